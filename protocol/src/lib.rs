@@ -1,2 +1,44 @@
-//! Under construction.
+//! The words that hub, agent, controller and operator speak to one another.
+//!
+//! What comes in: bytes from the other side. What goes out: types that cannot be wrong, or one typed error that says
+//! who must do what. Deliberately absent: input and output, a clock, randomness, tokio. Ids and times are made by the
+//! callers.
+//!
+//! | module | words |
+//! | --- | --- |
+//! | [`id`] | one alphabetical list of ids and names |
+//! | [`size`] | sizes with their ranges |
+//! | [`net`] | addresses of guests |
+//! | [`generation`] | the law of numbered documents |
+//! | [`desired`] | what a host should be |
+//! | [`report`] | what a host says of itself |
+//! | [`operation`] | how far a piece of work is |
+//! | [`checkin`] | the exchange between agent and hub |
+//! | [`enrol`] | invites, certificates, knocking |
+//! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
+//! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
+//! | [`operator`] | what the operator's command asks of the hub |
+//! | [`pin`], [`secret`], [`strict`] | pinned keys, secrets that do not leak, strict JSON |
+//! | [`schema`] | the JSON Schemas of all of these, for export |
+//!
+//! A new wire version is a new module beside the old one, never a changed meaning.
 #![forbid(unsafe_code)]
+
+pub mod bootstrap;
+pub mod checkin;
+pub mod code;
+pub mod desired;
+pub mod enrol;
+pub mod envelope;
+pub mod generation;
+pub mod id;
+pub mod local;
+pub mod net;
+pub mod operation;
+pub mod operator;
+pub mod pin;
+pub mod report;
+pub mod schema;
+pub mod secret;
+pub mod size;
+pub mod strict;

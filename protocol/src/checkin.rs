@@ -1,0 +1,69 @@
+//! The exchange between agent and hub: `POST /v1/agent/checkin?wait=25s`.
+//!
+//! Up go the changed sections of the report and the generation held; down comes a newer document when there is one. The
+//! hub holds the request open until something is new, so a wish reaches the box at once and a lost connection costs one
+//! poll. Who is asking is told by the client certificate alone; there is no host id in the body.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::generation::Generation;
+use crate::report::{ReportSchema, Sections};
+use crate::size::PollSeconds;
+
+/// How long the hub may hold a check-in open, in seconds, at most.
+pub const WAIT_SECONDS_MAX: u32 = 55;
+
+/// What the agent sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckinRequest {
+    /// The version of the report.
+    pub schema: ReportSchema,
+    /// Counts this agent run's check-ins, so that a late copy of an old one is known.
+    pub sequence: u64,
+    /// The generation the agent holds; 0 is none.
+    pub held: Generation,
+    /// Whether the sections are all there are, or those that changed.
+    pub coverage: Coverage,
+    /// The sections.
+    pub sections: Sections,
+}
+
+/// Which sections a report carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// All of them.
+    Full,
+    /// Those that changed since the acknowledged report.
+    Changed,
+    /// The last word before the agent stops on purpose.
+    Farewell,
+}
+
+/// What the hub answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckinAnswer {
+    /// The report that is now kept.
+    pub acknowledged: u64,
+    /// What the next report should carry.
+    pub need: Need,
+    /// When to ask again if nothing is held open.
+    pub poll_interval_s: PollSeconds,
+    /// A newer desired document, as text, exactly as the operator put it. It is text so that a document this agent does
+    /// not understand is refused by itself, and the check-in goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<String>,
+}
+
+/// What the next report should carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// What changed.
+    Changed,
+    /// Everything: the hub has nothing to lay changes over.
+    Full,
+}

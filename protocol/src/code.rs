@@ -1,0 +1,146 @@
+//! The closed list of error codes. A code is stable: programs match on it, operators search for it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $status:literal)*) => {
+        /// What went wrong, for programs. The sentence beside it is for people.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum ErrorCode {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)*
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of the list.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The code as it stands on the wire.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// The HTTP status it travels with.
+            #[must_use]
+            pub const fn http_status(self) -> u16 {
+                match self { $(Self::$name => $status,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Not yet approved by an operator; asking again later is right.
+    ApprovalPending = "APPROVAL_PENDING", 202
+    /// The queue is full; come back after `Retry-After`.
+    Busy = "BUSY", 503
+    /// The certificate is not ours, expired, revoked or of an older generation.
+    Certificate = "CERTIFICATE", 401
+    /// The claim is unknown, used or too old.
+    ClaimRefused = "CLAIM_REFUSED", 403
+    /// Two holders used one claim: both are frozen until a person looks.
+    ClaimTwice = "CLAIM_TWICE", 403
+    /// The CSR cannot be read, or its key is not of a kind we take.
+    Csr = "CSR", 400
+    /// Two guests of the document share an address.
+    DuplicateAddress = "DUPLICATE_ADDRESS", 422
+    /// Two guests of the document share a uid.
+    DuplicateGuest = "DUPLICATE_GUEST", 422
+    /// One key twice in one JSON object.
+    DuplicateKey = "DUPLICATE_KEY", 400
+    /// Two guests of the document share a name.
+    DuplicateName = "DUPLICATE_NAME", 422
+    /// Two guests of the document share a VMID.
+    DuplicateVmid = "DUPLICATE_VMID", 422
+    /// Two volumes of a guest share a name or a mount path.
+    DuplicateVolume = "DUPLICATE_VOLUME", 422
+    /// What may not happen by any road.
+    Forbidden = "FORBIDDEN", 403
+    /// A guest that is not ours; it is not touched.
+    ForeignGuest = "FOREIGN_GUEST", 409
+    /// The holder of this identity is frozen until an operator looks.
+    Frozen = "FROZEN", 403
+    /// Same generation number, other content.
+    GenerationConflict = "GENERATION_CONFLICT", 409
+    /// A jump of the generation that no honest history makes.
+    GenerationJump = "GENERATION_JUMP", 409
+    /// A golden image that no operator approved.
+    GoldenUnapproved = "GOLDEN_UNAPPROVED", 409
+    /// The idempotency key was used with another body.
+    IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 422
+    /// The invite is too old.
+    InviteExpired = "INVITE_EXPIRED", 403
+    /// The invite does not exist.
+    InviteUnknown = "INVITE_UNKNOWN", 403
+    /// The invite was used with another key.
+    InviteUsed = "INVITE_USED", 403
+    /// Our own fault; the log knows more under the request id.
+    Internal = "INTERNAL", 500
+    /// The guest or storage is locked by other work.
+    Locked = "LOCKED", 409
+    /// A field that must be there is not.
+    Missing = "MISSING", 400
+    /// An operator's signature is needed first.
+    NeedsSignature = "NEEDS_SIGNATURE", 409
+    /// There is no such thing.
+    NotFound = "NOT_FOUND", 404
+    /// Another guest's or host's thing.
+    NotYours = "NOT_YOURS", 403
+    /// Work stopped on purpose for a person to look at.
+    Parked = "PARKED", 409
+    /// The other side showed a certificate that is not the pinned one.
+    PinMismatch = "PIN_MISMATCH", 502
+    /// `If-Match` does not name the current version.
+    PreconditionFailed = "PRECONDITION_FAILED", 412
+    /// A mutation without the header that names what it changes (`If-Match`).
+    PreconditionRequired = "PRECONDITION_REQUIRED", 428
+    /// A value outside its range or of the wrong kind.
+    Range = "RANGE", 400
+    /// Too many requests; come back after `Retry-After`.
+    RateLimited = "RATE_LIMITED", 429
+    /// The knock was refused for good.
+    Refused = "REFUSED", 403
+    /// The certificate was revoked.
+    Revoked = "REVOKED", 401
+    /// Larger than is accepted.
+    Size = "SIZE", 413
+    /// Older than what is held.
+    StaleGeneration = "STALE_GENERATION", 409
+    /// Not JSON, or not one document.
+    Syntax = "SYNTAX", 400
+    /// No token, or none that is known.
+    Unauthenticated = "UNAUTHENTICATED", 401
+    /// Something the operation needs does not answer.
+    Unavailable = "UNAVAILABLE", 503
+    /// A field the schema does not have.
+    UnknownField = "UNKNOWN_FIELD", 400
+    /// A schema or variant this program does not speak.
+    Version = "VERSION", 400
+    /// The VMID belongs to a guest that is not ours.
+    VmidForeign = "VMID_FOREIGN", 409
+    /// No free VMID is left in the configured range.
+    VmidRangeFull = "VMID_RANGE_FULL", 409
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_read_back() {
+        let mut seen = std::collections::BTreeSet::new();
+        for code in ErrorCode::ALL {
+            assert!(seen.insert(code.as_str()), "{code} twice");
+            let json = serde_json::to_string(code).unwrap();
+            assert_eq!(json, format!("\"{code}\""));
+            assert_eq!(serde_json::from_str::<ErrorCode>(&json).unwrap(), *code);
+        }
+    }
+}

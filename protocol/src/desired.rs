@@ -1,0 +1,392 @@
+//! The desired document, `holdfast.desired/v1`: what a host should be.
+//!
+//! The schema is closed: what is not in it is refused, with the JSON path. There is no field here for `features`,
+//! devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can wish for them. What a document leaves out
+//! is never destroyed; a guest that it no longer names becomes *unmanaged*.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::code::ErrorCode;
+use crate::generation::{ContentHash, Generation, Numbered};
+use crate::id::{
+    BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, StorageName, Vmid, VolumeName,
+};
+use crate::net::Ipv4Cidr;
+use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib, VlanTag};
+use crate::strict::{self, StrictError};
+
+/// A document is at most 1 MiB: ten thousand guests of about 100 bytes would not fit a box anyway.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Guests per host: Proxmox itself advises far fewer; the plan is linear up to here.
+pub const GUESTS_MAX: usize = 10_000;
+
+/// Volumes per guest beside its root disk.
+pub const VOLUMES_MAX: usize = 16;
+
+/// The version of the document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DesiredSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.desired/v1")]
+    V1,
+}
+
+/// The document as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredDocument {
+    /// The version of the document.
+    pub schema: DesiredSchema,
+    /// Its number; see [`crate::generation`].
+    pub generation: Generation,
+    /// How often the agent asks the hub when nothing is new.
+    pub poll_interval_s: PollSeconds,
+    /// The guests this host should carry.
+    #[schemars(length(max = 10_000))]
+    pub guests: Vec<DesiredGuest>,
+}
+
+/// One guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredGuest {
+    /// Our identity for it, made once by the operator's side, never reused.
+    pub uid: GuestUid,
+    /// Its name, also its host name.
+    pub name: GuestName,
+    /// Who it belongs to.
+    pub customer: CustomerId,
+    /// A VMID, where one is asked for; otherwise the agent picks a free one of its range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmid: Option<Vmid>,
+    /// Whether it should run.
+    pub run: RunState,
+    /// The golden image it is made from.
+    pub golden: GoldenVersion,
+    /// CPU, memory, root disk.
+    pub size: GuestSize,
+    /// Its place on a bridge.
+    pub network: GuestNetwork,
+    /// Its volumes beside the root disk.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    pub volumes: Vec<DesiredVolume>,
+}
+
+/// Whether a guest should run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It should run.
+    Running,
+    /// It should stand still.
+    Stopped,
+}
+
+/// CPU, memory, root disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestSize {
+    /// CPU cores.
+    pub cores: Cores,
+    /// Memory in MiB.
+    pub memory_mib: MemoryMib,
+    /// Swap in MiB.
+    pub swap_mib: SwapMib,
+    /// Root disk in GiB. It only grows.
+    pub rootfs_gib: DiskGib,
+}
+
+/// A guest's place on a bridge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestNetwork {
+    /// The bridge.
+    pub bridge: BridgeName,
+    /// The guest's address with prefix.
+    pub address: Ipv4Cidr,
+    /// Its way out, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Ipv4Addr>,
+    /// A VLAN, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanTag>,
+}
+
+/// A volume beside the root disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredVolume {
+    /// What the document calls it.
+    pub name: VolumeName,
+    /// Where the guest sees it.
+    pub mount: MountPath,
+    /// Its size in GiB. It only grows.
+    pub size_gib: DiskGib,
+    /// Hot or bulk.
+    pub kind: VolumeKind,
+}
+
+/// Hot volumes live on fast storage and in the guest's backup; bulk ones do neither, so each says what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VolumeKind {
+    /// On fast storage, backed up with the guest.
+    Hot,
+    /// On slow storage, left out of the guest's backup, with the decision that this demands.
+    Bulk(BulkBackup),
+}
+
+/// What becomes of a bulk volume's data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkBackup {
+    /// Backed up on its own, to this target.
+    BackupTo(StorageName),
+    /// Not backed up, and why.
+    None(Reason),
+}
+
+/// A sentence of 3 to 200 printable characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct Reason(#[schemars(length(min = 3, max = 200))] String);
+
+impl Reason {
+    /// The sentence.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Reason {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let length = text.chars().count();
+        if (3..=200).contains(&length) && !text.chars().any(char::is_control) {
+            Ok(Self(text))
+        } else {
+            Err("a reason is a sentence of 3 to 200 characters without control characters")
+        }
+    }
+}
+
+impl From<Reason> for String {
+    fn from(reason: Reason) -> Self {
+        reason.0
+    }
+}
+
+/// A document that passed every check that needs no knowledge of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Desired {
+    document: DesiredDocument,
+    content: ContentHash,
+}
+
+impl Desired {
+    /// Reads and checks a document.
+    ///
+    /// # Errors
+    /// [`DesiredError`]; nothing of a refused document is used.
+    pub fn parse(bytes: &[u8]) -> Result<Self, DesiredError> {
+        Self::check(strict::parse("the desired document", bytes, DOCUMENT_BYTES_MAX)?)
+    }
+
+    /// Checks a document that was read already.
+    ///
+    /// # Errors
+    /// [`DesiredError`].
+    pub fn check(document: DesiredDocument) -> Result<Self, DesiredError> {
+        if document.guests.len() > GUESTS_MAX {
+            return Err(DesiredError::TooMany {
+                what: "guests",
+                count: document.guests.len(),
+                max: GUESTS_MAX,
+            });
+        }
+        let mut seen = Seen::default();
+        for (index, guest) in document.guests.iter().enumerate() {
+            seen.guest(index, guest)?;
+        }
+        let bytes = serde_json::to_vec(&document).map_err(DesiredError::Unwritable)?;
+        Ok(Self { content: ContentHash::of(&bytes), document })
+    }
+
+    /// The document.
+    #[must_use]
+    pub const fn document(&self) -> &DesiredDocument {
+        &self.document
+    }
+
+    /// Its number and content, for the law of generations. Two documents are equal when they say the same, however
+    /// they were spaced.
+    #[must_use]
+    pub const fn numbered(&self) -> Numbered {
+        Numbered { generation: self.document.generation, content: self.content }
+    }
+
+    /// The guests.
+    #[must_use]
+    pub fn guests(&self) -> &[DesiredGuest] {
+        &self.document.guests
+    }
+}
+
+#[derive(Default)]
+struct Seen<'a> {
+    uids: BTreeSet<GuestUid>,
+    names: BTreeSet<&'a GuestName>,
+    vmids: BTreeSet<Vmid>,
+    addresses: BTreeSet<Ipv4Addr>,
+}
+
+impl<'a> Seen<'a> {
+    fn guest(&mut self, index: usize, guest: &'a DesiredGuest) -> Result<(), DesiredError> {
+        let twice = |field: &str, what, value: String| DesiredError::Twice {
+            path: format!("guests[{index}].{field}"),
+            what,
+            value,
+        };
+        if !self.uids.insert(guest.uid) {
+            return Err(twice("uid", Unique::Guest, guest.uid.to_string()));
+        }
+        if !self.names.insert(&guest.name) {
+            return Err(twice("name", Unique::Name, guest.name.to_string()));
+        }
+        if let Some(vmid) = guest.vmid.filter(|vmid| !self.vmids.insert(*vmid)) {
+            return Err(twice("vmid", Unique::Vmid, vmid.to_string()));
+        }
+        let address = guest.network.address.address();
+        if !self.addresses.insert(address) {
+            return Err(twice("network.address", Unique::Address, address.to_string()));
+        }
+        if let Some(gateway) =
+            guest.network.gateway.filter(|gateway| !guest.network.address.reaches(*gateway))
+        {
+            return Err(DesiredError::Unreachable {
+                path: format!("guests[{index}].network.gateway"),
+                gateway,
+            });
+        }
+        volumes(index, guest)
+    }
+}
+
+fn volumes(index: usize, guest: &DesiredGuest) -> Result<(), DesiredError> {
+    if guest.volumes.len() > VOLUMES_MAX {
+        return Err(DesiredError::TooMany {
+            what: "volumes of one guest",
+            count: guest.volumes.len(),
+            max: VOLUMES_MAX,
+        });
+    }
+    let (mut names, mut mounts) = (BTreeSet::new(), BTreeSet::new());
+    for (at, volume) in guest.volumes.iter().enumerate() {
+        let path = |field| format!("guests[{index}].volumes[{at}].{field}");
+        if !names.insert(&volume.name) {
+            let value = volume.name.to_string();
+            return Err(DesiredError::Twice { path: path("name"), what: Unique::Volume, value });
+        }
+        if !mounts.insert(&volume.mount) {
+            let value = volume.mount.to_string();
+            return Err(DesiredError::Twice { path: path("mount"), what: Unique::Volume, value });
+        }
+    }
+    Ok(())
+}
+
+/// What must be unique in a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unique {
+    /// A guest's address.
+    Address,
+    /// A guest's uid.
+    Guest,
+    /// A guest's name.
+    Name,
+    /// A guest's VMID.
+    Vmid,
+    /// A volume's name or mount path.
+    Volume,
+}
+
+/// Why a desired document is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum DesiredError {
+    /// Not a document of this schema.
+    #[error(transparent)]
+    Form(#[from] StrictError),
+    /// Two of what must be unique.
+    #[error("{value} stands twice, the second time at {path}: whoever wrote the document must change one")]
+    Twice {
+        /// The JSON path of the second.
+        path: String,
+        /// What of it.
+        what: Unique,
+        /// The value.
+        value: String,
+    },
+    /// More of something than a document may name.
+    #[error("{count} {what} are named; at most {max} are accepted")]
+    TooMany {
+        /// What.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// A gateway outside the guest's network.
+    #[error(
+        "the gateway {gateway} at {path} is not in the guest's network: correct the address or its prefix"
+    )]
+    Unreachable {
+        /// The JSON path.
+        path: String,
+        /// The gateway.
+        gateway: Ipv4Addr,
+    },
+    /// Cannot happen for a document that was read; kept as an error all the same.
+    #[error("the document cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+impl DesiredError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Form(error) => error.code(),
+            Self::Twice { what, .. } => match what {
+                Unique::Address => ErrorCode::DuplicateAddress,
+                Unique::Guest => ErrorCode::DuplicateGuest,
+                Unique::Name => ErrorCode::DuplicateName,
+                Unique::Vmid => ErrorCode::DuplicateVmid,
+                Unique::Volume => ErrorCode::DuplicateVolume,
+            },
+            Self::TooMany { .. } | Self::Unreachable { .. } => ErrorCode::Range,
+            Self::Unwritable(_) => ErrorCode::Internal,
+        }
+    }
+
+    /// The JSON path of the mistake, where there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Form(error) => error.path(),
+            Self::Twice { path, .. } | Self::Unreachable { path, .. } => Some(path),
+            Self::TooMany { .. } | Self::Unwritable(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Bad documents, each with its code and place; and that spelling does not matter where content is the same.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::strict::chain;
+
+fn guest(n: u32) -> Value {
+    json!({
+        "uid": format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}"), "name": format!("web-{n}"), "customer": "acme",
+        "vmid": 100 + n, "run": "running", "golden": "2026.11.1",
+        "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+        "network": { "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.254" },
+        "volumes": [
+            { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" },
+            { "name": "media", "mount": "/srv/media", "size_gib": 100, "kind": { "bulk": { "none": "rebuilt from the origin" } } }
+        ]
+    })
+}
+
+fn document() -> Value {
+    json!({ "schema": "holdfast.desired/v1", "generation": 3, "poll_interval_s": 30, "guests": [guest(1), guest(2)] })
+}
+
+#[test]
+fn a_good_document_passes_and_spacing_does_not_matter() {
+    let compact = Desired::parse(&serde_json::to_vec(&document()).unwrap()).unwrap();
+    let pretty = Desired::parse(&serde_json::to_vec_pretty(&document()).unwrap()).unwrap();
+    assert_eq!(compact.numbered(), pretty.numbered());
+    assert_eq!(compact.guests().len(), 2);
+}
+
+#[test]
+fn every_bad_document_has_its_code_and_place() {
+    let cases: &[(&str, Value, ErrorCode)] = &[
+        ("/guests/1/uid", guest(1)["uid"].clone(), ErrorCode::DuplicateGuest),
+        ("/guests/1/name", json!("web-1"), ErrorCode::DuplicateName),
+        ("/guests/1/vmid", json!(101), ErrorCode::DuplicateVmid),
+        ("/guests/1/network/address", json!("10.66.0.1/24"), ErrorCode::DuplicateAddress),
+        ("/guests/0/network/gateway", json!("10.67.0.1"), ErrorCode::Range),
+        ("/guests/0/volumes/1/name", json!("db"), ErrorCode::DuplicateVolume),
+        ("/guests/0/volumes/1/mount", json!("/srv/db"), ErrorCode::DuplicateVolume),
+        ("/guests/0/volumes/1/kind", json!("bulk"), ErrorCode::Range),
+        ("/guests/0/volumes/1/kind", json!({ "bulk": { "none": "" } }), ErrorCode::Range),
+        ("/guests/0/volumes/1/kind", json!({ "bind": "/etc" }), ErrorCode::Version),
+        ("/guests/0/volumes/1/mount", json!("/srv/../etc"), ErrorCode::Range),
+        ("/guests/0/size/memory_mib", json!(0), ErrorCode::Range),
+        ("/guests/0/size/memory_mib", json!(9_223_372_036_854_775_807_u64), ErrorCode::Range),
+        ("/guests/0/size/cores", json!(-1), ErrorCode::Range),
+        ("/guests/0/size/cores", json!("2"), ErrorCode::Range),
+        ("/guests/0/vmid", json!(99), ErrorCode::Range),
+        ("/guests/0/name", json!("web,mp0=/etc"), ErrorCode::Range),
+        ("/guests/0/name", json!("web\nlxc.hook: x"), ErrorCode::Range),
+        ("/guests/0/scratch", json!(true), ErrorCode::UnknownField),
+        ("/guests/0/features", json!("keyctl=1"), ErrorCode::UnknownField),
+        ("/guests/0/size/hookscript", json!("x"), ErrorCode::UnknownField),
+        ("/force", json!(1), ErrorCode::UnknownField),
+        ("/schema", json!("holdfast.desired/v2"), ErrorCode::Version),
+        ("/guests/0/run", json!("paused"), ErrorCode::Version),
+        ("/poll_interval_s", json!(0), ErrorCode::Range),
+        ("/generation", json!(-1), ErrorCode::Range),
+        ("/guests", json!(null), ErrorCode::Range),
+    ];
+    for (pointer, value, code) in cases {
+        let mut bad = document();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        match bad.pointer_mut(parent).unwrap() {
+            Value::Object(map) => drop(map.insert(key.to_owned(), value.clone())),
+            other => panic!("{parent} is {other}"),
+        }
+        let error = Desired::parse(&serde_json::to_vec(&bad).unwrap()).unwrap_err();
+        assert_eq!(error.code(), *code, "{pointer} = {value}: {}", chain(&error));
+        assert!(error.path().is_some(), "{pointer}");
+    }
+}
+
+#[test]
+fn every_field_is_needed_but_the_optional_ones() {
+    let text = serde_json::to_string(&document()).unwrap();
+    for field in [
+        "schema",
+        "generation",
+        "poll_interval_s",
+        "guests",
+        "uid",
+        "name",
+        "customer",
+        "run",
+        "golden",
+        "size",
+        "network",
+    ] {
+        let renamed = text.replacen(&format!("\"{field}\":"), "\"x_\":", 1);
+        let code = Desired::parse(renamed.as_bytes()).unwrap_err().code();
+        assert!(matches!(code, ErrorCode::UnknownField | ErrorCode::Missing), "{field}: {code}");
+    }
+}
+
+#[test]
+fn a_document_has_bounds() {
+    let long = vec![b' '; DOCUMENT_BYTES_MAX + 1];
+    assert_eq!(Desired::parse(&long).unwrap_err().code(), ErrorCode::Size);
+    let deep = [vec![b'['; 200_000], vec![b']'; 200_000]].concat();
+    assert_eq!(Desired::parse(&deep).unwrap_err().code(), ErrorCode::Syntax, "refused at the depth bound");
+}

@@ -1,0 +1,114 @@
+//! What a guest may ask of its own agent, over HTTPS on the bridge, port 8443.
+//!
+//! The guest is told by the token, never by the request. Answers travel in the common envelope.
+//!
+//! | call | asks | answer |
+//! | --- | --- | --- |
+//! | `POST /v1/claim` | [`ClaimRequest`] | [`crate::bootstrap::Bootstrap`] |
+//! | `POST /v1/hello` | [`Hello`] | [`HelloAnswer`] |
+//! | `GET /v1/self` | | [`SelfView`] |
+//! | `GET /v1/storage` | | [`StorageView`] |
+//! | `GET /v1/operations/{id}` | | [`crate::operation::OperationView`] |
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desired::{GuestNetwork, GuestSize, VolumeKind};
+use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, VolumeName};
+use crate::report::Health;
+use crate::secret::Secret;
+use crate::size::DiskGib;
+
+/// The port of the local API.
+pub const PORT: u16 = 8443;
+
+/// A request's body is at most 16 KiB.
+pub const BODY_BYTES_MAX: usize = 16 * 1024;
+
+/// Trades the claim for the token.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimRequest {
+    /// The claim of the ticket.
+    pub claim: Secret,
+}
+
+/// The controller is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// The controller's version.
+    #[schemars(length(min = 1, max = 64))]
+    pub version: String,
+    /// How it is.
+    pub health: Health,
+    /// The kernel's boot id, so that a reboot is seen.
+    #[schemars(length(min = 1, max = 64))]
+    pub boot_id: String,
+}
+
+/// What the agent answers to a hello.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HelloAnswer {
+    /// When to say hello again, in seconds.
+    pub again_in_s: u32,
+}
+
+/// Who am I?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SelfView {
+    /// The guest.
+    pub uid: GuestUid,
+    /// Its name.
+    pub name: GuestName,
+    /// Who it belongs to.
+    pub customer: CustomerId,
+    /// The golden image it was made from.
+    pub golden: GoldenVersion,
+    /// Its size, as desired.
+    pub size: GuestSize,
+    /// Its network, as desired.
+    pub network: GuestNetwork,
+    /// The agent's version.
+    pub agent_version: String,
+    /// What this token may do in a while.
+    pub limits: Limits,
+}
+
+/// What a token may do in a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Requests a minute.
+    pub requests_per_minute: u32,
+    /// Connections at once.
+    pub connections: u32,
+    /// Bytes of a request's body.
+    pub body_bytes: u32,
+}
+
+/// The mounts of this guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StorageView {
+    /// The root disk's size.
+    pub rootfs_gib: DiskGib,
+    /// The volumes beside it.
+    pub volumes: Vec<MountView>,
+}
+
+/// One volume of this guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MountView {
+    /// What the document calls it.
+    pub name: VolumeName,
+    /// Where it is mounted.
+    pub mount: MountPath,
+    /// Its size.
+    pub size_gib: DiskGib,
+    /// Hot or bulk.
+    pub kind: VolumeKind,
+}

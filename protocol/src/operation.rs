@@ -1,0 +1,131 @@
+//! How far a piece of work is, as agent, hub, operator and controller all see it.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::Problem;
+use crate::id::{GuestName, GuestUid, OperationId, Vmid};
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationKind {
+    /// Makes the root disk or a volume larger.
+    Grow,
+    /// Makes a guest by restoring the golden archive.
+    Provision,
+    /// Changes CPU, memory, swap or marks.
+    Reconfigure,
+    /// Starts a guest.
+    Start,
+    /// Stops a guest.
+    Stop,
+}
+
+impl OperationKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] =
+        &[Self::Grow, Self::Provision, Self::Reconfigure, Self::Start, Self::Stop];
+
+    /// The kind as it stands on the wire and in the journal.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Grow => "grow",
+            Self::Provision => "provision",
+            Self::Reconfigure => "reconfigure",
+            Self::Start => "start",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// Where an operation stands. `Done`, `Undone` and `Parked` are ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationStatus {
+    /// In its lane, not begun.
+    Queued,
+    /// A step is under way, or the next is about to begin.
+    Running,
+    /// A step failed; what this operation made is being taken back.
+    Undoing,
+    /// The state is as wanted, and was read back.
+    Done,
+    /// It failed, and nothing of it is left.
+    Undone,
+    /// Stopped on purpose, left untouched, for a person to look at.
+    Parked,
+}
+
+impl OperationStatus {
+    /// Whether nothing more will happen by itself.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Done | Self::Undone | Self::Parked)
+    }
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Not begun.
+    Pending,
+    /// Its intent is on disk; its effect may have happened.
+    Intended,
+    /// Its effect was seen.
+    Done,
+    /// It failed, or it could not be told whether it happened.
+    Failed,
+    /// Its undo is under way.
+    Undoing,
+    /// Its effect was taken back.
+    Undone,
+}
+
+/// One step of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepView {
+    /// The step's name, such as `restore` or `await_hello`.
+    pub name: String,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// What a person may want to know: the last line of its task, what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The Proxmox task that does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upid: Option<String>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperationView {
+    /// Its id.
+    pub id: OperationId,
+    /// What it does.
+    pub kind: OperationKind,
+    /// To which guest.
+    pub guest: GuestUid,
+    /// That guest's name when the operation was opened.
+    pub name: GuestName,
+    /// Under which VMID, once that is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmid: Option<Vmid>,
+    /// Where it stands.
+    pub status: OperationStatus,
+    /// Its steps, in order.
+    pub steps: Vec<StepView>,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed or was parked, with what a person must do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}

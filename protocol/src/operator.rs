@@ -1,0 +1,226 @@
+//! What the operator's command asks of the hub, with a bearer token. Answers travel in the common envelope.
+//!
+//! | call | asks | answer |
+//! | --- | --- | --- |
+//! | `GET /v1/whoami` | | [`WhoAmI`] |
+//! | `POST /v1/invites` | [`InviteRequest`] | [`InviteCreated`] |
+//! | `GET /v1/hosts` | | [`Page`] of [`HostView`] |
+//! | `GET /v1/hosts/{id or name}` | | [`HostDetail`] |
+//! | `POST /v1/hosts/{id or name}/revoke` | | [`HostView`] |
+//! | `GET /v1/knocks` | | [`Page`] of [`KnockView`] |
+//! | `POST /v1/knocks/{id}/approve` | [`KnockApproval`] | [`KnockView`] |
+//! | `POST /v1/knocks/{id}/refuse` | | [`KnockView`] |
+//! | `GET /v1/hosts/{id or name}/desired` | | [`DesiredVersion`], ETag is the generation in quotes |
+//! | `PUT /v1/hosts/{id or name}/desired`, `If-Match` | [`DesiredPut`] | [`DesiredVersion`] |
+//! | `GET /v1/hosts/{id or name}/desired/history` | | [`Page`] of [`DesiredVersion`] |
+//! | `GET /v1/events` | | [`Page`] of [`EventView`] |
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desired::Reason;
+use crate::generation::Generation;
+use crate::id::{HostId, HostName, InviteId, KnockId, OperatorName};
+use crate::pin::Pin;
+use crate::report::Sections;
+use crate::secret::Secret;
+
+/// What an operator may do. Each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Looks.
+    Viewer,
+    /// Invites, approves, puts desired documents.
+    Operator,
+    /// Makes and revokes operators.
+    Admin,
+}
+
+/// Who a token belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WhoAmI {
+    /// The operator.
+    pub name: OperatorName,
+    /// What they may do.
+    pub role: Role,
+    /// The hub's version.
+    pub hub_version: String,
+}
+
+/// Asks for an invite.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InviteRequest {
+    /// What the host will be called.
+    pub host_name: HostName,
+}
+
+/// A new invite. Its code is shown this once.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InviteCreated {
+    /// Names the invite.
+    pub invite: InviteId,
+    /// The whole line for `agentd enroll`.
+    pub code: Secret,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Page<T> {
+    /// The items, in the list's order.
+    pub items: Vec<T>,
+    /// For the next page; none on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Whether a host is heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostState {
+    /// Enrolled, not heard of yet.
+    New,
+    /// Heard of in time.
+    Online,
+    /// One interval overdue.
+    Late,
+    /// Three intervals and a minute overdue: the alarm was raised.
+    Offline,
+    /// Two holders of one identity, or an operator's decision: nothing is served to it.
+    Frozen,
+    /// Let go.
+    Revoked,
+}
+
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostView {
+    /// Its id.
+    pub id: HostId,
+    /// Its name.
+    pub name: HostName,
+    /// Whether it is heard of.
+    pub state: HostState,
+    /// When it was last heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
+    /// The newest desired generation; 0 is none.
+    pub wanted: Generation,
+    /// The generation the host holds.
+    pub held: Generation,
+    /// Its agent's version, once reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
+    /// Guests that run, of all that are ours.
+    pub guests_running: u32,
+    /// Guests that are ours.
+    pub guests: u32,
+    /// What needs a person: parked, broken, foreign, held or refused things.
+    pub attention: u32,
+    /// When its certificate ends.
+    pub certificate_ends_at: Timestamp,
+}
+
+/// One host with its last report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostDetail {
+    /// The host.
+    pub host: HostView,
+    /// All sections as last reported.
+    pub sections: Sections,
+}
+
+/// A host that asks to be let in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KnockView {
+    /// Names the knock.
+    pub id: KnockId,
+    /// What it says it is called.
+    pub says: HostName,
+    /// Its key, to be compared by eye with what the box shows.
+    pub fingerprint: Pin,
+    /// When it first asked.
+    pub first_at: Timestamp,
+    /// How it stands.
+    pub state: KnockState,
+}
+
+/// How a knock stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KnockState {
+    /// Undecided.
+    Pending,
+    /// Let in.
+    Approved,
+    /// Refused for good.
+    Refused,
+}
+
+/// Lets a host in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KnockApproval {
+    /// What the host will be called.
+    pub host_name: HostName,
+    /// The key the operator read off the box.
+    pub fingerprint: Pin,
+}
+
+/// Puts a desired document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredPut {
+    /// Why; kept in the history.
+    pub reason: Reason,
+    /// The document's text, `holdfast.desired/v1`, with the next generation.
+    pub document: String,
+}
+
+/// One version of a host's desired document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredVersion {
+    /// Its generation.
+    pub generation: Generation,
+    /// SHA-256 of its content, in hex.
+    pub content: String,
+    /// Who put it.
+    pub author: OperatorName,
+    /// Why.
+    pub reason: Reason,
+    /// When.
+    pub put_at: Timestamp,
+    /// Its text.
+    pub document: String,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventView {
+    /// Counts all events of the hub.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What, such as `host_enrolled` or `heartbeat_missed`.
+    pub kind: String,
+    /// To which host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostId>,
+    /// Who did it, where a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<OperatorName>,
+    /// In words.
+    pub message: String,
+}

@@ -1,0 +1,317 @@
+//! What a host says of itself, `holdfast.report/v1`, in sections.
+//!
+//! A report carries the sections that changed since the acknowledged one, or all of them when the hub asks. A section
+//! that is left out means *as before*, never *empty*.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::code::ErrorCode;
+use crate::desired::{GuestSize, RunState};
+use crate::envelope::Problem;
+use crate::generation::Generation;
+use crate::id::{GuestUid, NodeName, Vmid};
+use crate::net::Ipv4Cidr;
+use crate::operation::OperationView;
+
+/// A report is at most 1 MiB.
+pub const REPORT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The version of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ReportSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.report/v1")]
+    V1,
+}
+
+/// The sections of a report. `None` means unchanged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sections {
+    /// The agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentSection>,
+    /// The box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSection>,
+    /// What the agent holds of the desired document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<DesiredSection>,
+    /// The guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<Vec<GuestReport>>,
+    /// Open operations and the most recent ended ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Vec<OperationView>>,
+    /// What waits for an operator's signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Vec<WaitingForSignature>>,
+}
+
+impl Sections {
+    /// Whether nothing changed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.agent.is_none()
+            && self.host.is_none()
+            && self.desired.is_none()
+            && self.guests.is_none()
+            && self.operations.is_none()
+            && self.waiting.is_none()
+    }
+
+    /// What of `self` differs from `before`.
+    #[must_use]
+    pub fn changed_since(&self, before: &Self) -> Self {
+        fn changed<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
+            if now == before { None } else { now.clone() }
+        }
+        Self {
+            agent: changed(&self.agent, &before.agent),
+            host: changed(&self.host, &before.host),
+            desired: changed(&self.desired, &before.desired),
+            guests: changed(&self.guests, &before.guests),
+            operations: changed(&self.operations, &before.operations),
+            waiting: changed(&self.waiting, &before.waiting),
+        }
+    }
+
+    /// Lays the changed sections over the earlier ones.
+    pub fn apply(&mut self, changed: Self) {
+        fn lay<T>(over: &mut Option<T>, changed: Option<T>) {
+            if changed.is_some() {
+                *over = changed;
+            }
+        }
+        lay(&mut self.agent, changed.agent);
+        lay(&mut self.host, changed.host);
+        lay(&mut self.desired, changed.desired);
+        lay(&mut self.guests, changed.guests);
+        lay(&mut self.operations, changed.operations);
+        lay(&mut self.waiting, changed.waiting);
+    }
+}
+
+/// The agent itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSection {
+    /// Its version.
+    pub version: String,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// What keeps it from its work, in words; empty when it is well.
+    pub problems: Vec<Problem>,
+}
+
+/// The box, as Proxmox tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostSection {
+    /// The node.
+    pub node: NodeName,
+    /// Proxmox's version, such as `9.2.11`.
+    pub proxmox_version: String,
+    /// CPU threads.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Memory in use, in bytes, rounded to 64 MiB so that noise is no change.
+    pub memory_used_bytes: u64,
+    /// The storages the agent uses.
+    pub storages: Vec<StorageReport>,
+}
+
+/// One storage. Unknown is a value: a storage that does not answer is neither full nor empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StorageReport {
+    /// Its name in Proxmox.
+    pub name: String,
+    /// Whether it answers.
+    pub state: StorageState,
+    /// Its size in bytes, when it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// In use, in bytes, rounded to 64 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<u64>,
+}
+
+/// Whether a storage answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StorageState {
+    /// It answers.
+    Active,
+    /// Proxmox says it is not there.
+    Inactive,
+    /// Nobody answered in time.
+    Unknown,
+}
+
+/// What the agent holds of the desired document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredSection {
+    /// The generation in use.
+    pub held: Generation,
+    /// SHA-256 of its content, in hex.
+    pub content: String,
+    /// Why the last offered document was refused, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedDocument>,
+}
+
+/// A document the agent would not take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedDocument {
+    /// Its generation, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<Generation>,
+    /// Why.
+    pub problem: Problem,
+}
+
+/// One guest, as the agent sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestReport {
+    /// Our identity for it; none for a guest that is not ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<GuestUid>,
+    /// Its name.
+    pub name: String,
+    /// Its VMID, once it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmid: Option<Vmid>,
+    /// How it stands to us.
+    pub standing: Standing,
+    /// Whether it runs.
+    pub run: Running,
+    /// Whether it should, where the document names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<RunState>,
+    /// Its size, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<GuestSize>,
+    /// Its address, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Ipv4Cidr>,
+    /// Its controller, once that said hello.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerReport>,
+    /// What a person should know, each with its code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// How a guest stands to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Ours, named by the document, and as it should be or on the way there.
+    Managed,
+    /// Ours, but the document no longer names it: it runs on, and waits for a signed decommission.
+    Unmanaged,
+    /// Named by the document, not there yet.
+    Absent,
+    /// Ours by the records, but it cannot be seen. Unknown is not gone.
+    Missing,
+    /// Not ours, or no longer provably ours: never changed.
+    Foreign,
+    /// It would not stay up; left for a person.
+    Broken,
+    /// An operation on it was parked; left for a person.
+    Parked,
+}
+
+/// Whether a guest runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Running {
+    /// It runs.
+    Running,
+    /// It stands still.
+    Stopped,
+    /// It could not be told.
+    Unknown,
+}
+
+/// What is known of a guest's controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerReport {
+    /// Its version.
+    pub version: String,
+    /// When it last said hello.
+    pub hello_at: Timestamp,
+    /// How it said it was.
+    pub health: Health,
+}
+
+/// How a controller says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// All is up.
+    Well,
+    /// Still coming up.
+    Starting,
+    /// Something is not up.
+    Unwell,
+}
+
+/// One thing a person should know about a guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// For programs.
+    pub code: ErrorCode,
+    /// For people.
+    pub message: String,
+}
+
+/// A wish that is held until an operator signs for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingForSignature {
+    /// The guest it concerns, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestUid>,
+    /// What would happen, in words.
+    pub effect: String,
+    /// Why it needs a signature.
+    pub reason: String,
+    /// The verb and target that an operator would sign, as JSON text.
+    pub payload: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_sections_laid_over_the_old_give_the_new() {
+        let mut before =
+            Sections { guests: Some(Vec::new()), waiting: Some(Vec::new()), ..Sections::default() };
+        let now = Sections {
+            waiting: Some(vec![WaitingForSignature {
+                guest: None,
+                effect: "attach".to_owned(),
+                reason: "new".to_owned(),
+                payload: "{}".to_owned(),
+            }]),
+            ..before.clone()
+        };
+        let changed = now.changed_since(&before);
+        assert!(changed.guests.is_none() && changed.waiting.is_some());
+        before.apply(changed);
+        assert_eq!(before, now);
+        assert!(now.changed_since(&before).is_empty());
+    }
+}

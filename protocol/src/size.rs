@@ -1,0 +1,85 @@
+//! Sizes with their ranges. A value outside its range cannot be made.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// A number outside its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{value} {unit} is out of range: {min} to {max} are possible")]
+pub struct SizeError {
+    unit: &'static str,
+    value: u32,
+    min: u32,
+    max: u32,
+}
+
+macro_rules! sizes {
+    ($($(#[$doc:meta])* $name:ident in $min:literal ..= $max:literal, $unit:literal)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "u32", into = "u32")]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The smallest value.
+            pub const MIN: Self = Self($min);
+            /// The largest value.
+            pub const MAX: Self = Self($max);
+
+            /// The number, in the unit of the type.
+            #[must_use]
+            pub const fn get(self) -> u32 {
+                self.0
+            }
+        }
+
+        impl TryFrom<u32> for $name {
+            type Error = SizeError;
+            fn try_from(value: u32) -> Result<Self, SizeError> {
+                if ($min..=$max).contains(&value) {
+                    Ok(Self(value))
+                } else {
+                    Err(SizeError { unit: $unit, value, min: $min, max: $max })
+                }
+            }
+        }
+
+        impl From<$name> for u32 {
+            fn from(size: $name) -> Self {
+                size.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} {}", self.0, $unit)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "integer", "minimum": $min, "maximum": $max, "description": $unit })
+            }
+        }
+    )*};
+}
+
+sizes! {
+    /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any box we meet.
+    Cores in 1..=512, "cores"
+    /// Size of a disk in GiB.
+    DiskGib in 1..=65536, "GiB"
+    /// Memory of a guest in MiB. A Debian with systemd does not start below 64.
+    MemoryMib in 64..=4_194_304, "MiB"
+    /// How often an agent asks the hub when nothing is new, in seconds.
+    PollSeconds in 1..=3600, "s"
+    /// Swap of a guest in MiB; 0 is none.
+    SwapMib in 0..=4_194_304, "MiB"
+    /// A VLAN.
+    VlanTag in 1..=4094, "(VLAN tag)"
+}
