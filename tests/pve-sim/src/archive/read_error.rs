@@ -1,0 +1,74 @@
+//! Why an archive could not be read, told apart by who must act.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an archive could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadArchiveError {
+    /// The file is not there or may not be opened.
+    #[error("the archive {} cannot be opened", path.display())]
+    Open {
+        /// The archive.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Its name ends in nothing that we read.
+    #[error("{} is neither .tar, .tar.gz nor .tar.zst; pick a container backup", path.display())]
+    UnknownForm {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// It ends in the middle.
+    #[error("the archive {} ends too early, after {bytes_read} unpacked bytes; use another backup", path.display())]
+    Truncated {
+        /// The archive.
+        path: PathBuf,
+        /// How many bytes of tar came out before.
+        bytes_read: u64,
+    },
+    /// It holds bytes that mean nothing.
+    #[error("the archive {} is damaged after {bytes_read} unpacked bytes; use another backup", path.display())]
+    Corrupt {
+        /// The archive.
+        path: PathBuf,
+        /// How many bytes of tar came out before.
+        bytes_read: u64,
+        /// What the decoder said.
+        #[source]
+        source: io::Error,
+    },
+    /// The disk it lies on failed.
+    #[error("the archive {} cannot be read any further", path.display())]
+    Device {
+        /// The archive.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It holds no container configuration, so it is no container backup.
+    #[error("the archive {} holds no etc/vzdump/pct.conf; it is no container backup", path.display())]
+    NoConfig {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Its configuration is larger than any real one, or not text.
+    #[error("the configuration inside {} is larger than {bytes_max} bytes or not UTF-8", path.display())]
+    BadConfig {
+        /// The archive.
+        path: PathBuf,
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// It holds more entries than we list.
+    #[error("the archive {} holds more than {entries_max} entries", path.display())]
+    TooManyEntries {
+        /// The archive.
+        path: PathBuf,
+        /// The bound.
+        entries_max: usize,
+    },
+}
