@@ -8,7 +8,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod ci;
+mod demo;
 mod golden;
+mod packages;
+mod schemas;
+mod tidy;
+mod workspace;
 
 /// Checks, demo and goldens of the Holdfast workspace.
 #[derive(Debug, Parser)]
@@ -20,14 +26,33 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Every check and every test; what CI runs.
+    Ci,
+    /// A whole Holdfast on this machine: simulator, hub, agent, three guests.
+    Demo(demo::Options),
     /// Golden archives: the images that guests are restored from.
     #[command(subcommand)]
     Golden(golden::GoldenTask),
+    /// Write the JSON Schemas of all wire documents, or check that they are fresh.
+    Schemas {
+        /// Compare only.
+        #[arg(long)]
+        check: bool,
+    },
+    /// The house rules that a program can check.
+    Tidy,
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
+        Task::Ci => ci::run(),
+        Task::Demo(options) => demo::run(&options),
         Task::Golden(task) => golden::run(task),
+        Task::Schemas { check } => {
+            let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
+            schemas::run(&workspace::root(), mode)
+        }
+        Task::Tidy => tidy::run(&workspace::root()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

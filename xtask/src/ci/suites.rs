@@ -1,0 +1,124 @@
+//! The suites of CI, in the order of what they cost.
+
+use anyhow::Result;
+
+use crate::schemas::{self, Mode};
+use crate::workspace::{self, cargo, must};
+use crate::{demo, tidy};
+
+/// Whether a suite needs root.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// Only root can run it.
+    Needed,
+    /// Anybody can.
+    NotNeeded,
+}
+
+/// One suite.
+pub struct Suite {
+    /// Its name.
+    pub name: &'static str,
+    /// What it shows.
+    pub shows: &'static str,
+    /// Whether it needs root.
+    pub needs_root: Root,
+    /// Runs it.
+    pub run: fn() -> Result<()>,
+}
+
+/// All of them.
+pub const ALL: &[Suite] = &[
+    Suite {
+        name: "format",
+        shows: "the code is in rustfmt's form",
+        needs_root: Root::NotNeeded,
+        run: format,
+    },
+    Suite {
+        name: "tidy",
+        shows: "layers, arrows, file lengths, docs, banned words",
+        needs_root: Root::NotNeeded,
+        run: tidy_all,
+    },
+    Suite {
+        name: "schemas",
+        shows: "the exported JSON Schemas are fresh",
+        needs_root: Root::NotNeeded,
+        run: schemas_fresh,
+    },
+    Suite {
+        name: "deny",
+        shows: "licences, duplicate versions and sources of what is linked",
+        needs_root: Root::NotNeeded,
+        run: deny,
+    },
+    Suite { name: "lint", shows: "clippy with warnings denied", needs_root: Root::NotNeeded, run: lint },
+    Suite {
+        name: "tests",
+        shows: "unit, story, conformance and crash tests",
+        needs_root: Root::NotNeeded,
+        run: tests,
+    },
+    Suite {
+        name: "demo-user",
+        shows: "the whole story as an ordinary user",
+        needs_root: Root::NotNeeded,
+        run: demo::once_as_user,
+    },
+    Suite {
+        name: "demo-root",
+        shows: "the whole story with booted guests",
+        needs_root: Root::Needed,
+        run: demo::once_as_root,
+    },
+];
+
+fn format() -> Result<()> {
+    must(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn tidy_all() -> Result<()> {
+    tidy::run(&workspace::root())
+}
+
+fn schemas_fresh() -> Result<()> {
+    schemas::run(&workspace::root(), Mode::Check)
+}
+
+/// Builds cargo-deny once (about a minute) into the target folder, with its own lock file, so that a new release of it
+/// cannot turn an old commit red.
+fn deny() -> Result<()> {
+    const VERSION: &str = "0.20.2";
+    let tools = workspace::target().join("tools");
+    let binary = tools.join("bin/cargo-deny");
+    if !binary.is_file() {
+        let mut install = cargo();
+        install.args([
+            "install",
+            "--quiet",
+            "--locked",
+            "--profile",
+            "dev",
+            "--config",
+            "profile.dev.debug=false",
+        ]);
+        must(install.args(["cargo-deny", "--version", VERSION, "--root"]).arg(&tools))?;
+    }
+    must(workspace::program(binary).current_dir(workspace::root()).args([
+        "--all-features",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
+}
+
+fn lint() -> Result<()> {
+    must(cargo().args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn tests() -> Result<()> {
+    // HOLDFAST_CI tells tests that need something of the machine to fail where they would otherwise be left out.
+    must(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]).env("HOLDFAST_CI", "1"))
+}

@@ -1,0 +1,58 @@
+//! The Debian packages that demo and CI use: installed when root, else named, with what is left out without them.
+
+use anyhow::Result;
+
+use crate::workspace::{has, must, program};
+
+/// One program that a Debian package brings.
+pub struct Need {
+    /// The program.
+    pub program: &'static str,
+    /// Its package.
+    pub package: &'static str,
+    /// What is left out without it.
+    pub without: &'static str,
+}
+
+/// All of them.
+pub const NEEDS: &[Need] = &[
+    Need {
+        program: "systemd-nspawn",
+        package: "systemd-container",
+        without: "guests that boot a real systemd",
+    },
+    Need {
+        program: "mmdebstrap",
+        package: "mmdebstrap",
+        without: "the golden image built from Debian (a small busybox one is used)",
+    },
+    Need { program: "busybox", package: "busybox-static", without: "the small golden image" },
+    Need { program: "ip", package: "iproute2", without: "guests on a bridge of their own" },
+    Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
+];
+
+/// Whether this process is root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Installs what is missing when root; otherwise says what will be left out.
+pub fn prepare() -> Result<()> {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !has(need.program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    if !is_root() {
+        for need in missing {
+            println!("not installed: {} — left out: {}", need.package, need.without);
+        }
+        println!("to have it all: sudo apt-get install --no-install-recommends {}", names.join(" "));
+        return Ok(());
+    }
+    println!("installing {}", names.join(" "));
+    must(program("apt-get").args(["-q", "update"]))?;
+    let mut install = program("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive").args(["-q", "-y", "install", "--no-install-recommends"]);
+    must(install.args(names))
+}

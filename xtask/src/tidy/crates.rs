@@ -1,0 +1,128 @@
+//! Which crate may depend on which: the arrows of ARCHITECTURE.md, as a table.
+//!
+//! In: `cargo metadata`. A shipped program never depends on another shipped program, `protocol` has no input or output,
+//! the simulator shares no types with our Proxmox client.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::Breach;
+
+/// The crates of the workspace: what of ours each may link, and what of others it must not.
+const RULES: &[(&str, &[&str], &[&str])] = &[
+    ("agentd", &["holdfast-protocol", "holdfast-tls"], &[]),
+    ("e2e", &[], &["agentd", "hubd"]),
+    ("guestd", &["holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
+    ("holdfast", &["holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
+    ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
+    ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
+    ("hubd", &["holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
+    ("pve-sim", &[], &["reqwest"]),
+    ("xtask", &["e2e", "holdfast-protocol"], &[]),
+];
+
+/// Linked nowhere, by nobody.
+const BANNED: &[(&str, &str)] = &[
+    ("openssl-sys", "rustls is the one TLS library"),
+    ("native-tls", "rustls is the one TLS library"),
+    ("backoff", "unmaintained"),
+    ("serde_yml", "unmaintained"),
+];
+
+/// What `cargo metadata` tells, as far as it matters here.
+#[derive(Deserialize)]
+pub struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+}
+
+/// Asks cargo.
+pub fn workspace(root: &Path) -> Result<Metadata> {
+    #[expect(clippy::disallowed_methods, reason = "cargo knows the graph")]
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root)
+        .output()
+        .context("cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("cargo metadata's answer")
+}
+
+/// Checks the graph.
+pub fn check(metadata: &Metadata) -> Vec<Breach> {
+    let ours = |package: &&Package| metadata.workspace_members.contains(&package.id);
+    let names: Vec<&str> =
+        metadata.packages.iter().filter(ours).map(|package| package.name.as_str()).collect();
+    let mut breaches = Vec::new();
+    for package in metadata.packages.iter().filter(ours) {
+        let Some((_, may, must_not)) = RULES.iter().find(|(name, _, _)| *name == package.name) else {
+            breaches.push(Breach::new(
+                &package.name,
+                "a crate without a rule: add it to xtask/src/tidy/crates.rs",
+            ));
+            continue;
+        };
+        for dependency in
+            package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"))
+        {
+            let name = dependency.name.as_str();
+            if names.contains(&name) && !may.contains(&name) {
+                breaches.push(Breach::new(&package.name, format!("must not depend on our crate `{name}`")));
+            }
+            if must_not.contains(&name) {
+                breaches.push(Breach::new(&package.name, format!("must not depend on `{name}`")));
+            }
+        }
+    }
+    for package in &metadata.packages {
+        if let Some((name, why)) = BANNED.iter().find(|(name, _)| *name == package.name) {
+            breaches.push(Breach::new("Cargo.lock", format!("`{name}` is linked somewhere: {why}")));
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(name: &str, dependency: &str, kind: Option<&str>) -> Metadata {
+        let package =
+            |name: &str, dependencies| Package { id: name.to_owned(), name: name.to_owned(), dependencies };
+        let wanted = Dependency { name: dependency.to_owned(), kind: kind.map(str::to_owned) };
+        Metadata {
+            packages: vec![
+                package(name, vec![wanted]),
+                package("agentd", Vec::new()),
+                package("openssl-sys", Vec::new()),
+            ],
+            workspace_members: vec![name.to_owned(), "agentd".to_owned()],
+        }
+    }
+
+    #[test]
+    fn arrows_that_are_not_in_the_table_are_refused() {
+        assert_eq!(check(&metadata("hubd", "agentd", None)).len(), 2, "the arrow, and openssl");
+        assert_eq!(check(&metadata("hubd", "agentd", Some("dev"))).len(), 1, "tests may");
+        assert_eq!(check(&metadata("holdfast-protocol", "tokio", None)).len(), 2);
+        assert_eq!(check(&metadata("new-crate", "serde", None)).len(), 2);
+    }
+}

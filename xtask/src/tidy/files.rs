@@ -1,0 +1,95 @@
+//! Rules about single files: length, module docs, `forbid(unsafe_code)`, words and paths that must not be there.
+
+use super::{Breach, Source};
+
+/// Longer files say why in a line that starts with [`LONG_BECAUSE`].
+const LINES_MAX: usize = 600;
+const LONG_BECAUSE: &str = "//! Long because ";
+
+/// Marks of unfinished work, and paths of one machine. Spelt in two halves, so that this file does not break its rule.
+const BANNED: &[(&str, &str)] = &[
+    ("todo", "!("),
+    ("unimplemented", "!("),
+    ("#[allow", "("),
+    ("/ro", "ot/."),
+    ("/wo", "rk/main"),
+    ("/tmp/", "hf"),
+    ("bash_", "jobs"),
+];
+
+/// Checks all files.
+pub fn check(sources: &[Source]) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for source in sources {
+        if source.path.ends_with(".rs") {
+            breaches.extend(rust(source));
+        }
+        if !source.path.ends_with(".lock") {
+            breaches.extend(words(source));
+        }
+    }
+    breaches
+}
+
+fn rust(source: &Source) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let lines = source.text.lines().count();
+    if lines > LINES_MAX && !source.text.lines().any(|line| line.starts_with(LONG_BECAUSE)) {
+        let says = format!("{lines} lines: split it by idea, or say why with `{LONG_BECAUSE}…`");
+        breaches.push(Breach::new(&source.path, says));
+    }
+    if !source.text.starts_with("//!") {
+        breaches.push(Breach::new(
+            &source.path,
+            "starts without `//!`: say what it is for, what comes in, what goes out",
+        ));
+    }
+    let name = source.path.rsplit('/').next().unwrap_or_default();
+    let crate_root = source.path.ends_with("src/lib.rs") || source.path.ends_with("src/main.rs");
+    if crate_root && !source.text.contains("#![forbid(unsafe_code)]") {
+        breaches.push(Breach::new(&source.path, "a crate root without `#![forbid(unsafe_code)]`"));
+    }
+    if matches!(name, "utils.rs" | "util.rs" | "common.rs" | "helpers.rs" | "misc.rs") {
+        breaches.push(Breach::new(&source.path, "a grab-bag: name the file after its one idea"));
+    }
+    breaches
+}
+
+fn words(source: &Source) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        for (left, right) in BANNED {
+            if line.contains(&format!("{left}{right}")) {
+                let place = format!("{}:{}", source.path, number + 1);
+                breaches.push(Breach::new(place, format!("`{left}{right}` must not be here")));
+            }
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaches(path: &str, text: &str) -> usize {
+        check(&[Source { path: path.to_owned(), text: text.to_owned() }]).len()
+    }
+
+    #[test]
+    fn each_rule_refuses_something() {
+        assert_eq!(breaches("a/src/x.rs", "//! Fine.\nfn f() {}\n"), 0);
+        assert_eq!(breaches("a/src/x.rs", "fn f() {}\n"), 1, "no module docs");
+        assert_eq!(breaches("a/src/lib.rs", "//! Docs.\n"), 1, "no forbid");
+        assert_eq!(breaches("a/src/utils.rs", "//! Docs.\n"), 1, "grab-bag");
+        let long = format!("//! Docs.\n{}", "x\n".repeat(LINES_MAX));
+        assert_eq!(breaches("a/src/x.rs", &long), 1, "too long");
+        assert_eq!(
+            breaches("a/src/x.rs", &format!("{LONG_BECAUSE}it is one table.\n{long}")),
+            0,
+            "a stated reason"
+        );
+        assert_eq!(breaches("notes.md", &format!("see {}{}", "/wo", "rk/main")), 1, "a machine's path");
+        assert_eq!(breaches("a/src/x.rs", &format!("//! Docs.\n{}{})", "todo", "!(")), 1, "unfinished");
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the checkout is, and how its tools are run: one place that spawns, so that every command is printed first.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The folder of the workspace's `Cargo.toml`: xtask always runs from its own checkout.
+pub fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The cargo that runs us.
+pub fn cargo() -> Command {
+    let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// A program by name or path.
+pub fn program(name: impl AsRef<OsStr>) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "xtask exists to run the tools of the trade")]
+    Command::new(name)
+}
+
+/// Runs a command to its end and fails with its status.
+pub fn must(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    let status = command.status().with_context(|| format!("cannot run `{shown}`"))?;
+    if status.success() { Ok(()) } else { bail!("`{shown}` ended with {status}") }
+}
+
+/// A command as a person would type it.
+pub fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_else(|| command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a program can be found.
+pub fn has(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(usual).any(|folder| folder.join(name).is_file())
+}
