@@ -1,3 +1,6 @@
-//! Under construction.
+//! The `agentd` program; everything is in the library.
 #![forbid(unsafe_code)]
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    agentd::cli::main()
+}

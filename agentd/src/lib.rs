@@ -1,0 +1,24 @@
+//! The host agent: it keeps the guests of one Proxmox box as the operator wants them.
+//!
+//! ```text
+//! hub ──▶ intent (durable, by generation) ─┐
+//! local API ──▶ request (durable) ─────────┼──▶ plan ──▶ gate ──▶ operations ──▶ steps ──▶ Proxmox
+//! schedule ────────────────────────────────┘      ▲                                  │
+//!                                                 └── observed ◀── observe ◀─────────┘ (always re-read)
+//! ```
+//! The ring closes only through the disk and the outside world, never through imports. A module imports only from a
+//! lower layer:
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | 5 | [`run`] (composition root), [`settings`], [`cli`] |
+//! | 4 | [`task`]: one loop per file, the only place that starts tasks |
+//! | 3 | [`api`]: what guests may ask |
+//! | 2 | [`port`]: the outside world |
+//!
+//! Deliberately absent: anything that needs root or a capability. The daemon refuses to start with either.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod port;
+pub mod settings;

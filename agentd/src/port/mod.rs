@@ -1,0 +1,7 @@
+//! The outside world, each part behind a narrow door.
+//!
+//! | module | door to |
+//! | --- | --- |
+//! | [`privilege`] | what this process may do |
+
+pub mod privilege;

@@ -1,0 +1,295 @@
+//! The one reader of the configuration file: text in, checked [`Settings`] out, or the place of the first mistake.
+//!
+//! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
+//! and never look for themselves. Nothing has a silent default but the state folder. Deliberately absent: secrets. A
+//! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::pin::PinSet;
+use holdfast_protocol::secret::Secret;
+use serde::Deserialize;
+
+mod secret_file;
+
+pub use secret_file::SecretFileError;
+
+/// A configuration is at most 64 KiB; a long one with comments has three.
+pub const CONFIG_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where the configuration is.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ConfigPath {
+    /// The configuration file.
+    #[arg(
+        long,
+        env = "HOLDFAST_AGENT_CONFIG",
+        default_value = "/etc/holdfast/agent.toml",
+        value_name = "FILE"
+    )]
+    pub config: PathBuf,
+}
+
+/// What the agent was told beforehand.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How Proxmox is reached, and what of it is ours.
+    pub proxmox: ProxmoxSettings,
+    /// The golden images that root approved on this box.
+    #[serde(default)]
+    pub golden: Vec<GoldenSettings>,
+    /// Where guests reach us.
+    pub local_api: LocalApiSettings,
+    /// Where we keep what must last.
+    #[serde(default)]
+    pub state: StateSettings,
+}
+
+/// How Proxmox is reached, and what of it is ours.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxmoxSettings {
+    /// `https://127.0.0.1:8006`, without a path.
+    pub url: String,
+    /// The node this agent looks after.
+    pub node: NodeName,
+    /// Its certificate, by key or whole.
+    pub pins: PinSet,
+    /// The pool of our guests.
+    pub pool: PoolName,
+    /// Where root disks and hot volumes go.
+    pub storage: StorageName,
+    /// Where bulk volumes go.
+    pub bulk_storage: Option<StorageName>,
+    /// Where backups go.
+    pub backup_storage: Option<StorageName>,
+    /// The bridge of our guests.
+    pub bridge: BridgeName,
+    /// The VMIDs the agent may pick from, both ends included.
+    pub vmid_range: [Vmid; 2],
+    /// One token for each kind of work.
+    pub tokens: ProxmoxTokens,
+}
+
+/// One token for each kind of work, so that a mistake in one cannot do what another may.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxmoxTokens {
+    /// Looks.
+    pub observe: TokenSettings,
+    /// Power, configuration, snapshots, backups of what is in the pool.
+    pub operate: TokenSettings,
+    /// Restores into the pool and destroys from it.
+    pub allocate: TokenSettings,
+}
+
+/// One token of Proxmox.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSettings {
+    /// `user@realm!name`.
+    pub id: String,
+    /// The file that holds its secret and nothing else.
+    pub secret_file: PathBuf,
+}
+
+impl TokenSettings {
+    /// Reads the secret.
+    ///
+    /// # Errors
+    /// [`SecretFileError`] when the file cannot be read, is open to others, or does not hold one line.
+    pub fn read_secret(&self) -> Result<Secret, SecretFileError> {
+        secret_file::read(&self.secret_file)
+    }
+}
+
+/// One golden image.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoldenSettings {
+    /// Its version, by which desired documents name it.
+    pub version: GoldenVersion,
+    /// Its archive as Proxmox names it, `local:backup/vzdump-lxc-….tar.zst`.
+    pub archive: String,
+    /// SHA-256 of that archive, hex.
+    pub sha256: String,
+    /// The same archive as a file this agent can read, for checking the digest.
+    pub file: PathBuf,
+}
+
+/// Where guests reach us.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalApiSettings {
+    /// Addresses of this box on the guests' bridge, with port. Never all addresses at once.
+    pub listen: Vec<SocketAddr>,
+}
+
+/// Where we keep what must last.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateSettings {
+    /// The folder of the database and the identity.
+    pub dir: PathBuf,
+}
+
+impl Default for StateSettings {
+    fn default() -> Self {
+        Self { dir: PathBuf::from("/var/lib/holdfast") }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error(
+        "the configuration {} cannot be read: name the right file with --config, or run `agentd setup`",
+        path.display()
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Larger than any sane configuration.
+    #[error("the configuration {} is larger than {CONFIG_BYTES_MAX} bytes: is it the right file?", path.display())]
+    Size {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not TOML, or not of our form.
+    #[error("the configuration {} is refused at `{at}`: correct it there", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        at: String,
+        /// What is wrong there.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// Of our form, but it cannot be right.
+    #[error("the configuration {} is refused at `{at}`: {rule}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        at: String,
+        /// What is expected there.
+        rule: &'static str,
+    },
+}
+
+impl Settings {
+    /// Reads and checks the configuration.
+    ///
+    /// # Errors
+    /// [`SettingsError`], with the key of the first mistake.
+    pub fn load(at: &ConfigPath) -> Result<Self, SettingsError> {
+        let path = &at.config;
+        let read = |source| SettingsError::Read { path: path.clone(), source };
+        if std::fs::metadata(path).map_err(read)?.len() > CONFIG_BYTES_MAX {
+            return Err(SettingsError::Size { path: path.clone() });
+        }
+        Self::parse(&std::fs::read_to_string(path).map_err(read)?, path)
+    }
+
+    /// Checks a configuration's text. `path` is only named in errors.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SettingsError> {
+        let form =
+            |at: String, source| SettingsError::Form { path: path.to_owned(), at, source: Box::new(source) };
+        let reader = toml::Deserializer::parse(text).map_err(|source| form(".".to_owned(), source))?;
+        let settings: Self = serde_path_to_error::deserialize(reader)
+            .map_err(|error| form(error.path().to_string(), error.into_inner()))?;
+        match settings.mistake() {
+            None => Ok(settings),
+            Some((at, rule)) => Err(SettingsError::Value { path: path.to_owned(), at, rule }),
+        }
+    }
+
+    /// The first value that its type alone could not refuse.
+    fn mistake(&self) -> Option<(String, &'static str)> {
+        self.proxmox.mistake().or_else(|| self.golden_mistake()).or_else(|| self.place_mistake())
+    }
+
+    fn golden_mistake(&self) -> Option<(String, &'static str)> {
+        self.golden.iter().enumerate().find_map(|(index, golden)| {
+            let at = |field: &str| format!("golden[{index}].{field}");
+            let twice = self.golden.iter().take(index).any(|earlier| earlier.version == golden.version);
+            let hex = golden.sha256.len() == 64 && golden.sha256.bytes().all(|b| b.is_ascii_hexdigit());
+            if twice {
+                Some((at("version"), "this version stands twice; a version names one archive for ever"))
+            } else if !hex {
+                Some((at("sha256"), "64 hex digits, as `sha256sum` prints them"))
+            } else if !golden.archive.contains(":backup/") {
+                Some((at("archive"), "a volume such as local:backup/vzdump-lxc-9000-….tar.zst"))
+            } else if !golden.file.is_absolute() {
+                Some((at("file"), "an absolute path"))
+            } else {
+                None
+            }
+        })
+    }
+
+    fn place_mistake(&self) -> Option<(String, &'static str)> {
+        if !self.state.dir.is_absolute() {
+            return Some(("state.dir".to_owned(), "an absolute path"));
+        }
+        if self.local_api.listen.is_empty() {
+            return Some((
+                "local_api.listen".to_owned(),
+                "at least one address of the guests' bridge, with port",
+            ));
+        }
+        self.local_api.listen.iter().enumerate().find_map(|(index, address)| {
+            let bad = address.ip().is_unspecified() || address.ip().is_multicast();
+            bad.then(|| {
+                let rule = "one address of the guests' bridge: listening everywhere would show the API to networks \
+                            that have no guests";
+                (format!("local_api.listen[{index}]"), rule)
+            })
+        })
+    }
+}
+
+impl ProxmoxSettings {
+    fn mistake(&self) -> Option<(String, &'static str)> {
+        let at = |field: &str| format!("proxmox.{field}");
+        let host = self.url.strip_prefix("https://");
+        if !host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' '])) {
+            return Some((at("url"), "https://address:8006, without a path"));
+        }
+        let [from, to] = self.vmid_range;
+        if from > to {
+            return Some((at("vmid_range"), "[first, last], the first not above the last"));
+        }
+        let tokens = [
+            ("observe", &self.tokens.observe),
+            ("operate", &self.tokens.operate),
+            ("allocate", &self.tokens.allocate),
+        ];
+        tokens.into_iter().find_map(|(name, token)| {
+            let parts = token.id.split_once('!').map(|(user, token)| (user.split_once('@'), token));
+            let whole = matches!(parts, Some((Some((user, realm)), token)) if !user.is_empty() && !realm.is_empty() && !token.is_empty());
+            if !whole {
+                Some((format!("proxmox.tokens.{name}.id"), "user@realm!name"))
+            } else if !token.secret_file.is_absolute() {
+                Some((format!("proxmox.tokens.{name}.secret_file"), "an absolute path"))
+            } else {
+                None
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! One good configuration, and every way to break it, each refused at its place.
+
+use super::*;
+
+pub const GOOD: &str = r#"
+[proxmox]
+url = "https://127.0.0.1:8006"
+node = "pve1"
+pins = ["spki/sha256:0000000000000000000000000000000000000000000000000000000000000000"]
+pool = "holdfast"
+storage = "local-lvm"
+bridge = "vmbr1"
+vmid_range = [10000, 10999]
+[proxmox.tokens.observe]
+id = "holdfast@pve!observe"
+secret_file = "/etc/holdfast/tokens/observe"
+[proxmox.tokens.operate]
+id = "holdfast@pve!operate"
+secret_file = "/etc/holdfast/tokens/operate"
+[proxmox.tokens.allocate]
+id = "holdfast@pve!allocate"
+secret_file = "/etc/holdfast/tokens/allocate"
+
+[[golden]]
+version = "2026.11.1"
+archive = "local:backup/vzdump-lxc-9000-2026_11_01-00_00_00.tar.zst"
+sha256 = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+file = "/var/lib/vz/dump/golden.tar.zst"
+
+[local_api]
+listen = ["10.66.0.1:8443"]
+"#;
+
+fn refused_at(text: &str) -> String {
+    match Settings::parse(text, Path::new("agent.toml")) {
+        Err(SettingsError::Form { at, .. } | SettingsError::Value { at, .. }) => at,
+        Err(other) => panic!("{other}"),
+        Ok(_) => "accepted".to_owned(),
+    }
+}
+
+#[test]
+fn a_good_configuration_is_read() {
+    let settings = Settings::parse(GOOD, Path::new("agent.toml")).unwrap();
+    assert_eq!(settings.proxmox.vmid_range.map(Vmid::number), [10_000, 10_999]);
+    assert_eq!(settings.state.dir, Path::new("/var/lib/holdfast"));
+    assert_eq!(settings.golden.len(), 1);
+}
+
+#[test]
+fn every_mistake_is_refused_at_its_place() {
+    let cases = [
+        ("url = \"https://127.0.0.1:8006\"", "url = \"http://127.0.0.1:8006\"", "proxmox.url"),
+        ("url = \"https://127.0.0.1:8006\"", "url = \"https://h/api2/json\"", "proxmox.url"),
+        ("node = \"pve1\"", "node = \"pve 1\"", "proxmox.node"),
+        ("node = \"pve1\"", "node = \"pve1\"\nforce = true", "proxmox.force"),
+        ("pins = [\"spki/sha256:0", "pins = [\"sha256:0", "proxmox.pins[0]"),
+        ("[10000, 10999]", "[10999, 10000]", "proxmox.vmid_range"),
+        ("[10000, 10999]", "[10000]", "proxmox.vmid_range"),
+        ("[10000, 10999]", "[99, 10000]", "proxmox.vmid_range[0]"),
+        ("holdfast@pve!operate", "holdfast@pve", "proxmox.tokens.operate.id"),
+        ("/etc/holdfast/tokens/allocate", "allocate", "proxmox.tokens.allocate.secret_file"),
+        ("local:backup/", "local:vztmpl/", "golden[0].archive"),
+        ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aa", "golden[0].sha256"),
+        ("10.66.0.1:8443", "0.0.0.0:8443", "local_api.listen[0]"),
+        ("10.66.0.1:8443", "[::]:8443", "local_api.listen[0]"),
+        ("[\"10.66.0.1:8443\"]", "[]", "local_api.listen"),
+        ("[local_api]", "[state]\ndir = \"state\"\n[local_api]", "state.dir"),
+        ("[local_api]", "[[[local_api]", "."),
+    ];
+    for (from, to, at) in cases {
+        let text = GOOD.replacen(from, to, 1);
+        assert_ne!(text, GOOD, "{from} is not in the sample");
+        assert_eq!(refused_at(&text), at, "{to}");
+    }
+    assert_eq!(
+        refused_at(&GOOD.replace(
+            "pins = [\"spki/sha256:0000000000000000000000000000000000000000000000000000000000000000\"]",
+            "pins = []"
+        )),
+        "proxmox.pins"
+    );
+}
+
+#[test]
+fn a_missing_file_says_what_to_do() {
+    let error = Settings::load(&ConfigPath { config: "/nonexistent/agent.toml".into() }).unwrap_err();
+    assert!(error.to_string().contains("agentd setup"), "{error}");
+}
