@@ -31,6 +31,11 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024;
 pub struct ClaimRequest {
     /// The claim of the ticket.
     pub claim: Secret,
+    /// 32 random bytes that the controller made and wrote to its disk before it first asked. When the answer was lost, the
+    /// same claim with the same proof is the same redeemer, and gets a fresh token in place of the unseen one. Any other
+    /// repeat is a second redeemer, and freezes both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redeemer: Option<Secret>,
 }
 
 /// The controller is up.
