@@ -3,5 +3,7 @@
 //! | module | door to |
 //! | --- | --- |
 //! | [`privilege`] | what this process may do |
+//! | [`pve`] | Proxmox VE |
 
 pub mod privilege;
+pub mod pve;

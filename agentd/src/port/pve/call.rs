@@ -1,0 +1,344 @@
+//! One request, closed: which endpoint, whose token, which parameters.
+//!
+//! What comes in: typed values, through one constructor for each endpoint. What goes out: a [`Call`] that the transport
+//! sends as it is. There is no way to make one for another path, and the test at the end walks every endpoint and holds
+//! each parameter to the list of what must never be sent. Deliberately absent: sending.
+
+use std::borrow::Cow;
+
+use holdfast_protocol::id::{NodeName, StorageName, Vmid};
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::size::DiskGib;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::change::{ConfigUpdate, DiskSlot};
+use super::config::Digest;
+use super::restore::RestoreRequest;
+use super::sight::AclPath;
+use super::task::{LogWindow, TaskQuery};
+use super::undo::UndoProof;
+use super::upid::Upid;
+use super::volume::VolumeId;
+use super::{ContentKind, Role};
+
+/// A parameter's value.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// `1`. There is no `0` and no other spelling: what is off is not sent.
+    On,
+    Text(String),
+    Secret(Secret),
+}
+
+impl Value {
+    /// As it goes on the wire.
+    pub(super) fn expose(&self) -> Cow<'_, str> {
+        match self {
+            Self::On => Cow::Borrowed("1"),
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Secret(secret) => Cow::Borrowed(secret.expose()),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Text(number.to_string())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Text(number.to_string())
+    }
+}
+
+impl From<Vmid> for Value {
+    fn from(vmid: Vmid) -> Self {
+        vmid.number().into()
+    }
+}
+
+/// Parameters in the order they are written.
+pub(super) type Params = Vec<(Cow<'static, str>, Value)>;
+
+/// The verbs of HTTP that we use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+macro_rules! endpoints {
+    ($($name:ident = $text:literal, $verb:ident, $limit:expr;)*) => {
+        /// Every endpoint we use.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(super) enum Endpoint { $($name),* }
+
+        impl Endpoint {
+            #[cfg(test)]
+            pub(super) const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// As errors and traces name it.
+            pub(super) const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+
+            pub(super) const fn verb(self) -> Verb {
+                match self { $(Self::$name => Verb::$verb),* }
+            }
+
+            /// The longest answer that is read.
+            pub(super) const fn body_max(self) -> usize {
+                match self { $(Self::$name => $limit),* }
+            }
+        }
+    };
+}
+
+/// A list of a large cluster: 10,000 guests at some 500 bytes are 5 MB.
+const LIST_MAX: usize = 8 << 20;
+/// Everything else. A description is at most 8 KiB, an `env` at most 120 KiB.
+const PLAIN_MAX: usize = 512 << 10;
+
+endpoints! {
+    Version = "GET /version", Get, PLAIN_MAX;
+    Permissions = "GET /access/permissions", Get, PLAIN_MAX;
+    Resources = "GET /cluster/resources", Get, LIST_MAX;
+    VmidFree = "GET /cluster/nextid", Get, PLAIN_MAX;
+    NodeStatus = "GET /nodes/{node}/status", Get, PLAIN_MAX;
+    Guests = "GET /nodes/{node}/lxc", Get, LIST_MAX;
+    Restore = "POST /nodes/{node}/lxc", Post, PLAIN_MAX;
+    GuestConfig = "GET /nodes/{node}/lxc/{vmid}/config", Get, PLAIN_MAX;
+    Configure = "PUT /nodes/{node}/lxc/{vmid}/config", Put, PLAIN_MAX;
+    Resize = "PUT /nodes/{node}/lxc/{vmid}/resize", Put, PLAIN_MAX;
+    GuestStatus = "GET /nodes/{node}/lxc/{vmid}/status/current", Get, PLAIN_MAX;
+    Start = "POST /nodes/{node}/lxc/{vmid}/status/start", Post, PLAIN_MAX;
+    Stop = "POST /nodes/{node}/lxc/{vmid}/status/stop", Post, PLAIN_MAX;
+    Shutdown = "POST /nodes/{node}/lxc/{vmid}/status/shutdown", Post, PLAIN_MAX;
+    Interfaces = "GET /nodes/{node}/lxc/{vmid}/interfaces", Get, PLAIN_MAX;
+    Snapshots = "GET /nodes/{node}/lxc/{vmid}/snapshot", Get, LIST_MAX;
+    ArchiveConfig = "GET /nodes/{node}/vzdump/extractconfig", Get, PLAIN_MAX;
+    Storages = "GET /nodes/{node}/storage", Get, LIST_MAX;
+    StorageStatus = "GET /nodes/{node}/storage/{storage}/status", Get, PLAIN_MAX;
+    StorageContent = "GET /nodes/{node}/storage/{storage}/content", Get, LIST_MAX;
+    Tasks = "GET /nodes/{node}/tasks", Get, LIST_MAX;
+    TaskStatus = "GET /nodes/{node}/tasks/{upid}/status", Get, PLAIN_MAX;
+    TaskLog = "GET /nodes/{node}/tasks/{upid}/log", Get, LIST_MAX;
+    TaskStop = "DELETE /nodes/{node}/tasks/{upid}", Delete, PLAIN_MAX;
+    Destroy = "DELETE /nodes/{node}/lxc/{vmid}", Delete, PLAIN_MAX;
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    endpoint: Endpoint,
+    role: Role,
+    vmid: Option<Vmid>,
+    path: String,
+    params: Params,
+}
+
+/// What may stand in a path segment as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+impl Call {
+    pub(super) fn endpoint(&self) -> Endpoint {
+        self.endpoint
+    }
+
+    pub(super) fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(super) fn vmid(&self) -> Option<Vmid> {
+        self.vmid
+    }
+
+    /// Below `/api2/json`.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn params(&self) -> &[(Cow<'static, str>, Value)] {
+        &self.params
+    }
+
+    fn plain(endpoint: Endpoint, role: Role, path: String) -> Self {
+        Self { endpoint, role, vmid: None, path, params: Vec::new() }
+    }
+
+    fn guest(endpoint: Endpoint, role: Role, node: &NodeName, vmid: Vmid, tail: &str) -> Self {
+        let path = format!("/nodes/{node}/lxc/{vmid}{tail}");
+        Self { vmid: Some(vmid), ..Self::plain(endpoint, role, path) }
+    }
+
+    fn task(endpoint: Endpoint, role: Role, node: &NodeName, upid: &Upid, tail: &str) -> Self {
+        let name = utf8_percent_encode(upid.as_str(), SEGMENT);
+        Self { vmid: upid.vmid(), ..Self::plain(endpoint, role, format!("/nodes/{node}/tasks/{name}{tail}")) }
+    }
+
+    fn with(self, params: Params) -> Self {
+        Self { params, ..self }
+    }
+
+    pub(super) fn version() -> Self {
+        Self::plain(Endpoint::Version, Role::Observe, "/version".to_owned())
+    }
+
+    pub(super) fn permissions(role: Role, path: Option<&AclPath>) -> Self {
+        let params = path.map(|path| ("path".into(), path.as_str().into())).into_iter().collect();
+        Self::plain(Endpoint::Permissions, role, "/access/permissions".to_owned()).with(params)
+    }
+
+    pub(super) fn resources() -> Self {
+        Self::plain(Endpoint::Resources, Role::Observe, "/cluster/resources".to_owned())
+    }
+
+    pub(super) fn vmid_free(vmid: Vmid) -> Self {
+        let call = Self::plain(Endpoint::VmidFree, Role::Observe, "/cluster/nextid".to_owned());
+        Self { vmid: Some(vmid), ..call }.with(vec![("vmid".into(), vmid.into())])
+    }
+
+    pub(super) fn node_status(node: &NodeName) -> Self {
+        Self::plain(Endpoint::NodeStatus, Role::Observe, format!("/nodes/{node}/status"))
+    }
+
+    pub(super) fn guests(node: &NodeName) -> Self {
+        Self::plain(Endpoint::Guests, Role::Observe, format!("/nodes/{node}/lxc"))
+    }
+
+    pub(super) fn restore(node: &NodeName, request: &RestoreRequest) -> Self {
+        let call = Self::plain(Endpoint::Restore, Role::Allocate, format!("/nodes/{node}/lxc"));
+        Self { vmid: Some(request.vmid), ..call }.with(request.params())
+    }
+
+    /// By `operate`: an observer is refused the whole configuration while `env` is set.
+    pub(super) fn guest_config(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::GuestConfig, Role::Operate, node, vmid, "/config")
+    }
+
+    pub(super) fn configure(node: &NodeName, vmid: Vmid, update: &ConfigUpdate) -> Self {
+        Self::guest(Endpoint::Configure, Role::Operate, node, vmid, "/config").with(update.params())
+    }
+
+    pub(super) fn unprotect(node: &NodeName, proof: &UndoProof, digest: &Digest) -> Self {
+        let params = vec![("delete".into(), "protection".into()), ("digest".into(), digest.as_str().into())];
+        Self::guest(Endpoint::Configure, Role::Operate, node, proof.vmid(), "/config").with(params)
+    }
+
+    /// To an absolute size: a repeat cannot grow the disk twice.
+    pub(super) fn resize(
+        node: &NodeName,
+        vmid: Vmid,
+        disk: DiskSlot,
+        size: DiskGib,
+        digest: &Digest,
+    ) -> Self {
+        let params = vec![
+            ("disk".into(), disk.key().into()),
+            ("size".into(), format!("{}G", size.get()).into()),
+            ("digest".into(), digest.as_str().into()),
+        ];
+        Self::guest(Endpoint::Resize, Role::Operate, node, vmid, "/resize").with(params)
+    }
+
+    pub(super) fn guest_status(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::GuestStatus, Role::Observe, node, vmid, "/status/current")
+    }
+
+    pub(super) fn start(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::Start, Role::Operate, node, vmid, "/status/start")
+    }
+
+    pub(super) fn stop(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::Stop, Role::Operate, node, vmid, "/status/stop")
+    }
+
+    /// Asks the guest; past the time the task fails and the guest runs on. Whoever wants it off says stop.
+    pub(super) fn shutdown(node: &NodeName, vmid: Vmid, timeout_s: u32) -> Self {
+        let params = vec![("timeout".into(), timeout_s.into())];
+        Self::guest(Endpoint::Shutdown, Role::Operate, node, vmid, "/status/shutdown").with(params)
+    }
+
+    pub(super) fn interfaces(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::Interfaces, Role::Observe, node, vmid, "/interfaces")
+    }
+
+    pub(super) fn snapshots(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::Snapshots, Role::Observe, node, vmid, "/snapshot")
+    }
+
+    pub(super) fn archive_config(node: &NodeName, role: Role, archive: &VolumeId) -> Self {
+        let params = vec![("volume".into(), archive.as_str().into())];
+        Self::plain(Endpoint::ArchiveConfig, role, format!("/nodes/{node}/vzdump/extractconfig")).with(params)
+    }
+
+    pub(super) fn storages(node: &NodeName) -> Self {
+        Self::plain(Endpoint::Storages, Role::Observe, format!("/nodes/{node}/storage"))
+    }
+
+    pub(super) fn storage_status(node: &NodeName, storage: &StorageName) -> Self {
+        Self::plain(Endpoint::StorageStatus, Role::Observe, format!("/nodes/{node}/storage/{storage}/status"))
+    }
+
+    pub(super) fn storage_content(
+        node: &NodeName,
+        role: Role,
+        storage: &StorageName,
+        kind: ContentKind,
+        of: Option<Vmid>,
+    ) -> Self {
+        let mut params: Params = vec![("content".into(), kind.text().into())];
+        params.extend(of.map(|vmid| ("vmid".into(), vmid.into())));
+        Self::plain(Endpoint::StorageContent, role, format!("/nodes/{node}/storage/{storage}/content"))
+            .with(params)
+    }
+
+    pub(super) fn tasks(node: &NodeName, query: &TaskQuery) -> Self {
+        let params = vec![
+            ("source".into(), "all".into()),
+            ("vmid".into(), query.vmid.into()),
+            ("typefilter".into(), query.kind.text().into()),
+            ("since".into(), query.since_epoch_s.into()),
+            ("limit".into(), TaskQuery::ROWS_MAX.into()),
+        ];
+        let call = Self::plain(Endpoint::Tasks, query.role, format!("/nodes/{node}/tasks"));
+        Self { vmid: Some(query.vmid), ..call }.with(params)
+    }
+
+    pub(super) fn task_status(node: &NodeName, role: Role, upid: &Upid) -> Self {
+        Self::task(Endpoint::TaskStatus, role, node, upid, "/status")
+    }
+
+    pub(super) fn task_log(node: &NodeName, role: Role, upid: &Upid, window: LogWindow) -> Self {
+        let params = vec![("start".into(), window.start.into()), ("limit".into(), window.limit.into())];
+        Self::task(Endpoint::TaskLog, role, node, upid, "/log").with(params)
+    }
+
+    pub(super) fn task_stop(node: &NodeName, role: Role, upid: &Upid) -> Self {
+        Self::task(Endpoint::TaskStop, role, node, upid, "")
+    }
+
+    /// Bare, without any parameter. What the parameters of this call can do is nothing we want.
+    pub(super) fn destroy(node: &NodeName, proof: &UndoProof) -> Self {
+        Self::guest(Endpoint::Destroy, Role::Allocate, node, proof.vmid(), "")
+    }
+}
+
+#[cfg(test)]
+mod tests;

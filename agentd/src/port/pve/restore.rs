@@ -1,0 +1,166 @@
+//! Making a guest: the one form of restore we ever send.
+//!
+//! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. It can only say *restore this
+//! archive to a fresh VMID, unprivileged, in this pool*. Deliberately absent, and not to be added: `force` (it destroys
+//! every volume of the guest that has the VMID), `unique` (with it Proxmox silently ignores `net0`), `features` (kept
+//! from the archive; a token may not pass it), `tags` (checked on a path the token lacks; set afterwards), `start`.
+
+use std::net::Ipv4Addr;
+
+use holdfast_protocol::id::{BridgeName, GuestName, PoolName, StorageName, Vmid};
+use holdfast_protocol::net::Ipv4Cidr;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::size::{Cores, MemoryMib, SwapMib, VlanTag};
+
+use super::call::{Params, Value};
+use super::volume::VolumeId;
+
+/// The name under which a guest finds its bootstrap.
+pub const BOOTSTRAP_ENV: &str = "HOLDFAST_BOOTSTRAP";
+
+/// How a guest comes to its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// It is told.
+    Static {
+        /// Address and prefix length.
+        cidr: Ipv4Cidr,
+        /// The way out.
+        gateway: Option<Ipv4Addr>,
+    },
+    /// It asks.
+    Dhcp,
+    /// It sees to that itself.
+    Manual,
+}
+
+/// The first network of a guest. Never with a hardware address: without one Proxmox makes a fresh one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetSpec {
+    /// The bridge on the host.
+    pub bridge: BridgeName,
+    /// The address inside.
+    pub address: Address,
+    /// A VLAN on the bridge.
+    pub vlan: Option<VlanTag>,
+}
+
+impl NetSpec {
+    /// As Proxmox takes it for `net0`.
+    #[must_use]
+    pub fn property(&self) -> String {
+        let mut text = format!("name=eth0,bridge={}", self.bridge);
+        match &self.address {
+            Address::Static { cidr, gateway } => {
+                text.push_str(&format!(",ip={cidr}"));
+                if let Some(gateway) = gateway {
+                    text.push_str(&format!(",gw={gateway}"));
+                }
+            }
+            Address::Dhcp => text.push_str(",ip=dhcp"),
+            Address::Manual => text.push_str(",ip=manual"),
+        }
+        if let Some(vlan) = self.vlan {
+            text.push_str(&format!(",tag={}", vlan.get()));
+        }
+        text
+    }
+}
+
+/// What the guest finds in [`BOOTSTRAP_ENV`]. It may hold a claim, so it is kept as a secret.
+#[derive(Clone, Debug)]
+pub struct BootstrapEnv(Secret);
+
+/// A bootstrap that Proxmox would mangle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a bootstrap is 1 to 16384 characters of base64url: anything else Proxmox may cut or re-encode")]
+pub struct BootstrapEnvError;
+
+impl BootstrapEnv {
+    /// Takes base64url text.
+    ///
+    /// # Errors
+    /// When it is empty, too long, or holds other characters.
+    pub fn new(text: Secret) -> Result<Self, BootstrapEnvError> {
+        let ok = |b: u8| b.is_ascii_alphanumeric() || b"-_=".contains(&b);
+        let fits = (1..=16_384).contains(&text.expose().len());
+        if fits && text.expose().bytes().all(ok) { Ok(Self(text)) } else { Err(BootstrapEnvError) }
+    }
+
+    fn property(&self) -> Secret {
+        Secret::new(format!("{BOOTSTRAP_ENV}={}", self.0.expose()))
+    }
+}
+
+/// One restore to a fresh VMID.
+#[derive(Clone, Debug)]
+pub struct RestoreRequest {
+    /// The fresh VMID. When it is taken, Proxmox refuses: it is never told to replace.
+    pub vmid: Vmid,
+    /// The archive.
+    pub archive: VolumeId,
+    /// Where the disks go.
+    pub storage: StorageName,
+    /// The pool whose rights are used. The guest becomes its member at the very end of the task.
+    pub pool: PoolName,
+    /// The first network.
+    pub net0: NetSpec,
+    /// The bootstrap. Always passed: what the archive may carry must not live again.
+    pub env: BootstrapEnv,
+    /// Host name.
+    pub hostname: GuestName,
+    /// Memory.
+    pub memory: MemoryMib,
+    /// Swap.
+    pub swap: SwapMib,
+    /// Cores.
+    pub cores: Cores,
+}
+
+impl RestoreRequest {
+    pub(super) fn params(&self) -> Params {
+        vec![
+            ("vmid".into(), self.vmid.into()),
+            ("restore".into(), Value::On),
+            ("unprivileged".into(), Value::On),
+            ("ostemplate".into(), self.archive.as_str().into()),
+            ("storage".into(), self.storage.as_str().into()),
+            ("pool".into(), self.pool.as_str().into()),
+            ("net0".into(), self.net0.property().into()),
+            ("env".into(), Value::Secret(self.env.property())),
+            ("hostname".into(), self.hostname.as_str().into()),
+            ("memory".into(), self.memory.get().into()),
+            ("swap".into(), self.swap.get().into()),
+            ("cores".into(), self.cores.get().into()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_written_without_a_hardware_address() {
+        let mut net = NetSpec {
+            bridge: "vmbr0".parse().unwrap(),
+            address: Address::Static {
+                cidr: "10.66.0.91/24".parse().unwrap(),
+                gateway: Some(Ipv4Addr::new(10, 66, 0, 1)),
+            },
+            vlan: Some(VlanTag::try_from(5).unwrap()),
+        };
+        assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=10.66.0.91/24,gw=10.66.0.1,tag=5");
+        net.address = Address::Dhcp;
+        net.vlan = None;
+        assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=dhcp");
+    }
+
+    #[test]
+    fn a_bootstrap_that_proxmox_would_cut_is_refused() {
+        for bad in ["", "a b", "trailing ", "line\n", "nul\0", "ümlaut", &"a".repeat(16_385)] {
+            assert!(BootstrapEnv::new(Secret::new(bad.to_owned())).is_err(), "{bad:?}");
+        }
+        assert!(BootstrapEnv::new(Secret::new("eyJhIjoxfQ==".to_owned())).is_ok());
+    }
+}

@@ -1,0 +1,296 @@
+//! Tasks: how they end, how they are followed, how a lost one is found again.
+//!
+//! What comes in: task names and what Proxmox says of them. What goes out: one of four outcomes. *Unknown* is never
+//! mapped to done or failed: the caller looks at the world. And even `Ok` is no evidence: the caller reads back what the
+//! task should have made. Deliberately absent: stopping a task because somebody waited too long.
+
+use std::time::Duration;
+
+use holdfast_protocol::id::Vmid;
+use serde_json::Value;
+
+use super::error::PveError;
+use super::retry::Pace;
+use super::upid::Upid;
+use super::wire::{Row, Unreadable, rows, whole};
+use super::{Pve, Role};
+
+/// How a task ended, by what Proxmox wrote down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// `OK`.
+    Ok,
+    /// `WARNINGS: n`: done, with notes in the log.
+    Warnings(u32),
+    /// The error line.
+    Failed(String),
+    /// `unexpected status`: the worker died without a word.
+    Unexpected,
+}
+
+impl TaskEnd {
+    pub(super) fn from_text(text: &str) -> Self {
+        let warnings = text.strip_prefix("WARNINGS: ").and_then(|count| count.parse().ok());
+        match (text, warnings) {
+            ("OK", _) => Self::Ok,
+            ("unexpected status" | "", _) => Self::Unexpected,
+            (_, Some(count)) => Self::Warnings(count),
+            _ => Self::Failed(text.to_owned()),
+        }
+    }
+}
+
+/// What Proxmox says of a task now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// It runs.
+    Running,
+    /// It stopped without an exit status.
+    StoppedSilently,
+    /// It ended.
+    Ended(TaskEnd),
+}
+
+impl TaskStatus {
+    pub(super) fn read(value: &Value) -> Result<Self, Unreadable> {
+        let row = Row::of(value)?;
+        match (row.text("status")?.as_str(), row.text_opt("exitstatus")?) {
+            ("running", _) => Ok(Self::Running),
+            ("stopped", None) => Ok(Self::StoppedSilently),
+            ("stopped", Some(text)) => Ok(Self::Ended(TaskEnd::from_text(&text))),
+            (other, _) => Err(Unreadable(format!("status: {other:?} is neither running nor stopped"))),
+        }
+    }
+}
+
+/// Why nobody can say how a task ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unclear {
+    /// The worker was killed.
+    #[error("its worker died without a word")]
+    WorkerDied,
+    /// It stopped, and no exit status stands anywhere.
+    #[error("it stopped without an exit status")]
+    Silent,
+    /// Proxmox does not know it (any more), as after a reboot of the node.
+    #[error("Proxmox does not know it")]
+    Vanished,
+    /// It still ran when our patience ended.
+    #[error("it still ran after {after_s} s")]
+    StillRunning {
+        /// How long we waited.
+        after_s: u64,
+    },
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskOutcome {
+    /// Proxmox says OK.
+    Ok,
+    /// Proxmox says OK with so many warnings in the log.
+    Warnings(u32),
+    /// Proxmox says it failed, and why.
+    Failed(String),
+    /// Nobody knows: look at the world.
+    Unknown(Unclear),
+}
+
+impl From<TaskEnd> for TaskOutcome {
+    fn from(end: TaskEnd) -> Self {
+        match end {
+            TaskEnd::Ok => Self::Ok,
+            TaskEnd::Warnings(count) => Self::Warnings(count),
+            TaskEnd::Failed(text) => Self::Failed(text),
+            TaskEnd::Unexpected => Self::Unknown(Unclear::WorkerDied),
+        }
+    }
+}
+
+/// Which lines of a log to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogWindow {
+    /// The first, from 0.
+    pub start: u64,
+    /// How many at most.
+    pub limit: u64,
+}
+
+/// Lines of a task's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskLog {
+    /// The lines.
+    pub lines: Vec<String>,
+    /// How many there are by now.
+    pub total: u64,
+}
+
+impl TaskLog {
+    pub(super) fn read(data: &Value, total: Option<&Value>) -> Result<Self, Unreadable> {
+        let mut lines = rows(data)?.into_iter().map(|row| Ok((row.whole("n")?, row.text("t")?)));
+        let mut numbered = lines.by_ref().collect::<Result<Vec<_>, Unreadable>>()?;
+        numbered.sort();
+        let total = total.and_then(whole).unwrap_or(0);
+        Ok(Self { lines: numbered.into_iter().map(|(_, text)| text).collect(), total })
+    }
+}
+
+/// The kinds of task we start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    /// A restore.
+    Restore,
+    /// A start.
+    Start,
+    /// A stop.
+    Stop,
+    /// A shutdown.
+    Shutdown,
+    /// A resize.
+    Resize,
+    /// A destroy.
+    Destroy,
+    /// A backup.
+    Backup,
+}
+
+impl TaskKind {
+    /// As Proxmox names it in a task's name.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Restore => "vzrestore",
+            Self::Start => "vzstart",
+            Self::Stop => "vzstop",
+            Self::Shutdown => "vzshutdown",
+            Self::Resize => "resize",
+            Self::Destroy => "vzdestroy",
+            Self::Backup => "vzdump",
+        }
+    }
+}
+
+/// Which tasks to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskQuery {
+    /// For this guest.
+    pub vmid: Vmid,
+    /// Of this kind.
+    pub kind: TaskKind,
+    /// Started with this role's token, and no other.
+    pub role: Role,
+    /// Started at or after, by the node's clock: the moment of the intent.
+    pub since_epoch_s: u64,
+}
+
+impl TaskQuery {
+    /// One guest's tasks of one kind since one moment are few; more than this many is a fault somewhere.
+    pub(super) const ROWS_MAX: u32 = 500;
+}
+
+/// How patiently a task is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The first pause between two looks; it grows to [`Patience::pause_max`].
+    pub pause_min: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+    /// A task just started may not be listed yet: so long that is no reason to worry.
+    pub appear_max: Duration,
+    /// After this the outcome is unknown and the task runs on.
+    pub total_max: Duration,
+    /// So many looks in a row may fail before the error is handed on.
+    pub failures_max: u32,
+}
+
+impl Patience {
+    /// Looks five times a second at first, every two seconds later.
+    #[must_use]
+    pub const fn up_to(total_max: Duration) -> Self {
+        Self {
+            pause_min: Duration::from_millis(200),
+            pause_max: Duration::from_secs(2),
+            appear_max: Duration::from_secs(30),
+            total_max,
+            failures_max: 10,
+        }
+    }
+}
+
+/// At most so many lines of one look; the rest comes with the next.
+const LINES_MAX: u64 = 500;
+
+/// Follows a task to its end with the token that started it, handing on each new line of its log.
+///
+/// # Errors
+/// When Proxmox cannot be asked for longer than [`Patience::failures_max`] looks. The task is not touched by that.
+pub async fn follow_task(
+    pve: &dyn Pve,
+    pace: &dyn Pace,
+    upid: &Upid,
+    patience: Patience,
+    on_line: &mut (dyn FnMut(&str) + Send),
+) -> Result<TaskOutcome, PveError> {
+    let began = pace.now();
+    let mut pause = patience.pause_min;
+    let mut failures = 0;
+    let mut line = 0;
+    let mut appeared = false;
+    loop {
+        // The status first and the log after it: when it has ended, the log is whole.
+        let status = pve.task_status(upid).await;
+        let waited = pace.now().saturating_sub(began);
+        appeared |= status.is_ok();
+        let end = match status {
+            Ok(TaskStatus::Running) => None,
+            Ok(TaskStatus::Ended(end)) => Some(TaskOutcome::from(end)),
+            Ok(TaskStatus::StoppedSilently) => Some(TaskOutcome::Unknown(Unclear::Silent)),
+            Err(PveError::NoSuchTask) if !appeared && waited < patience.appear_max => None,
+            Err(PveError::NoSuchTask) => return Ok(TaskOutcome::Unknown(Unclear::Vanished)),
+            Err(error) => {
+                failures += 1;
+                if failures >= patience.failures_max || !is_passing(&error) {
+                    return Err(error);
+                }
+                sleep(pace, &mut pause, patience).await;
+                continue;
+            }
+        };
+        failures = 0;
+        if appeared {
+            // A log that cannot be read now costs lines on a screen, never the outcome.
+            line = read_lines(pve, upid, line, on_line).await.unwrap_or(line);
+        }
+        match end {
+            Some(outcome) => return Ok(outcome),
+            None if waited >= patience.total_max => {
+                return Ok(TaskOutcome::Unknown(Unclear::StillRunning { after_s: waited.as_secs() }));
+            }
+            None => sleep(pace, &mut pause, patience).await,
+        }
+    }
+}
+
+/// Looking is harmless, so everything but a closed door is worth another look.
+fn is_passing(error: &PveError) -> bool {
+    error.may_have_happened() || matches!(error, PveError::Unreachable { .. } | PveError::NotReady { .. })
+}
+
+async fn sleep(pace: &dyn Pace, pause: &mut Duration, patience: Patience) {
+    pace.sleep(*pause).await;
+    *pause = pause.mul_f32(1.5).min(patience.pause_max);
+}
+
+async fn read_lines(
+    pve: &dyn Pve,
+    upid: &Upid,
+    mut line: u64,
+    on_line: &mut (dyn FnMut(&str) + Send),
+) -> Result<u64, PveError> {
+    let log = pve.task_log(upid, LogWindow { start: line, limit: LINES_MAX }).await?;
+    for text in &log.lines {
+        on_line(text);
+        line += 1;
+    }
+    Ok(line)
+}
