@@ -149,6 +149,7 @@ pub(super) struct Call {
     endpoint: Endpoint,
     role: Role,
     vmid: Option<Vmid>,
+    storage: Option<StorageName>,
     path: String,
     params: Params,
 }
@@ -169,6 +170,10 @@ impl Call {
         self.vmid
     }
 
+    pub(super) fn storage(&self) -> Option<&str> {
+        self.storage.as_ref().map(StorageName::as_str)
+    }
+
     /// Below `/api2/json`.
     pub(super) fn path(&self) -> &str {
         &self.path
@@ -179,12 +184,23 @@ impl Call {
     }
 
     fn plain(endpoint: Endpoint, role: Role, path: String) -> Self {
-        Self { endpoint, role, vmid: None, path, params: Vec::new() }
+        Self { endpoint, role, vmid: None, storage: None, path, params: Vec::new() }
     }
 
     fn guest(endpoint: Endpoint, role: Role, node: &NodeName, vmid: Vmid, tail: &str) -> Self {
         let path = format!("/nodes/{node}/lxc/{vmid}{tail}");
         Self { vmid: Some(vmid), ..Self::plain(endpoint, role, path) }
+    }
+
+    fn storage_part(
+        endpoint: Endpoint,
+        role: Role,
+        node: &NodeName,
+        storage: &StorageName,
+        tail: &str,
+    ) -> Self {
+        let path = format!("/nodes/{node}/storage/{storage}{tail}");
+        Self { storage: Some(storage.clone()), ..Self::plain(endpoint, role, path) }
     }
 
     fn task(endpoint: Endpoint, role: Role, node: &NodeName, upid: &Upid, tail: &str) -> Self {
@@ -293,7 +309,7 @@ impl Call {
     }
 
     pub(super) fn storage_status(node: &NodeName, storage: &StorageName) -> Self {
-        Self::plain(Endpoint::StorageStatus, Role::Observe, format!("/nodes/{node}/storage/{storage}/status"))
+        Self::storage_part(Endpoint::StorageStatus, Role::Observe, node, storage, "/status")
     }
 
     pub(super) fn storage_content(
@@ -305,8 +321,7 @@ impl Call {
     ) -> Self {
         let mut params: Params = vec![("content".into(), kind.text().into())];
         params.extend(of.map(|vmid| ("vmid".into(), vmid.into())));
-        Self::plain(Endpoint::StorageContent, role, format!("/nodes/{node}/storage/{storage}/content"))
-            .with(params)
+        Self::storage_part(Endpoint::StorageContent, role, node, storage, "/content").with(params)
     }
 
     pub(super) fn tasks(node: &NodeName, query: &TaskQuery) -> Self {

@@ -18,6 +18,7 @@ pub(super) struct Refusal<'a> {
     pub call: &'static str,
     pub role: Role,
     pub vmid: Option<Vmid>,
+    pub storage: Option<&'a str>,
     pub status: u16,
     pub reason: &'a str,
     pub body: &'a [u8],
@@ -78,6 +79,9 @@ fn parameters(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, St
                 None => PveError::Parameters { call: refusal.call, errors },
             }
         }
+        Some(("storage", "No such storage.")) => {
+            PveError::StorageUnknown { storage: refusal.storage.unwrap_or_default().to_owned() }
+        }
         Some((_, text)) if storage_is_away(text) => {
             PveError::StorageOffline { storage: quoted(text), text: text.to_owned() }
         }
@@ -89,7 +93,7 @@ fn parameters(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, St
 fn by_phrase(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, String>) -> PveError {
     // Restore and create put their own words before the phrase of the part that failed.
     let text = strip_doing(&reason);
-    let vmid = refusal.vmid.or_else(|| vmid_in(text));
+    let vmid = refusal.vmid.or_else(|| vmid_in(text)).or_else(|| vmid_in(&reason));
     if text.starts_with("RPCEnvironment init request failed") {
         return PveError::NotReady { reason };
     }
@@ -107,6 +111,9 @@ fn by_phrase(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, Str
     }
     if storage_is_away(text) {
         return PveError::StorageOffline { storage: quoted(text), text: reason };
+    }
+    if let Some(node) = between(text, "hostname lookup '", "' failed") {
+        return PveError::NodeUnknown { node: node.to_owned() };
     }
     if let Some(storage) = between(text, "storage '", "' does not exist") {
         return PveError::StorageUnknown { storage: storage.to_owned() };
@@ -152,15 +159,23 @@ fn storage_is_away(text: &str) -> bool {
     text.starts_with("unable to activate storage '")
         || text.starts_with("could not activate storage '")
         || (text.starts_with("storage '") && text.ends_with("' is disabled"))
+        || away_server(text).is_some()
 }
 
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
-    rest.split_once(after).map(|(inner, _)| inner)
+    rest.split_once(after).map(|(inner, _)| inner).filter(|inner| !inner.contains('\''))
+}
+
+/// `pbsown: error fetching datastores - 401 Unauthorized`: the server behind a storage does not let us in.
+fn away_server(text: &str) -> Option<&str> {
+    text.split_once(": error fetching datastores - ")
+        .map(|(storage, _)| storage)
+        .filter(|s| !s.contains([' ', ':']))
 }
 
 fn quoted(text: &str) -> Option<String> {
-    between(text, "storage '", "'").map(str::to_owned)
+    between(text, "storage '", "'").or_else(|| away_server(text)).map(str::to_owned)
 }
 
 /// The first number that can be a VMID, in the ways Proxmox writes one.
@@ -171,3 +186,6 @@ fn vmid_in(text: &str) -> Option<Vmid> {
         Vmid::from_str(digits).ok()
     })
 }
+
+#[cfg(test)]
+mod tests;

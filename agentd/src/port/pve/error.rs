@@ -198,6 +198,12 @@ pub enum PveError {
         /// Its name as we sent it.
         storage: String,
     },
+    /// No node of this name.
+    #[error("Proxmox has no node {node:?}: correct the settings")]
+    NodeUnknown {
+        /// Its name as we sent it.
+        node: String,
+    },
     /// A volume that does not exist.
     #[error("there is no volume {volume}: check the archive's name in the settings")]
     VolumeGone {
@@ -266,7 +272,8 @@ pub enum PveError {
 }
 
 fn list(errors: &BTreeMap<String, String>) -> String {
-    errors.iter().map(|(key, text)| format!("{key}: {}", text.trim())).collect::<Vec<_>>().join("; ")
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    errors.iter().map(|(key, text)| format!("{key}: {}", line(text))).collect::<Vec<_>>().join("; ")
 }
 
 fn suffix(errors: &BTreeMap<String, String>) -> String {
@@ -298,6 +305,7 @@ impl PveError {
             | Self::Parameters { .. }
             | Self::Protected { .. }
             | Self::StorageUnknown { .. }
+            | Self::NodeUnknown { .. }
             | Self::VolumeGone { .. }
             | Self::Unsupported { .. }
             | Self::NoToken { .. }

@@ -202,6 +202,7 @@ async fn read_answer(call: &Call, limit: Duration, mut response: Response) -> Re
             call: name,
             role: call.role(),
             vmid: call.vmid(),
+            storage: call.storage(),
             status: status.as_u16(),
             reason: &reason,
             body: &body,
