@@ -1,12 +1,18 @@
 //! The command line: what a person at the box can ask for.
 //!
-//! What comes in: arguments. What goes out: an exit code of sysexits, errors as one sentence on standard error. Each
-//! command is a module of its own.
+//! What comes in: arguments. What goes out: an exit code of sysexits, the outcome on standard output, errors as one
+//! sentence on standard error. Each command is a module of its own.
+//!
+//! | command | module |
+//! | --- | --- |
+//! | `enroll` | [`enroll`] |
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_protocol::strict::chain;
+use serde::Serialize;
 
-use crate::settings::SettingsError;
+pub mod enroll;
+mod step_down;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
 #[derive(Debug, Parser)]
@@ -18,16 +24,25 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check the configuration and say what it holds.
-    CheckConfig(crate::settings::ConfigPath),
+    /// Make this box known to a hub, by an invite or by knocking.
+    Enroll(enroll::EnrollArguments),
 }
 
-/// Why a command failed; the kinds tell who must act.
+/// How an outcome is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The configuration is wrong.
+    /// `enroll`.
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Enroll(#[from] enroll::EnrollError),
 }
 
 impl CommandError {
@@ -35,7 +50,7 @@ impl CommandError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Settings(_) => 78,
+            Self::Enroll(error) => error.exit_code(),
         }
     }
 }
@@ -55,16 +70,33 @@ pub fn main() -> std::process::ExitCode {
 
 fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
-        Command::CheckConfig(at) => {
-            let settings = crate::settings::Settings::load(&at)?;
-            println!(
-                "{} is well-formed: node {}, pool {}, {} golden images",
-                at.config.display(),
-                settings.proxmox.node,
-                settings.proxmox.pool,
-                settings.golden.len()
-            );
-            Ok(())
-        }
+        Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
+    }
+}
+
+/// Writes a value for programs.
+fn print_json<T: Serialize>(value: &T) {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => println!("{text}"),
+        Err(error) => eprintln!("agentd: the outcome cannot be written as JSON: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_invite_on_the_command_line_shows_nowhere() {
+        let arguments = Arguments::try_parse_from(["agentd", "enroll", "hf1_abcdefghijklmnop"]).unwrap();
+        assert!(!format!("{arguments:?}").contains("abcdefgh"));
+        assert!(Arguments::try_parse_from(["agentd", "enroll", "--knock", "https://hub"]).is_err());
+        assert!(Arguments::try_parse_from(["agentd", "enroll", "x", "--invite-file", "y"]).is_err());
     }
 }

@@ -2,8 +2,16 @@
 //!
 //! | module | door to |
 //! | --- | --- |
+//! | [`atomic_file`] | small files that are there whole or not at all |
+//! | [`backoff`] | how long to wait before asking again |
+//! | [`hub`] | the hub |
+//! | [`identity`] | who this agent is to the hub |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
 
+pub mod atomic_file;
+pub mod backoff;
+pub mod hub;
+pub mod identity;
 pub mod privilege;
 pub mod pve;

@@ -16,7 +16,7 @@ mod pack;
 mod place;
 mod read_error;
 mod stream;
-pub(crate) mod tree;
+mod tree;
 mod walk;
 
 #[cfg(test)]

@@ -1,0 +1,280 @@
+//! `agentd enroll`: makes this box known to a hub, by an invite or by knocking.
+//!
+//! The key is on the disk before the hub hears of it, so a command that was cut off is simply run again: the hub knows
+//! the key and answers the same.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdfast_protocol::enrol::{
+    EnrolRequest, Enrolled, INVITE_CHARS_MAX, Invite, InviteError, KnockAnswer, KnockRequest,
+};
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::pin::Pin;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::strict::chain;
+use serde::Serialize;
+use zeroize::Zeroizing;
+
+use super::Output;
+use super::step_down::{self, StepDownError};
+use crate::port::backoff::{Backoff, spread};
+use crate::port::hub::{Hub, HubError, Remedy};
+use crate::port::identity::{Identity, IdentityError, IdentityFolder, PendingKey, Purpose};
+use crate::settings::{ConfigPath, Settings, SettingsError};
+
+/// Six tries take about half a minute, which outlasts a restart of the hub.
+const TRIES_MAX: u32 = 6;
+const PACE: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(15) };
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+An invite is the line `hf1_…` that `holdfast host invite NAME` prints. It works once, for an hour. On the command line it \
+is seen by every user of this box while the command runs and kept in the shell's history; `-` (standard input) and \
+--invite-file keep it to yourself.
+
+Without an invite the agent can knock: an operator sees its key's fingerprint and lets it in or not.
+
+Run as root, the command goes on as the owner of the state folder.")]
+pub struct EnrollArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// The invite, or `-` to read it from standard input, which is also what happens without it.
+    #[arg(value_parser = secret, conflicts_with_all = ["invite_file", "knock"])]
+    invite: Option<Secret>,
+    /// A file that holds the invite.
+    #[arg(long, value_name = "FILE", conflicts_with = "knock")]
+    invite_file: Option<PathBuf>,
+    /// Ask the hub at this URL to be let in without an invite.
+    #[arg(long, value_name = "URL", requires = "ca_pin")]
+    knock: Option<String>,
+    /// The pin of that hub's CA, as `hubd` prints it.
+    #[arg(long, value_name = "PIN", requires = "knock")]
+    ca_pin: Option<Pin>,
+    /// Table for people, or JSON for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap asks for a parser of this form")]
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(Secret::new(text.to_owned()))
+}
+
+/// Why the box was not enrolled.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrollError {
+    /// The configuration.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Root could not step down.
+    #[error(transparent)]
+    StepDown(#[from] StepDownError),
+    /// The invite could not be read.
+    #[error("the invite cannot be read from {from}")]
+    Input {
+        /// Where it should have come from.
+        from: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Not an invite.
+    #[error(transparent)]
+    Invite(#[from] InviteError),
+    /// The box has an identity already.
+    #[error(
+        "this box is enrolled already, as {name} with {hub}: to enrol it anew, have the host revoked there, then remove {}",
+        folder.display()
+    )]
+    Already {
+        /// What it is called.
+        name: HostName,
+        /// Its hub.
+        hub: String,
+        /// Where the identity is kept.
+        folder: PathBuf,
+    },
+    /// Key, certificate or their files.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The hub.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// A node name that is no host name.
+    #[error("the node {node} of the configuration has a name that cannot be announced")]
+    Name {
+        /// The node.
+        node: String,
+        /// Why.
+        #[source]
+        source: holdfast_protocol::id::IdError,
+    },
+    /// No runtime.
+    #[error("the program's runtime cannot be started")]
+    Runtime(#[source] std::io::Error),
+}
+
+impl EnrollError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) | Self::Name { .. } => 78,
+            Self::StepDown(_) => 77,
+            Self::Input { .. } => 66,
+            Self::Invite(_) | Self::Already { .. } => 65,
+            Self::Identity(_) => 74,
+            Self::Hub(error) => match error.remedy() {
+                Remedy::Wait => 75,
+                Remedy::Operator => 69,
+            },
+            Self::Runtime(_) => 71,
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`EnrollError`].
+pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
+    let settings = Settings::load(&arguments.config)?;
+    step_down::to_owner_of(&settings.state.dir)?;
+    let folder = IdentityFolder::open(&settings.state.dir)?;
+    if let Some(identity) = folder.read()? {
+        let folder = settings.state.dir.join("identity");
+        return Err(EnrollError::Already { name: identity.enrolled.host_name, hub: identity.hub, folder });
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(EnrollError::Runtime)?;
+    let identity = match (&arguments.knock, arguments.ca_pin) {
+        (Some(hub), Some(pin)) => {
+            let node = settings.proxmox.node.to_string();
+            let says = node.to_ascii_lowercase().parse();
+            let says = says.map_err(|source| EnrollError::Name { node, source })?;
+            runtime.block_on(knock(&folder, hub, pin, says))?
+        }
+        _ => {
+            let invite = Invite::open(&read_invite(&arguments)?)?;
+            runtime.block_on(redeem(&folder, invite))?
+        }
+    };
+    tell(&identity, arguments.output);
+    Ok(())
+}
+
+fn read_invite(arguments: &EnrollArguments) -> Result<Secret, EnrollError> {
+    let (from, bytes) = match (&arguments.invite, &arguments.invite_file) {
+        (Some(invite), _) if invite.expose() != "-" => return Ok(invite.clone()),
+        (_, Some(path)) => (path.display().to_string(), std::fs::File::open(path).and_then(bounded)),
+        _ => {
+            if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+                eprintln!("Paste the invite (hf1_…) and press Enter, then Ctrl-D:");
+            }
+            ("standard input".to_owned(), bounded(std::io::stdin()))
+        }
+    };
+    bytes.map(Secret::new).map_err(|source| EnrollError::Input { from, source })
+}
+
+/// One character more than an invite has, so that a longer text is refused and not cut.
+fn bounded(from: impl Read) -> std::io::Result<String> {
+    let mut text = Zeroizing::new(String::new());
+    from.take(INVITE_CHARS_MAX as u64 + 64).read_to_string(&mut text)?;
+    Ok(text.trim().to_owned())
+}
+
+async fn redeem(folder: &IdentityFolder, invite: Invite) -> Result<Identity, EnrollError> {
+    let hub = Hub::first_contact(&invite.hub, invite.ca)?;
+    let key = folder.pending(Purpose::Enrol)?;
+    let request = EnrolRequest { secret: invite.secret, csr_pem: key.csr_pem()? };
+    let mut failures = 0;
+    let enrolled = loop {
+        match hub.enroll(&request).await {
+            Ok(enrolled) => break enrolled,
+            Err(error) => {
+                failures += 1;
+                wait_or_give_up(error, failures).await?;
+            }
+        }
+    };
+    keep(folder, &key, &invite.hub, enrolled)
+}
+
+async fn knock(
+    folder: &IdentityFolder,
+    base: &str,
+    pin: Pin,
+    says: HostName,
+) -> Result<Identity, EnrollError> {
+    let hub = Hub::first_contact(base, pin)?;
+    let key = folder.pending(Purpose::Enrol)?;
+    let request = KnockRequest { csr_pem: key.csr_pem()?, says };
+    eprintln!("This box's key is {}", key.fingerprint());
+    eprintln!(
+        "Compare it with `holdfast host list --knocks` and approve it there. Ctrl-C stops the waiting; run the"
+    );
+    eprintln!("same command again to go on.");
+    let mut failures = 0;
+    let enrolled = loop {
+        match hub.knock(&request).await {
+            Ok(KnockAnswer::Approved(enrolled)) => break *enrolled,
+            Ok(KnockAnswer::Pending { retry_after_s, .. }) => {
+                failures = 0;
+                // A hub cannot make us hammer it, nor sleep for a day.
+                tokio::time::sleep(Duration::from_secs(u64::from(retry_after_s.clamp(1, 300)))).await;
+            }
+            Err(error) => {
+                failures += 1;
+                wait_or_give_up(error, failures).await?;
+            }
+        }
+    };
+    keep(folder, &key, base, enrolled)
+}
+
+async fn wait_or_give_up(error: HubError, failures: u32) -> Result<(), EnrollError> {
+    if error.remedy() == Remedy::Operator || failures >= TRIES_MAX {
+        return Err(error.into());
+    }
+    eprintln!("agentd: {}; trying again ({failures} of {})", chain(&error), TRIES_MAX - 1);
+    tokio::time::sleep(PACE.after(failures, spread())).await;
+    Ok(())
+}
+
+fn keep(
+    folder: &IdentityFolder,
+    key: &PendingKey,
+    hub: &str,
+    enrolled: Enrolled,
+) -> Result<Identity, EnrollError> {
+    Ok(folder.accept(key, hub.trim_end_matches('/'), enrolled)?)
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    host_id: holdfast_protocol::id::HostId,
+    host_name: &'a HostName,
+    hub: &'a str,
+    certificate_ends_at: jiff::Timestamp,
+}
+
+fn tell(identity: &Identity, output: Output) {
+    let enrolled = &identity.enrolled;
+    let told = Told {
+        host_id: enrolled.host_id,
+        host_name: &enrolled.host_name,
+        hub: &identity.hub,
+        certificate_ends_at: enrolled.not_after,
+    };
+    match output {
+        Output::Json => super::print_json(&told),
+        Output::Table => {
+            println!("Enrolled as {} ({}) with {}", told.host_name, told.host_id, told.hub);
+            println!("Next: systemctl enable --now agentd");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The hub, as the agent calls it: HTTPS, TLS 1.3, its CA pinned, no redirects, no proxy, every answer bounded.
+//!
+//! | call | when |
+//! | --- | --- |
+//! | [`Hub::enroll`], [`Hub::knock`] | before there is an identity; the CA is known by its pin |
+//! | [`Hub::renew`], [`Hub::checkin`] | with the identity's certificate |
+//!
+//! What goes out: the typed answer, or a [`HubError`] whose kind tells who must act. Deliberately absent: retries. Who
+//! calls knows whether and when to ask again.
+
+use std::time::Duration;
+
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, WAIT_SECONDS_MAX};
+use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
+use holdfast_protocol::enrol::{EnrolRequest, Enrolled, KnockAnswer, KnockRequest, RenewRequest};
+use holdfast_protocol::envelope::{Envelope, REQUEST_ID_HEADER};
+use holdfast_protocol::pin::Pin;
+use holdfast_protocol::strict;
+use holdfast_tls::Trust;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+mod error;
+
+pub use error::{HubError, Remedy};
+
+use super::identity::Identity;
+
+/// A desired document travels as JSON text inside JSON, which at worst doubles it; the frame is small.
+const ANSWER_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX + 64 * 1024;
+
+/// A hub that does not take a connection in ten seconds is away.
+const CONNECT_SECONDS_MAX: u64 = 10;
+
+/// An answer that was not to be held open comes within this, on a slow line and a busy hub.
+const ANSWER_SECONDS_MAX: u64 = 20;
+
+/// A held-open line that died without a word is found by the kernel within three of these.
+const KEEPALIVE_SECONDS: u64 = 15;
+
+/// A way to call one hub.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    http: reqwest::Client,
+    base: String,
+}
+
+impl Hub {
+    /// A hub of which only the CA's pin is known.
+    ///
+    /// # Errors
+    /// [`HubError::Setup`].
+    pub fn first_contact(base: &str, ca: Pin) -> Result<Self, HubError> {
+        Self::with(base, holdfast_tls::client(&Trust::CaPin(ca)).map_err(HubError::Tls)?)
+    }
+
+    /// The hub that this agent is enrolled with.
+    ///
+    /// # Errors
+    /// [`HubError::Setup`].
+    pub fn enrolled(identity: &Identity) -> Result<Self, HubError> {
+        let trust = Trust::CaPem(identity.enrolled.ca_pem.clone());
+        let own = holdfast_tls::Identity {
+            chain_pem: identity.enrolled.certificate_pem.clone(),
+            key_pem: identity.key_pem.clone(),
+        };
+        let tls = holdfast_tls::client_with_identity(&trust, &own).map_err(HubError::Tls)?;
+        Self::with(&identity.hub, tls)
+    }
+
+    fn with(base: &str, mut tls: rustls::ClientConfig) -> Result<Self, HubError> {
+        // No session outlives a change of trust: a ticket from before a revocation or a renewal is never used.
+        tls.resumption = rustls::client::Resumption::disabled();
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .https_only(true)
+            .http1_only()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX))
+            .tcp_keepalive(Duration::from_secs(KEEPALIVE_SECONDS))
+            .tcp_keepalive_interval(Duration::from_secs(KEEPALIVE_SECONDS))
+            .tcp_keepalive_retries(2)
+            .pool_max_idle_per_host(1)
+            .user_agent(concat!("holdfast-agentd/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(HubError::Setup)?;
+        Ok(Self { http, base: base.trim_end_matches('/').to_owned() })
+    }
+
+    /// Trades an invite for a certificate. Asked again with the same key, the hub answers the same.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn enroll(&self, request: &EnrolRequest) -> Result<Enrolled, HubError> {
+        self.post("/v1/enroll", request, 0).await
+    }
+
+    /// Asks to be let in without an invite.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn knock(&self, request: &KnockRequest) -> Result<KnockAnswer, HubError> {
+        self.post("/v1/knock", request, 0).await
+    }
+
+    /// Asks for the next certificate.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn renew(&self, request: &RenewRequest) -> Result<Enrolled, HubError> {
+        self.post("/v1/renew", request, 0).await
+    }
+
+    /// Reports, and hears of a newer document. The hub may hold the answer back for `wait_s` until there is one.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn checkin(&self, request: &CheckinRequest, wait_s: u32) -> Result<CheckinAnswer, HubError> {
+        let wait_s = wait_s.min(WAIT_SECONDS_MAX);
+        self.post(&format!("/v1/agent/checkin?wait={wait_s}s"), request, wait_s).await
+    }
+
+    async fn post<A: Serialize + Sync, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        ask: &A,
+        wait_s: u32,
+    ) -> Result<T, HubError> {
+        let request = self
+            .http
+            .post(format!("{}{path}", self.base))
+            .header(REQUEST_ID_HEADER, Uuid::now_v7().to_string())
+            .timeout(Duration::from_secs(ANSWER_SECONDS_MAX + u64::from(wait_s)))
+            .json(ask);
+        let answer = request.send().await.map_err(|source| HubError::of_transport(&self.base, source))?;
+        let status = answer.status();
+        let body = self.bounded(answer).await?;
+        if status.is_redirection() {
+            return Err(HubError::Redirect { hub: self.base.clone(), status: status.as_u16() });
+        }
+        let frame: Envelope<T> = strict::parse("the hub's answer", &body, ANSWER_BYTES_MAX)
+            .map_err(|source| HubError::Answer { status: status.as_u16(), source })?;
+        match (frame.data, frame.error) {
+            (Some(data), None) if status.is_success() => Ok(data),
+            (None, Some(problem)) => Err(HubError::Refused { status: status.as_u16(), problem }),
+            _ => Err(HubError::Frame { status: status.as_u16() }),
+        }
+    }
+
+    async fn bounded(&self, mut answer: reqwest::Response) -> Result<Vec<u8>, HubError> {
+        let mut body = Vec::new();
+        while let Some(chunk) =
+            answer.chunk().await.map_err(|source| HubError::of_transport(&self.base, source))?
+        {
+            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(HubError::TooLong { max: ANSWER_BYTES_MAX });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests;
