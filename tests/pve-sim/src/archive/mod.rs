@@ -16,7 +16,7 @@ mod pack;
 mod place;
 mod read_error;
 mod stream;
-mod tree;
+pub(crate) mod tree;
 mod walk;
 
 #[cfg(test)]

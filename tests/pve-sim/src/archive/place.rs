@@ -33,6 +33,12 @@ impl GuestPath {
     }
 }
 
+impl std::fmt::Display for GuestPath {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "/{}", self.0.display())
+    }
+}
+
 /// The directory that stands for one mount point's volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountDir {

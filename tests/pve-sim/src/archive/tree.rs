@@ -10,18 +10,18 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 /// A directory and everything below it.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: OwnedFd,
 }
 
 /// A place for one entry: an open parent directory and a single name in it.
-pub(super) struct Slot {
+pub(crate) struct Slot {
     parent: OwnedFd,
     name: OsString,
 }
 
 /// Why a place below a tree could not be reached.
-pub(super) enum ReachError {
+pub(crate) enum ReachError {
     /// A component of the path is a link or a file.
     ThroughLink,
     /// The system refused.
@@ -42,13 +42,13 @@ const DIRECTORY: OFlags =
 
 impl Tree {
     /// Opens an existing directory.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self { root: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
     /// Opens the directory at a path below, making it and its parents where they are missing.
-    pub(super) fn make_directory(&self, path: &Path) -> Result<OwnedFd, ReachError> {
+    pub(crate) fn make_directory(&self, path: &Path) -> Result<OwnedFd, ReachError> {
         let mut here = self.root.try_clone().map_err(ReachError::Io)?;
         for component in path.components() {
             here = enter_or_make(&here, component)?;
@@ -57,14 +57,14 @@ impl Tree {
     }
 
     /// The place for an entry at a path below; missing parents are made. `None` for the root itself.
-    pub(super) fn slot(&self, path: &Path) -> Result<Option<Slot>, ReachError> {
+    pub(crate) fn slot(&self, path: &Path) -> Result<Option<Slot>, ReachError> {
         let Some(name) = path.file_name() else { return Ok(None) };
         let parent = self.make_directory(path.parent().unwrap_or(Path::new("")))?;
         Ok(Some(Slot { parent, name: name.to_owned() }))
     }
 
     /// The place of something that is already there.
-    pub(super) fn existing(&self, path: &Path) -> Result<Option<Slot>, ReachError> {
+    pub(crate) fn existing(&self, path: &Path) -> Result<Option<Slot>, ReachError> {
         let Some(name) = path.file_name() else { return Ok(None) };
         let mut here = self.root.try_clone().map_err(ReachError::Io)?;
         for component in path.parent().unwrap_or(Path::new("")).components() {
@@ -76,17 +76,17 @@ impl Tree {
 
 impl Slot {
     /// The directory the entry stands in.
-    pub(super) fn parent(&self) -> BorrowedFd<'_> {
+    pub(crate) fn parent(&self) -> BorrowedFd<'_> {
         self.parent.as_fd()
     }
 
     /// The entry's own name.
-    pub(super) fn name(&self) -> &OsStr {
+    pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 
     /// Makes a new, empty, private file; `None` when something of that name is there already.
-    pub(super) fn create_file(&self) -> io::Result<Option<File>> {
+    pub(crate) fn create_file(&self) -> io::Result<Option<File>> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(&self.parent, &self.name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => Ok(Some(File::from(fd))),
@@ -95,8 +95,16 @@ impl Slot {
         }
     }
 
+    /// Removes the file or link that stands here; nothing is fine.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// Whether a regular file stands here.
-    pub(super) fn is_file(&self) -> io::Result<bool> {
+    pub(crate) fn is_file(&self) -> io::Result<bool> {
         match statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
             Err(Errno::NOENT) => Ok(false),
