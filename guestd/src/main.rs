@@ -1,3 +1,58 @@
-//! Under construction.
+//! `guestd`, the controller inside a guest.
+//!
+//! What comes in: a one-time ticket in the environment of PID 1, then the agent's answers on the bridge. What goes out:
+//! `bootstrap.json`, a hello at the pace the agent asks for, and `guestd status` for people. Deliberately absent: root
+//! on the host, a listening port, any secret on the command line or in the log.
+//!
+//! ```text
+//!        no ticket, a bad one, a bad bootstrap.json
+//!   ┌──────────────────────────────────────────────┐
+//!   │ set-up (says why) ──ticket──► claim ──token──► serving ──hello──┐
+//!   └───────────▲──────────────────────│               │  ▲───────────┘
+//!               └─────claim refused────┘               └─token refused, and a fresh ticket is there─► claim
+//! ```
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod agent;
+mod args;
+mod attempt;
+mod backoff;
+mod clock;
+mod control;
+mod decide;
+mod file;
+mod kept;
+mod place;
+mod run;
+mod state;
+mod status;
+mod ticket;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use holdfast_protocol::strict::chain;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("guestd: the kernel gives no event loop: {error}");
+            return ExitCode::from(args::EXIT_FAILED);
+        }
+    };
+    let ended = match args.command {
+        args::Command::Run(run) => runtime.block_on(run::run(&run)).map_err(|e| (e.exit_code(), chain(&e))),
+        args::Command::Status(status) => {
+            runtime.block_on(status::status(&status)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+    };
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err((code, message)) => {
+            eprintln!("guestd: {message}");
+            ExitCode::from(code)
+        }
+    }
+}

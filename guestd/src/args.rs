@@ -1,0 +1,76 @@
+//! The command line, and the exit codes it promises.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// All is well.
+pub const EXIT_DONE: u8 = 0;
+/// It failed.
+pub const EXIT_FAILED: u8 = 1;
+/// Set-up mode: there is no agent to speak to yet.
+pub const EXIT_SET_UP: u8 = 4;
+/// Another `guestd` runs here.
+pub const EXIT_LOCKED: u8 = 5;
+/// The agent does not answer.
+pub const EXIT_UNAVAILABLE: u8 = 69;
+/// The files belong to somebody else.
+pub const EXIT_NO_PERMISSION: u8 = 77;
+
+const CODES: &str = "Exit codes: 0 well, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
+                     69 the agent does not answer, 77 no permission.";
+
+/// The controller inside a guest.
+#[derive(Debug, Parser)]
+#[command(name = "guestd", version, about, after_help = CODES)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find the agent, then keep saying hello until stopped.
+    Run(RunArgs),
+    /// Show who this guest is and how it stands with its agent.
+    Status(StatusArgs),
+}
+
+/// Of `guestd run`.
+#[derive(Debug, ClapArgs)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Of `guestd status`.
+#[derive(Debug, ClapArgs)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// For people, or for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Where the guest is.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct PlaceArgs {
+    /// The guest's root directory, for a guest that is a directory.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub root: PathBuf,
+    /// Speak to the agent from this address, for a guest that has no network of its own.
+    #[arg(long, value_name = "ADDR")]
+    pub source_address: Option<IpAddr>,
+}
+
+/// A form of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// For programs: one JSON document.
+    Json,
+}

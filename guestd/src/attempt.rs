@@ -1,0 +1,121 @@
+//! The record of the last ticket that was traded, or that it was tried with.
+//!
+//! A claim serves once, and a second redeemer freezes both. So before a claim is sent, a random proof is written down and
+//! sent along: if the answer is lost, or this program is killed before it stored it, the same claim is sent with the same
+//! proof, by which the agent knows its own guest again. A claim that was refused or spent is never sent twice.
+
+use std::path::PathBuf;
+
+use holdfast_protocol::bootstrap::Ticket;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::strict::{self, StrictError};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::file::{self, Eyes, FileError};
+use crate::place::Place;
+
+const BYTES_MAX: usize = 4 * 1024;
+
+/// The version of the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Schema {
+    #[default]
+    #[serde(rename = "holdfast.guestd-claim/v1")]
+    V1,
+}
+
+/// The record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    schema: Schema,
+    /// Which claim, by its SHA-256.
+    claim_sha256: String,
+    /// What makes a repeat known as one.
+    redeemer: Secret,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It may have been sent; the answer is not known.
+    Open,
+    /// The token was stored.
+    Traded,
+    /// The agent refused it, in these words.
+    Refused(String),
+}
+
+/// Why the record cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its content.
+    #[error("{} is malformed: remove it, then have the agent issue a new ticket", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        source: StrictError,
+    },
+    /// The kernel gives no random numbers.
+    #[error("the kernel gives no random numbers")]
+    Random(#[source] getrandom::Error),
+    /// Cannot happen for a record of plain text.
+    #[error("the record cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+fn path(place: &Place) -> PathBuf {
+    place.state_dir().join("claim.json")
+}
+
+impl Attempt {
+    /// A new one for this ticket.
+    pub fn begin(ticket: &Ticket) -> Result<Self, AttemptError> {
+        let mut proof = Zeroizing::new([0; 32]);
+        getrandom::fill(proof.as_mut_slice()).map_err(AttemptError::Random)?;
+        Ok(Self {
+            schema: Schema::V1,
+            claim_sha256: name(ticket),
+            redeemer: Secret::new(hex::encode(proof)),
+            outcome: Outcome::Open,
+        })
+    }
+
+    /// Whether it is about this ticket.
+    pub fn is_of(&self, ticket: &Ticket) -> bool {
+        self.claim_sha256 == name(ticket)
+    }
+
+    /// What makes a repeat known as one.
+    pub const fn redeemer(&self) -> &Secret {
+        &self.redeemer
+    }
+
+    /// Reads it; none when there is none.
+    pub fn load(place: &Place) -> Result<Option<Self>, AttemptError> {
+        let path = path(place);
+        let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::Owner)? else { return Ok(None) };
+        strict::parse("the record", &bytes, BYTES_MAX)
+            .map(Some)
+            .map_err(|source| AttemptError::Malformed { path, source })
+    }
+
+    /// Writes it, durably.
+    pub fn store(&self, place: &Place) -> Result<(), AttemptError> {
+        let bytes = Zeroizing::new(serde_json::to_vec(self).map_err(AttemptError::Unwritable)?);
+        Ok(file::replace(&path(place), &bytes, Eyes::Owner)?)
+    }
+}
+
+fn name(ticket: &Ticket) -> String {
+    hex::encode(ticket.claim.hash().as_bytes())
+}

@@ -1,0 +1,37 @@
+//! Where everything lies, under the guest's root directory.
+
+use std::path::{Path, PathBuf};
+
+/// A guest's root directory.
+#[derive(Clone, Debug)]
+pub struct Place {
+    root: PathBuf,
+}
+
+impl Place {
+    /// The guest at this directory; `/` for the one we run in.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// The environment of PID 1, which carries the ticket.
+    pub fn environ(&self) -> PathBuf {
+        self.root.join("proc/1/environ")
+    }
+
+    /// What outlives a restart.
+    pub fn state_dir(&self) -> PathBuf {
+        self.root.join("var/lib/holdfast")
+    }
+
+    /// What does not.
+    pub fn run_dir(&self) -> PathBuf {
+        self.root.join("run/holdfast")
+    }
+
+    /// Where the boot id may stand. A directory guest has no `/proc` of its own unless somebody puts one there.
+    pub fn boot_ids(&self) -> [PathBuf; 2] {
+        let below = "proc/sys/kernel/random/boot_id";
+        [self.root.join(below), Path::new("/").join(below)]
+    }
+}

@@ -1,0 +1,195 @@
+//! `guestd status`: who this guest is and how it stands with its agent, for people and for programs.
+//!
+//! Whether a controller runs is told by its lock, what it says of itself by its state file, and whether the agent answers
+//! by asking it now.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use holdfast_protocol::bootstrap::Bootstrap;
+use holdfast_protocol::desired::VolumeKind;
+use holdfast_protocol::local::{MountView, SelfView, StorageView};
+use holdfast_protocol::strict::chain;
+use serde::Serialize;
+
+use crate::agent::{Agent, AgentError};
+use crate::args::{
+    EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP, EXIT_UNAVAILABLE, Output, StatusArgs,
+};
+use crate::kept::{self, KeptError};
+use crate::place::Place;
+use crate::run::{self, Lock, RunError};
+use crate::state::{self, State, StateError};
+
+/// Why there is no status to show.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// The files of the controller are its owner's.
+    #[error("guestd's files belong to another user: ask as root of the guest")]
+    NotOurs(#[source] KeptError),
+    /// The controller's own word.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The lock.
+    #[error(transparent)]
+    Lock(RunError),
+    /// Nobody reads what we print.
+    #[error("the status cannot be printed")]
+    Print(#[source] io::Error),
+    /// Cannot happen for plain text and numbers.
+    #[error("the status cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+impl StatusError {
+    /// For the caller of the program.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotOurs(_) => EXIT_NO_PERMISSION,
+            Self::Lock(error) => error.exit_code(),
+            Self::State(_) | Self::Print(_) | Self::Unwritable(_) => EXIT_FAILED,
+        }
+    }
+}
+
+/// The document for programs.
+#[derive(Debug, Serialize)]
+struct Status {
+    schema: &'static str,
+    /// Whether a controller runs now.
+    controller: Controller,
+    /// What it last said of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    /// What the agent says now.
+    agent: AgentSays,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Controller {
+    Running,
+    Stopped,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum AgentSays {
+    /// There is no bootstrap, or none that can be used.
+    NotKnown { reason: String },
+    /// It did not answer, or refused.
+    Silent { endpoint: String, reason: String },
+    /// Who we are.
+    Answered(Box<Answered>),
+}
+
+#[derive(Debug, Serialize)]
+struct Answered {
+    endpoint: String,
+    this: SelfView,
+    storage: StorageView,
+}
+
+/// Shows the status.
+pub async fn status(args: &StatusArgs) -> Result<u8, StatusError> {
+    let place = Place::new(&args.place.root);
+    let kept = match kept::load(&place) {
+        Err(KeptError::File(error)) if error.is_permission() => {
+            return Err(StatusError::NotOurs(KeptError::File(error)));
+        }
+        other => other,
+    };
+    let state = state::load(&place)?;
+    let controller = if state.is_some() { controller(&place)? } else { Controller::Stopped };
+    let agent = match kept {
+        Ok(Some(bootstrap)) => ask(&bootstrap, args).await,
+        Ok(None) => AgentSays::NotKnown { reason: "there is no bootstrap.json yet".to_owned() },
+        Err(error) => AgentSays::NotKnown { reason: chain(&error) },
+    };
+    let status = Status { schema: "holdfast.guestd-status/v1", controller, state, agent };
+    let text = match args.output {
+        Output::Json => serde_json::to_string_pretty(&status).map_err(StatusError::Unwritable)? + "\n",
+        Output::Table => table(&status),
+    };
+    io::stdout().write_all(text.as_bytes()).map_err(StatusError::Print)?;
+    Ok(match (&status.agent, status.controller) {
+        (AgentSays::NotKnown { .. }, _) => EXIT_SET_UP,
+        (AgentSays::Silent { .. }, _) => EXIT_UNAVAILABLE,
+        (AgentSays::Answered(_), Controller::Stopped) => EXIT_FAILED,
+        (AgentSays::Answered(_), Controller::Running) => EXIT_DONE,
+    })
+}
+
+fn controller(place: &Place) -> Result<Controller, StatusError> {
+    match run::lock(place).map_err(StatusError::Lock)? {
+        Lock::Held(_) => Ok(Controller::Stopped),
+        Lock::Taken => Ok(Controller::Running),
+    }
+}
+
+async fn ask(bootstrap: &Bootstrap, args: &StatusArgs) -> AgentSays {
+    let asked = async {
+        let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, args.place.source_address)?;
+        let this = agent.whoami(&bootstrap.token).await?;
+        let storage = agent.storage(&bootstrap.token).await?;
+        Ok::<_, AgentError>((this, storage))
+    };
+    let endpoint = bootstrap.endpoint.clone();
+    match asked.await {
+        Ok((this, storage)) => AgentSays::Answered(Box::new(Answered { endpoint, this, storage })),
+        Err(error) => AgentSays::Silent { endpoint, reason: chain(&error) },
+    }
+}
+
+fn table(status: &Status) -> String {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let running = match status.controller {
+        Controller::Running => "running",
+        Controller::Stopped => "not running: start it with `systemctl start guestd`",
+    };
+    lines.push(("Controller", format!("guestd {}, {running}", env!("CARGO_PKG_VERSION"))));
+    if let Some(state) = &status.state {
+        let mode = match state.mode {
+            state::Mode::SetUp => "set-up",
+            state::Mode::Claiming => "trading its ticket",
+            state::Mode::Serving => "serving",
+        };
+        lines.push(("Mode", format!("{mode}, since {}", state.since)));
+        lines.extend(state.problem.clone().map(|problem| ("Problem", problem)));
+        let hello = state.last_hello_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
+        lines.push(("Last hello", hello));
+    }
+    match &status.agent {
+        AgentSays::NotKnown { reason } => lines.push(("Agent", format!("not known: {reason}"))),
+        AgentSays::Silent { reason, .. } => lines.push(("Agent", reason.clone())),
+        AgentSays::Answered(answered) => {
+            let Answered { endpoint, this, storage } = answered.as_ref();
+            lines.push(("Agent", format!("{endpoint}, agentd {}", this.agent_version)));
+            lines.push(("Guest", format!("{} ({})", this.name, this.uid)));
+            lines.push(("Customer", this.customer.to_string()));
+            lines.push(("Golden", this.golden.to_string()));
+            let size = &this.size;
+            lines.push((
+                "Size",
+                format!("{}, {} memory, {} swap", size.cores, size.memory_mib, size.swap_mib),
+            ));
+            lines.push(("Address", format!("{} on {}", this.network.address, this.network.bridge)));
+            lines.push(("Root disk", storage.rootfs_gib.to_string()));
+            lines.extend(storage.volumes.iter().map(|mount| ("Volume", volume(mount))));
+        }
+    }
+    let mut text = String::new();
+    for (name, value) in lines {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<11} {value}");
+    }
+    text
+}
+
+fn volume(mount: &MountView) -> String {
+    let kind = match &mount.kind {
+        VolumeKind::Hot => "hot",
+        VolumeKind::Bulk(_) => "bulk",
+    };
+    format!("{} on {}, {}, {kind}", mount.name, mount.mount, mount.size_gib)
+}

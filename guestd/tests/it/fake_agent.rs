@@ -1,0 +1,246 @@
+//! An agent's local API, as far as a controller speaks to it: one leaf, one claim, one token, and a record of who asked.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::Listener;
+use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema, Mode, Ticket, TicketSchema};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::{Envelope, EnvelopeSchema, Metadata, Problem};
+use holdfast_protocol::id::{CorrelationId, GuestUid, RequestId};
+use holdfast_protocol::local::{ClaimRequest, Hello, HelloAnswer};
+use holdfast_protocol::pin::{Pin, PinKind};
+use holdfast_protocol::secret::Secret;
+use serde::Serialize;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use uuid::Uuid;
+
+/// What the agent does with a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnClaim {
+    /// Gives the token.
+    Give,
+    /// Notes the claim, then says it is unwell, as if the answer were lost.
+    Lose,
+    /// Refuses for good.
+    Refuse(ErrorCode),
+}
+
+/// What it saw and what it answers.
+#[derive(Default)]
+pub struct Book {
+    /// What to do with the next claims; after that they are given.
+    pub on_claim: VecDeque<OnClaim>,
+    /// The redeemers' proofs of the claims, in order.
+    pub claims: Vec<String>,
+    /// The tokens that are known; the last is handed out.
+    pub tokens: Vec<String>,
+    /// The hellos that were answered.
+    pub hellos: Vec<Hello>,
+    /// The hellos with a token that is not known.
+    pub strangers: u32,
+    /// Where requests came from.
+    pub peers: Vec<IpAddr>,
+}
+
+/// The agent. It stops when dropped.
+pub struct FakeAgent {
+    pub endpoint: String,
+    pub pin: Pin,
+    pub book: Arc<Mutex<Book>>,
+    _server: JoinSet<()>,
+}
+
+pub const CLAIM: &str = "claim-0123456789abcdef0123456789";
+pub const TOKEN: &str = "token-0123456789abcdef0123456789";
+pub const NEW_TOKEN: &str = "token-fedcba9876543210fedcba9876";
+
+#[derive(Clone)]
+struct Shared {
+    book: Arc<Mutex<Book>>,
+    endpoint: String,
+    pin: Pin,
+}
+
+impl FakeAgent {
+    pub async fn start() -> Self {
+        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    pub fn start_on(listener: TcpListener) -> Self {
+        let address = listener.local_addr().unwrap();
+        let leaf = rcgen::generate_simple_self_signed(vec!["agent".to_owned()]).unwrap();
+        let pin = Pin::of(PinKind::Leaf, leaf.cert.der());
+        let endpoint = format!("https://{address}");
+        let book = Arc::new(Mutex::new(Book { tokens: vec![TOKEN.to_owned()], ..Book::default() }));
+        let shared = Shared { book: Arc::clone(&book), endpoint: endpoint.clone(), pin };
+        let peers = Arc::clone(&book);
+        let tls = TlsListener { inner: listener, acceptor: acceptor(&leaf), peers };
+        let router = Router::new()
+            .route("/v1/claim", post(claim))
+            .route("/v1/hello", post(hello))
+            .route("/v1/self", get(whoami))
+            .route("/v1/storage", get(storage))
+            .layer(middleware::from_fn(no_redirects))
+            .with_state(shared);
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(tls, router).await.unwrap() });
+        Self { endpoint, pin, book, _server: server }
+    }
+
+    pub fn ticket(&self, mode: Mode) -> Ticket {
+        let claim = Secret::new(CLAIM.to_owned());
+        Ticket { schema: TicketSchema::V1, endpoint: self.endpoint.clone(), pin: self.pin, claim, mode }
+    }
+
+    pub fn bootstrap(&self, token: &str) -> Bootstrap {
+        bootstrap(&self.endpoint, self.pin, token)
+    }
+
+    pub fn plan(&self, on_claim: &[OnClaim]) {
+        self.book.lock().unwrap().on_claim = on_claim.iter().copied().collect();
+    }
+
+    pub fn read<T>(&self, look: impl FnOnce(&Book) -> T) -> T {
+        look(&self.book.lock().unwrap())
+    }
+}
+
+pub fn bootstrap(endpoint: &str, pin: Pin, token: &str) -> Bootstrap {
+    Bootstrap {
+        schema: BootstrapSchema::V1,
+        customer: "acme".parse().unwrap(),
+        guest: GuestUid::new(Uuid::from_u128(7)),
+        hub: "https://hub.example:8440".to_owned(),
+        endpoint: endpoint.to_owned(),
+        pin,
+        token: Secret::new(token.to_owned()),
+        token_generation: 1,
+    }
+}
+
+async fn no_redirects(request: Request, next: Next) -> Response {
+    assert!(request.uri().path().starts_with("/v1/"));
+    next.run(request).await
+}
+
+async fn claim(State(shared): State<Shared>, body: Bytes) -> Response {
+    let request: ClaimRequest = serde_json::from_slice(&body).unwrap();
+    assert_eq!(request.claim.expose(), CLAIM);
+    let mut book = shared.book.lock().unwrap();
+    book.claims.push(request.redeemer.unwrap().expose().to_owned());
+    match book.on_claim.pop_front().unwrap_or(OnClaim::Give) {
+        OnClaim::Give => {
+            let token = book.tokens.last().unwrap().clone();
+            answer(bootstrap(&shared.endpoint, shared.pin, &token))
+        }
+        OnClaim::Lose => refuse(ErrorCode::Unavailable),
+        OnClaim::Refuse(code) => refuse(code),
+    }
+}
+
+async fn hello(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let mut book = shared.book.lock().unwrap();
+    if !knows(&book, &headers) {
+        book.strangers += 1;
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    book.hellos.push(serde_json::from_slice(&body).unwrap());
+    answer(HelloAnswer { again_in_s: 1 })
+}
+
+async fn whoami(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if !knows(&shared.book.lock().unwrap(), &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    answer(serde_json::json!({
+        "uid": Uuid::from_u128(7), "name": "web-1", "customer": "acme", "golden": "2026.11.1",
+        "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+        "network": { "bridge": "vmbr0", "address": "10.66.0.91/24" },
+        "agent_version": "0.1.0",
+        "limits": { "requests_per_minute": 60, "connections": 4, "body_bytes": 16384 }
+    }))
+}
+
+async fn storage(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if !knows(&shared.book.lock().unwrap(), &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    answer(serde_json::json!({ "rootfs_gib": 8, "volumes": [
+        { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" }
+    ] }))
+}
+
+fn knows(book: &Book, headers: &HeaderMap) -> bool {
+    let shown = headers["authorization"].to_str().unwrap().strip_prefix("Bearer ").unwrap();
+    book.tokens.iter().any(|token| token == shown)
+}
+
+fn answer<T: Serialize>(data: T) -> Response {
+    let envelope = envelope(Some(data), None);
+    (StatusCode::OK, axum::Json(envelope)).into_response()
+}
+
+fn refuse(code: ErrorCode) -> Response {
+    let envelope = envelope::<()>(None, Some(Problem::new(code, "says the test")));
+    (StatusCode::from_u16(code.http_status()).unwrap(), axum::Json(envelope)).into_response()
+}
+
+fn envelope<T>(data: Option<T>, error: Option<Problem>) -> Envelope<T> {
+    Envelope {
+        schema_version: EnvelopeSchema::V1,
+        request_id: RequestId::new(Uuid::new_v4()),
+        correlation_id: CorrelationId::new(Uuid::new_v4()),
+        data,
+        error,
+        metadata: Metadata { timestamp: "2026-11-21T12:00:00Z".parse().unwrap() },
+    }
+}
+
+fn acceptor(leaf: &rcgen::CertifiedKey<rcgen::KeyPair>) -> TlsAcceptor {
+    let key = rustls::pki_types::PrivateKeyDer::try_from(leaf.signing_key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(holdfast_tls::provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.cert.der().clone()], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+struct TlsListener {
+    inner: TcpListener,
+    acceptor: TlsAcceptor,
+    peers: Arc<Mutex<Book>>,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let Ok((stream, peer)) = self.inner.accept().await else { continue };
+            // A client that refuses our leaf ends here; it sends nothing.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                self.peers.lock().unwrap().peers.push(peer.ip());
+                return (stream, peer);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+}

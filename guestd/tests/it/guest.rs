@@ -1,0 +1,138 @@
+//! A guest that is a directory, with the real program in it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use holdfast_protocol::bootstrap::{Bootstrap, Ticket, VARIABLE};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Far more than any step takes; reached only when something is broken.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+pub struct Guest {
+    root: TempDir,
+}
+
+impl Guest {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/1")).unwrap();
+        fs::create_dir_all(root.path().join("var/lib/holdfast")).unwrap();
+        Self { root }
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.root.path().join(below)
+    }
+
+    pub fn set_ticket(&self, ticket: &Ticket) {
+        self.set_variable(ticket.seal().unwrap().expose());
+    }
+
+    pub fn set_variable(&self, value: &str) {
+        let environ = format!("container=lxc\0TERM=linux\0{VARIABLE}={value}\0");
+        fs::write(self.path("proc/1/environ"), environ).unwrap();
+    }
+
+    pub fn keep(&self, bootstrap: &Bootstrap) {
+        self.keep_text(&serde_json::to_string(bootstrap).unwrap(), 0o600);
+    }
+
+    pub fn keep_text(&self, text: &str, mode: u32) {
+        let path = self.path("var/lib/holdfast/bootstrap.json");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The kept bootstrap and its mode, where there is one.
+    pub fn kept(&self, name: &str) -> Option<(Bootstrap, u32)> {
+        let path = self.path("var/lib/holdfast").join(name);
+        let text = fs::read(&path).ok()?;
+        let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
+        Some((serde_json::from_slice(&text).unwrap(), mode))
+    }
+
+    pub fn has_bootstrap(&self) -> bool {
+        self.path("var/lib/holdfast/bootstrap.json").exists()
+    }
+
+    pub fn state(&self) -> Value {
+        match fs::read(self.path("run/holdfast/guestd.json")) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
+            Err(_) => Value::Null,
+        }
+    }
+
+    /// The state once it is in this mode with a problem that has these words.
+    pub async fn trouble(&self, mode: &str, words: &str) {
+        let fits = || {
+            let state = self.state();
+            state["mode"] == mode && state["problem"].as_str().is_some_and(|problem| problem.contains(words))
+        };
+        until(&format!("{mode}: {words}"), fits, || self.state().to_string()).await;
+    }
+
+    pub fn run(&self) -> Running {
+        let mut command = self.command("run");
+        command.stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
+    pub fn status(&self, output: &str) -> Output {
+        self.command("status").args(["--output", output]).output().unwrap()
+    }
+
+    fn command(&self, verb: &str) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "the program under test")]
+        let mut command = Command::new(env!("CARGO_BIN_EXE_guestd"));
+        command.arg(verb).arg("--root").arg(self.root.path()).args(["--source-address", "127.0.7.9"]);
+        command.env_remove(VARIABLE).env_remove("GUESTD_LOG");
+        command
+    }
+}
+
+/// A running controller. It is killed when dropped.
+pub struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    /// Sends SIGTERM, waits, and gives what was logged.
+    pub fn stop(mut self) -> (ExitStatus, String) {
+        let child = self.child.take().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status, String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Waits for it to end by itself.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        (output.status, String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended already; then there is nothing to kill.
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// Waits until something is so.
+pub async fn until(what: &str, fits: impl Fn() -> bool, seen: impl Fn() -> String) {
+    let begin = Instant::now();
+    while !fits() {
+        assert!(begin.elapsed() < DEADLINE, "not reached: {what}; seen: {}", seen());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,11 @@
+//! The real `guestd` on a directory for a guest, against an agent that is a TLS server in this process.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod fake_agent;
+mod guest;
+mod refusals;
+mod stories;
