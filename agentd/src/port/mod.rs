@@ -4,14 +4,18 @@
 //! | --- | --- |
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
+//! | [`clock`] | time |
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
+//! | [`store`] | what must last: one SQLite file |
 
 pub mod atomic_file;
 pub mod backoff;
+pub mod clock;
 pub mod hub;
 pub mod identity;
 pub mod privilege;
 pub mod pve;
+pub mod store;

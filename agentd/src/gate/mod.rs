@@ -1,0 +1,239 @@
+//! The reversibility gate: may this effect happen, whoever wishes for it?
+//!
+//! What comes in: an [`Effect`] on the world, the [`Provenance`] by which the wish came, and what was approved. What goes
+//! out: [`Verdict`]. It judges the effect, not the verb and not the road. The `match` is exhaustive and names every
+//! effect; whatever is not in the table is [`Effect::Unlisted`], which is forbidden. Deliberately absent: any effect of
+//! its own, and a way to be switched off.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`archive`] | may this archive be restored |
+//! | [`held`] | what an operator would sign |
+
+pub mod archive;
+pub mod held;
+
+use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
+
+/// Something that would happen to the world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    // What can be taken back, or adds without taking away.
+    /// Restores into a VMID that nobody has.
+    RestoreFresh {
+        /// The image it is made from.
+        golden: GoldenVersion,
+    },
+    /// Starts a guest.
+    Start,
+    /// Makes a disk larger.
+    GrowDisk,
+    /// Makes and attaches a volume that was not there.
+    AttachNewVolume,
+    /// Takes a snapshot.
+    Snapshot,
+    /// Takes a backup.
+    Backup,
+    /// Mounts a target that is attached and approved.
+    MountApprovedTarget,
+    /// Sets our mark or protection on a guest of ours.
+    Protect,
+    // What this agent made itself.
+    /// Destroys or changes back what an operation made, in its undo.
+    UndoOwnMaking {
+        /// The operation that undoes.
+        undoing: OperationId,
+    },
+    /// Destroys a scratch guest.
+    ReapScratch,
+    // What the brake counts.
+    /// Stops or restarts a guest.
+    StopOrRestart,
+    /// Changes CPU, memory or swap, down as well as up.
+    Reconfigure,
+    // What takes away under a policy.
+    /// Removes a snapshot.
+    ExpireSnapshot(Expiry),
+    /// Removes a backup by the retention policy.
+    PruneBackup(Prune),
+    /// Rolls a guest back to a snapshot.
+    RollBack(RollBack),
+    // What loses data, or its protection, or lets strange code see it.
+    /// Destroys a guest.
+    DestroyGuest,
+    /// Destroys a volume.
+    DestroyVolume,
+    /// Makes a disk smaller.
+    ShrinkDisk,
+    /// Restores over a guest that is there.
+    RestoreOver,
+    /// Attaches a storage target that was not approved.
+    AttachUnapprovedTarget,
+    /// Detaches, wipes, re-formats or re-points a storage.
+    LoseTarget,
+    /// Deletes a backup outside the retention policy.
+    DeleteBackup,
+    /// Lowers retention, or switches off, thins out or narrows a backup.
+    LowerProtection,
+    /// Replaces or overwrites a key or an escrow.
+    ReplaceKey,
+    /// Moves a volume and deletes the source.
+    MoveWithDelete,
+    /// Turns a guest into a template.
+    MakeTemplate,
+    /// Takes over a guest that our records do not know.
+    Adopt,
+    /// Runs code that no operator approved where it sees a customer's data.
+    RunUnapproved,
+    /// Does more at once than the brake allows.
+    ExceedBrake,
+    // What no signature allows.
+    /// Changes a guest or storage that is not ours.
+    TouchForeign,
+    /// Mounts a path of the host into a guest.
+    BindMount,
+    /// Passes a device of the host to a guest.
+    DevicePassthrough,
+    /// Runs a script of the host on a guest's events.
+    HookScript,
+    /// Makes a container whose root is root outside.
+    PrivilegedContainer,
+    /// Writes raw `lxc.` lines.
+    RawLxc,
+    /// Says that a guest is scratch.
+    CallScratch,
+    /// Puts a guest on a bridge that was not given to the agent.
+    UseOtherBridge,
+    /// Anything else.
+    Unlisted(String),
+}
+
+/// Which snapshot would be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// One that the agent made, past its time.
+    OwnPastItsTime,
+    /// Any other.
+    Other,
+}
+
+/// Which backup would be pruned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prune {
+    /// One that the policy no longer keeps, and not the newest proved one.
+    OutsidePolicy,
+    /// The newest proved one.
+    NewestProved,
+}
+
+/// Which guest would be rolled back, by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RollBack {
+    /// The guest itself, to a snapshot made through its own local API; nothing outside any backup is in it.
+    Itself,
+    /// The same, but it has bulk volumes and its specification does not allow that.
+    ItselfWithBulk,
+    /// Any other.
+    Other,
+}
+
+/// The road by which a wish came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// The desired document.
+    Document,
+    /// A guest's own local API.
+    LocalApi(GuestUid),
+    /// The agent's own schedule.
+    Schedule,
+    /// A job whose signature was checked.
+    SignedJob,
+    /// Recovery after a crash or a failed step, by the journal of this operation.
+    Journal(OperationId),
+    /// The agent's record of scratch guests.
+    ScratchRecord,
+}
+
+/// What was approved beforehand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Approved {
+    /// Goldens named in the settings or released by a signature.
+    pub goldens: std::collections::BTreeSet<GoldenVersion>,
+}
+
+/// May it happen?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Free,
+    /// When an operator signs for it.
+    NeedsSignature(&'static str),
+    /// Never.
+    Forbidden(&'static str),
+}
+
+/// Judges one effect.
+#[must_use]
+pub fn gate(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
+    match base(effect, provenance, approved) {
+        // A checked signature stands for exactly its target; who checked it says so by the road.
+        Verdict::NeedsSignature(_) if provenance == Provenance::SignedJob => Verdict::Free,
+        verdict => verdict,
+    }
+}
+
+fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
+    use Verdict::{Forbidden, Free, NeedsSignature};
+    match effect {
+        Effect::RestoreFresh { golden } if approved.goldens.contains(golden) => Free,
+        Effect::RestoreFresh { .. } => NeedsSignature("no operator approved this golden image"),
+        Effect::Start
+        | Effect::GrowDisk
+        | Effect::AttachNewVolume
+        | Effect::Snapshot
+        | Effect::Backup
+        | Effect::MountApprovedTarget
+        | Effect::Protect
+        | Effect::StopOrRestart
+        | Effect::Reconfigure => Free,
+        Effect::UndoOwnMaking { undoing } if provenance == Provenance::Journal(*undoing) => Free,
+        Effect::UndoOwnMaking { .. } => {
+            Forbidden("only the operation that made it may undo it, by its own journal")
+        }
+        Effect::ReapScratch if provenance == Provenance::ScratchRecord => Free,
+        Effect::ReapScratch => Forbidden("scratch is only ever the agent's own record's word"),
+        Effect::ExpireSnapshot(Expiry::OwnPastItsTime) | Effect::PruneBackup(Prune::OutsidePolicy) => Free,
+        Effect::ExpireSnapshot(Expiry::Other) => {
+            NeedsSignature("the snapshot is not ours, or its time has not come")
+        }
+        Effect::PruneBackup(Prune::NewestProved) => NeedsSignature("it is the newest proved backup"),
+        Effect::RollBack(RollBack::Itself) if matches!(provenance, Provenance::LocalApi(_)) => Free,
+        Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
+        Effect::DestroyGuest | Effect::DestroyVolume | Effect::ShrinkDisk => {
+            NeedsSignature("customer data would be lost")
+        }
+        Effect::RestoreOver => NeedsSignature("the present state would be overwritten"),
+        Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
+        Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),
+        Effect::DeleteBackup => NeedsSignature("a backup would be lost"),
+        Effect::LowerProtection => NeedsSignature("customer data would be less protected"),
+        Effect::ReplaceKey => NeedsSignature("backups made with the old key may become unreadable"),
+        Effect::MoveWithDelete => NeedsSignature("the source would be deleted"),
+        Effect::MakeTemplate => NeedsSignature("a template can no longer run"),
+        Effect::Adopt => NeedsSignature("our records do not know this guest"),
+        Effect::RunUnapproved => NeedsSignature("no operator approved this code"),
+        Effect::ExceedBrake => NeedsSignature("it is more than the brake allows at once"),
+        Effect::TouchForeign => Forbidden("it is not ours"),
+        Effect::BindMount => Forbidden("a guest never sees a path of the host"),
+        Effect::DevicePassthrough => Forbidden("a guest never sees a device of the host"),
+        Effect::HookScript => Forbidden("no script of the host runs for a guest"),
+        Effect::PrivilegedContainer => Forbidden("root in a guest is never root outside"),
+        Effect::RawLxc => Forbidden("raw lxc lines can undo every other rule"),
+        Effect::CallScratch => Forbidden("scratch is only ever the agent's own record's word"),
+        Effect::UseOtherBridge => Forbidden("the agent was not given this bridge"),
+        Effect::Unlisted(_) => Forbidden("it is not in the table"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Every effect by every road, as a table that is read in review; and the two rules that hold over the whole of it.
+
+use super::*;
+
+fn operation(n: u8) -> OperationId {
+    OperationId::new(uuid::Uuid::from_u128(u128::from(n)))
+}
+
+fn golden(version: &str) -> GoldenVersion {
+    version.parse().unwrap()
+}
+
+fn effects() -> Vec<Effect> {
+    vec![
+        Effect::RestoreFresh { golden: golden("2026.11.1") },
+        Effect::RestoreFresh { golden: golden("2026.11.2") },
+        Effect::Start,
+        Effect::GrowDisk,
+        Effect::AttachNewVolume,
+        Effect::Snapshot,
+        Effect::Backup,
+        Effect::MountApprovedTarget,
+        Effect::Protect,
+        Effect::UndoOwnMaking { undoing: operation(1) },
+        Effect::UndoOwnMaking { undoing: operation(2) },
+        Effect::ReapScratch,
+        Effect::StopOrRestart,
+        Effect::Reconfigure,
+        Effect::ExpireSnapshot(Expiry::OwnPastItsTime),
+        Effect::ExpireSnapshot(Expiry::Other),
+        Effect::PruneBackup(Prune::OutsidePolicy),
+        Effect::PruneBackup(Prune::NewestProved),
+        Effect::RollBack(RollBack::Itself),
+        Effect::RollBack(RollBack::ItselfWithBulk),
+        Effect::RollBack(RollBack::Other),
+        Effect::DestroyGuest,
+        Effect::DestroyVolume,
+        Effect::ShrinkDisk,
+        Effect::RestoreOver,
+        Effect::AttachUnapprovedTarget,
+        Effect::LoseTarget,
+        Effect::DeleteBackup,
+        Effect::LowerProtection,
+        Effect::ReplaceKey,
+        Effect::MoveWithDelete,
+        Effect::MakeTemplate,
+        Effect::Adopt,
+        Effect::RunUnapproved,
+        Effect::ExceedBrake,
+        Effect::TouchForeign,
+        Effect::BindMount,
+        Effect::DevicePassthrough,
+        Effect::HookScript,
+        Effect::PrivilegedContainer,
+        Effect::RawLxc,
+        Effect::CallScratch,
+        Effect::UseOtherBridge,
+        Effect::Unlisted("format the disk".to_owned()),
+    ]
+}
+
+fn roads() -> [(&'static str, Provenance); 6] {
+    [
+        ("document", Provenance::Document),
+        ("local-api", Provenance::LocalApi(GuestUid::new(uuid::Uuid::nil()))),
+        ("schedule", Provenance::Schedule),
+        ("signed-job", Provenance::SignedJob),
+        ("journal", Provenance::Journal(operation(1))),
+        ("scratch-record", Provenance::ScratchRecord),
+    ]
+}
+
+fn approved() -> Approved {
+    Approved { goldens: [golden("2026.11.1")].into() }
+}
+
+#[test]
+fn every_effect_by_every_road() {
+    let mut text = String::new();
+    for effect in effects() {
+        text.push_str(&format!("{effect:?}\n"));
+        for (name, road) in roads() {
+            text.push_str(&format!("  {name:<15} {:?}\n", gate(&effect, road, &approved())));
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn no_road_opens_what_is_forbidden_and_only_a_signature_opens_what_needs_one() {
+    for effect in effects() {
+        let by_document = gate(&effect, Provenance::Document, &approved());
+        match by_document {
+            Verdict::NeedsSignature(_) => {
+                assert_eq!(gate(&effect, Provenance::SignedJob, &approved()), Verdict::Free, "{effect:?}");
+                assert_ne!(gate(&effect, Provenance::Schedule, &approved()), Verdict::Free, "{effect:?}");
+            }
+            Verdict::Forbidden(_) => {
+                assert_ne!(gate(&effect, Provenance::SignedJob, &approved()), Verdict::Free, "{effect:?}");
+            }
+            Verdict::Free => {}
+        }
+    }
+}

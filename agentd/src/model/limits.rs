@@ -1,0 +1,66 @@
+//! Every bound of the engine, with its arithmetic.
+
+/// Restores and backups at once on one host: each reads and writes a whole archive; two keep a disk busy without making
+/// either much slower.
+pub const HEAVY_AT_ONCE: usize = 2;
+
+/// Operations under way at once. Light ones wait on Proxmox, which has three workers; more than this only queue there.
+pub const OPERATIONS_AT_ONCE: usize = 16;
+
+/// How long a controller may take to say hello: a first boot makes host keys and grows a file system, some 60 s on a
+/// slow disk; five times that.
+pub const HELLO_WAIT_S: u64 = 300;
+
+/// Starts of a guest that does not stay up, before it is left for a person.
+pub const START_TRIES: u32 = 5;
+
+/// A failed operation is tried again after this, doubled with each failure in a row.
+pub const RETRY_FIRST_S: i64 = 15;
+
+/// The longest wait between two tries: an hour, so that a host heals within one.
+pub const RETRY_MAX_S: i64 = 3_600;
+
+/// A restore of a 60 MB golden takes 2 s on a fast disk; an hour covers 50 GB at 15 MB/s.
+pub const RESTORE_MAX_S: u64 = 3_600;
+
+/// A first backup is of the same size class as a restore, but queues behind the host's other backups.
+pub const BACKUP_MAX_S: u64 = 6 * 3_600;
+
+/// Start, stop, resize, destroy: Proxmox itself waits 60 s for a start.
+pub const SHORT_TASK_MAX_S: u64 = 300;
+
+/// A guest asked to go down gets this long before the plug is pulled.
+pub const SHUTDOWN_S: u32 = 60;
+
+/// VMIDs asked about one by one before the range is called full: 64 round trips are some two seconds.
+pub const VMID_CANDIDATES: usize = 64;
+
+/// Ended operations that are kept for the report.
+pub const ENDED_SHOWN: usize = 20;
+
+/// Idempotency keys kept per guest; the oldest goes first.
+pub const IDEMPOTENCY_KEYS_PER_GUEST: u32 = 256;
+
+/// Generations of the desired document that are kept beside the one in use.
+pub const DOCUMENTS_KEPT: u32 = 8;
+
+/// Tries of a step that only looks or changes a line of configuration, when Proxmox is busy or away.
+pub const STEP_TRIES: u32 = 5;
+
+/// Seconds from the failure of try `count` (from 1) to the next.
+#[must_use]
+pub fn retry_after_s(count: u32) -> i64 {
+    let doublings = count.saturating_sub(1).min(16);
+    RETRY_FIRST_S.saturating_mul(1_i64 << doublings).min(RETRY_MAX_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_an_hour() {
+        assert_eq!([1, 2, 3, 4].map(retry_after_s), [15, 30, 60, 120]);
+        assert_eq!(retry_after_s(u32::MAX), RETRY_MAX_S);
+    }
+}

@@ -1,0 +1,11 @@
+//! The host as data: what is seen of it, what we wrote down about it, what we were told about it, and the bounds.
+//!
+//! What comes in: values that others read. What goes out: types that plan, gate and report decide by. Deliberately
+//! absent: reading anything, and deciding anything.
+
+pub mod limits;
+pub mod mark;
+pub mod observed;
+pub mod policy;
+pub mod record;
+pub mod view;

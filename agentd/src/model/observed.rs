@@ -1,0 +1,144 @@
+//! One look at the host, as data. Unknown is a value: what did not answer is neither there nor gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::net::Ipv4Cidr;
+use holdfast_protocol::report::Running;
+use jiff::Timestamp;
+
+use super::mark::Mark;
+use super::record::VolumeId;
+
+/// One look at the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// When.
+    pub at: Timestamp,
+    /// The containers we see, by VMID.
+    pub guests: BTreeMap<Vmid, ObservedGuest>,
+    /// What was asked about single VMIDs.
+    pub vmids: BTreeMap<Vmid, VmidFact>,
+    /// The storages in the settings.
+    pub storages: BTreeMap<StorageName, StorageFact>,
+    /// Whether the list of containers is whole.
+    pub sight: Sight,
+    /// The node, when it answered.
+    pub node: Option<NodeFacts>,
+}
+
+/// Whether absence from the list means anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Our right to see every guest of the pool was proved: what is not listed is not in the pool.
+    Proved,
+    /// Something may be hidden; nothing is concluded from absence.
+    Unproved(String),
+}
+
+/// Whether a VMID can be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmidFact {
+    /// Nobody in the cluster has it.
+    Free,
+    /// Somebody has it, seen by us or not.
+    Taken,
+    /// Nobody answered.
+    Unknown,
+}
+
+/// One container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedGuest {
+    /// Its number.
+    pub vmid: Vmid,
+    /// Its name in the list.
+    pub name: String,
+    /// Whether it runs.
+    pub run: Running,
+    /// Who locks it.
+    pub lock: Option<String>,
+    /// Its configuration.
+    pub detail: Detail,
+}
+
+/// A configuration, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// It was read.
+    Known(Box<GuestFacts>),
+    /// It could not be read.
+    Unknown(String),
+}
+
+/// What of a configuration we decide by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestFacts {
+    /// Whose it is.
+    pub mark: Mark,
+    /// Cores; none is all of the host.
+    pub cores: Option<u64>,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Swap in MiB.
+    pub swap_mib: u64,
+    /// Root disk in bytes, where the configuration says so.
+    pub rootfs_bytes: Option<u64>,
+    /// Mounts by slot.
+    pub mounts: BTreeMap<u16, MountFacts>,
+    /// Every volume, mounted or not.
+    pub volumes: BTreeSet<VolumeId>,
+    /// Whether Proxmox refuses to destroy it.
+    pub protection: Protection,
+    /// The address of `net0`, when it is a fixed one.
+    pub address: Option<Ipv4Cidr>,
+}
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountFacts {
+    /// The volume; none when a path of the host is mounted.
+    pub volume: Option<VolumeId>,
+    /// Where it is mounted.
+    pub path: String,
+    /// Its size in bytes, where the configuration says so.
+    pub bytes: Option<u64>,
+}
+
+/// Whether Proxmox refuses to destroy a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
+}
+
+/// One storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageFact {
+    /// It answers.
+    Active {
+        /// Its size in bytes.
+        total: u64,
+        /// In use, in bytes.
+        used: u64,
+    },
+    /// Proxmox says it is not there.
+    Inactive,
+    /// Nobody answered: neither full nor empty, neither there nor gone.
+    Unknown,
+}
+
+/// The node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Proxmox's version.
+    pub version: String,
+    /// CPU threads.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Memory in use, in bytes.
+    pub memory_used_bytes: u64,
+}

@@ -1,0 +1,166 @@
+//! What we wrote down about our guests. VMIDs are reused by hand, so these records decide what is ours, together with
+//! the mark and the volumes, never a VMID alone.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, OperationId, Vmid};
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::report::Health;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The name of a volume, as Proxmox writes it: `storage:path-on-it`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct VolumeId(String);
+
+impl VolumeId {
+    /// Takes the name as Proxmox wrote it.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The name as Proxmox wrote it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for VolumeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One guest of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestRecord {
+    /// Our identity for it.
+    pub uid: GuestUid,
+    /// Its name.
+    pub name: GuestName,
+    /// Who it belongs to.
+    pub customer: CustomerId,
+    /// The golden image it was made from.
+    pub golden: GoldenVersion,
+    /// Where it is on this host.
+    pub place: Place,
+    /// How it may use the local API.
+    pub access: Access,
+    /// Which of its tokens is the valid one; 0 is none yet.
+    pub token_generation: u32,
+    /// The last word of its controller.
+    pub hello: Option<HelloRecord>,
+}
+
+/// Where a guest is on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere yet, or nowhere any more because its making was taken back.
+    Nowhere,
+    /// An operation is making it under this number, or stopped half-way.
+    Making {
+        /// The operation.
+        by: OperationId,
+        /// The number, once that is chosen.
+        vmid: Option<Vmid>,
+    },
+    /// It was made.
+    Made {
+        /// Its number.
+        vmid: Vmid,
+        /// Its volumes when it was made.
+        volumes: BTreeSet<VolumeId>,
+        /// The operation that made it.
+        by: OperationId,
+    },
+}
+
+impl Place {
+    /// The number, where there is one.
+    #[must_use]
+    pub fn vmid(&self) -> Option<Vmid> {
+        match self {
+            Self::Nowhere => None,
+            Self::Making { vmid, .. } => *vmid,
+            Self::Made { vmid, .. } => Some(*vmid),
+        }
+    }
+}
+
+/// How a guest may use the local API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// By its token.
+    Open,
+    /// Not at all, until a person looks: its claim was redeemed twice.
+    Frozen,
+}
+
+/// The last word of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HelloRecord {
+    /// Its version.
+    pub version: String,
+    /// How it said it was.
+    pub health: Health,
+    /// The kernel's boot id.
+    pub boot_id: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An operation that has not ended, as the plan needs to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOperation {
+    /// Which.
+    pub id: OperationId,
+    /// What it does.
+    pub kind: OperationKind,
+    /// To which guest.
+    pub guest: GuestUid,
+}
+
+/// An operation that was parked and not yet cleared by a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedOperation {
+    /// Which.
+    pub id: OperationId,
+    /// What it did.
+    pub kind: OperationKind,
+    /// To which guest.
+    pub guest: GuestUid,
+    /// Why, and what a person must do.
+    pub message: String,
+}
+
+/// How the last operations of one kind on one guest went, since the document or the guest changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempts {
+    /// On which guest.
+    pub guest: GuestUid,
+    /// What was tried.
+    pub kind: OperationKind,
+    /// Failures in a row.
+    pub failed: u32,
+    /// When the last one ended.
+    pub last: Timestamp,
+    /// Why it failed.
+    pub message: String,
+}
+
+/// All that is written down, as the plan takes it. Sorted by uid where a list is of guests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records {
+    /// Our guests, sorted by uid.
+    pub guests: Vec<GuestRecord>,
+    /// Operations under way.
+    pub open: Vec<OpenOperation>,
+    /// Operations left for a person.
+    pub parked: Vec<ParkedOperation>,
+    /// Failures in a row.
+    pub attempts: Vec<Attempts>,
+}

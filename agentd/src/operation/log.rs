@@ -1,0 +1,296 @@
+//! The journal's law: `next(status, event)` is the only definition of what may follow what, for live writes and replay.
+//!
+//! ```text
+//! Queued ─Begun▶ Before(0) ─Intended▶ During(0) ─Succeeded▶ Before(1) … ─Succeeded▶ AllDone ─Finished▶ Done
+//!                    ▲                  │ ▲ Posted
+//!                    └──Failed{again}───┘ └┘
+//!                                       └──Failed{no more}▶ Broken(i) ─UndoBegun▶ UndoBefore(i)
+//! UndoBefore(i) ─UndoIntended▶ UndoDuring(i) ─UndoSucceeded▶ UndoBefore(i-1) … ▶ AllUndone ─TakenBack▶ Undone
+//! any but an end ─Parked▶ Parked
+//! ```
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::Vmid;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::record::VolumeId;
+
+/// Where an operation stands. Steps are named by their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// In its lane.
+    Queued,
+    /// Step not begun.
+    Before(u16),
+    /// Step's intent is on disk; its effect may have happened.
+    During(u16),
+    /// Step failed for good.
+    Broken(u16),
+    /// Every step happened.
+    AllDone,
+    /// Step is the next to be taken back.
+    UndoBefore(u16),
+    /// Undo of the step was begun.
+    UndoDuring(u16),
+    /// Every step was taken back.
+    AllUndone,
+    /// The end: as wanted.
+    Done,
+    /// The end: nothing of it is left.
+    Undone,
+    /// The end: left for a person.
+    Parked,
+}
+
+/// One thing that happened to an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Its turn came.
+    Begun,
+    /// A step is about to be tried. On disk before the effect.
+    Intended {
+        /// Which.
+        step: u16,
+    },
+    /// Proxmox gave a task for it, or the task of a lost reply was found.
+    Posted {
+        /// Which.
+        step: u16,
+        /// The task.
+        upid: String,
+    },
+    /// The world was read, and the step has happened.
+    Succeeded {
+        /// Which.
+        step: u16,
+        /// What was learnt.
+        facts: Vec<Fact>,
+        /// For people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// A try failed, and the world was read: the step has not happened.
+    Failed {
+        /// Which.
+        step: u16,
+        /// Why.
+        problem: Problem,
+        /// Whether another try follows.
+        then: Then,
+    },
+    /// What this operation made is taken back.
+    UndoBegun {
+        /// Why.
+        problem: Problem,
+    },
+    /// A step is about to be taken back. On disk before the effect.
+    UndoIntended {
+        /// Which.
+        step: u16,
+    },
+    /// The world was read, and nothing of the step is left.
+    UndoSucceeded {
+        /// Which.
+        step: u16,
+        /// For people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// Stopped on purpose, left untouched.
+    Parked {
+        /// Why.
+        problem: Problem,
+        /// What a person should run or look at.
+        remedy: String,
+    },
+    /// All is as wanted.
+    Finished,
+    /// Nothing of it is left.
+    TakenBack,
+}
+
+/// What follows a failed try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// Another try.
+    Again,
+    /// No more.
+    GiveUp,
+}
+
+/// What a step learnt of the world. Later steps and the undo go by these, and by nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact {
+    /// The number that was chosen and reserved.
+    Vmid(Vmid),
+    /// The restore that made the guest.
+    RestoredBy(String),
+    /// A volume that this operation made.
+    Volume(VolumeId),
+    /// The backup that was taken and found.
+    Backup(VolumeId),
+    /// The step did not do all it should, which does not undo the guest.
+    Condition(Problem),
+}
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its number in the operation, from 1, without gaps.
+    pub number: u32,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}
+
+/// An event that may not follow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "event {event} may not follow status {status:?}: the journal was changed by hand, or this is a fault of agentd"
+)]
+pub struct IllegalEvent {
+    /// Where the operation stood.
+    pub status: Status,
+    /// The event's name.
+    pub event: &'static str,
+}
+
+impl Status {
+    /// Whether nothing more may happen.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Done | Self::Undone | Self::Parked)
+    }
+}
+
+impl Event {
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Intended { .. } => "intended",
+            Self::Posted { .. } => "posted",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::UndoBegun { .. } => "undo_begun",
+            Self::UndoIntended { .. } => "undo_intended",
+            Self::UndoSucceeded { .. } => "undo_succeeded",
+            Self::Parked { .. } => "parked",
+            Self::Finished => "finished",
+            Self::TakenBack => "taken_back",
+        }
+    }
+}
+
+/// What follows, for an operation of so many steps.
+///
+/// # Errors
+/// When the event may not happen there.
+pub fn next(status: Status, event: &Event, steps: u16) -> Result<Status, IllegalEvent> {
+    use Status as S;
+    let after = |step: u16| if step + 1 < steps { S::Before(step + 1) } else { S::AllDone };
+    let before = |step: u16| step.checked_sub(1).map_or(S::AllUndone, S::UndoBefore);
+    match (status, event) {
+        (S::Queued, Event::Begun) if steps > 0 => Ok(S::Before(0)),
+        (S::Before(at), Event::Intended { step }) if at == *step => Ok(S::During(at)),
+        (S::During(at), Event::Posted { step, .. }) if at == *step => Ok(status),
+        (S::During(at), Event::Succeeded { step, .. }) if at == *step => Ok(after(at)),
+        (S::During(at), Event::Failed { step, then: Then::Again, .. }) if at == *step => Ok(S::Before(at)),
+        (S::During(at), Event::Failed { step, then: Then::GiveUp, .. }) if at == *step => Ok(S::Broken(at)),
+        (S::Broken(at), Event::UndoBegun { .. }) => Ok(S::UndoBefore(at)),
+        (S::UndoBefore(at), Event::UndoIntended { step }) if at == *step => Ok(S::UndoDuring(at)),
+        (S::UndoDuring(at), Event::Posted { step, .. }) if at == *step => Ok(status),
+        (S::UndoDuring(at), Event::UndoSucceeded { step, .. }) if at == *step => Ok(before(at)),
+        (S::AllDone, Event::Finished) => Ok(S::Done),
+        (S::AllUndone, Event::TakenBack) => Ok(S::Undone),
+        (from, Event::Parked { .. }) if !from.is_end() => Ok(S::Parked),
+        _ => Err(IllegalEvent { status, event: event.name() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_protocol::code::ErrorCode;
+
+    fn problem() -> Problem {
+        Problem::new(ErrorCode::Internal, "why")
+    }
+
+    fn all_events(step: u16) -> Vec<Event> {
+        vec![
+            Event::Begun,
+            Event::Intended { step },
+            Event::Posted { step, upid: "UPID:".to_owned() },
+            Event::Succeeded { step, facts: Vec::new(), note: None },
+            Event::Failed { step, problem: problem(), then: Then::Again },
+            Event::Failed { step, problem: problem(), then: Then::GiveUp },
+            Event::UndoBegun { problem: problem() },
+            Event::UndoIntended { step },
+            Event::UndoSucceeded { step, note: None },
+            Event::Parked { problem: problem(), remedy: "look".to_owned() },
+            Event::Finished,
+            Event::TakenBack,
+        ]
+    }
+
+    fn all_statuses() -> Vec<Status> {
+        use Status as S;
+        let mut all = vec![S::Queued, S::AllDone, S::AllUndone, S::Done, S::Undone, S::Parked];
+        for step in 0..2 {
+            all.extend([
+                S::Before(step),
+                S::During(step),
+                S::Broken(step),
+                S::UndoBefore(step),
+                S::UndoDuring(step),
+            ]);
+        }
+        all
+    }
+
+    /// The whole table for an operation of two steps. A change of the law shows here.
+    #[test]
+    fn the_table() {
+        let mut text = String::new();
+        for status in all_statuses() {
+            for step in 0..2 {
+                for event in all_events(step) {
+                    if let Ok(to) = next(status, &event, 2) {
+                        let name = match &event {
+                            Event::Failed { then, .. } => format!("failed/{then:?}"),
+                            other => other.name().to_owned(),
+                        };
+                        text.push_str(&format!("{status:?} + {name}({step}) -> {to:?}\n"));
+                    }
+                }
+            }
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn nothing_follows_an_end() {
+        for status in [Status::Done, Status::Undone, Status::Parked] {
+            for event in all_events(0) {
+                assert!(next(status, &event, 2).is_err(), "{status:?} {}", event.name());
+            }
+        }
+    }
+
+    #[test]
+    fn events_read_back_and_are_closed() {
+        for event in all_events(1) {
+            let text = serde_json::to_string(&event).unwrap();
+            assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event, "{text}");
+        }
+        assert!(serde_json::from_str::<Event>(r#"{"exploded":{"step":1}}"#).is_err());
+    }
+}

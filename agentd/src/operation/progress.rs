@@ -1,0 +1,348 @@
+//! The fold of a journal: where an operation stands and what it learnt.
+//!
+//! What comes in: an operation and its entries, in order. What goes out: [`Progress`], or the first entry that may not
+//! be there. Replay and live writing both go through [`Progress::apply`].
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus, StepView};
+use jiff::Timestamp;
+
+use super::Operation;
+use super::log::{Entry, Event, Fact, IllegalEvent, Status, Then, next};
+use super::step::Step;
+use crate::model::record::VolumeId;
+
+/// Why a journal cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// An entry is missing or twice.
+    #[error("entry {found} follows entry {last}: an entry is missing or twice")]
+    Gap {
+        /// The last good one.
+        last: u32,
+        /// What came.
+        found: u32,
+    },
+    /// An entry that may not follow.
+    #[error("entry {number} is not lawful")]
+    Illegal {
+        /// Which.
+        number: u32,
+        /// Why.
+        #[source]
+        source: IllegalEvent,
+    },
+}
+
+/// One step's part of the journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct StepRecord {
+    tries: u32,
+    intended_at: Option<Timestamp>,
+    upid: Option<String>,
+    note: Option<String>,
+    failed: Option<Problem>,
+    undone: bool,
+    done: bool,
+}
+
+/// Where an operation stands and what it learnt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which.
+    pub id: OperationId,
+    /// What.
+    pub operation: Operation,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    steps: Vec<Step>,
+    status: Status,
+    entries: u32,
+    records: Vec<StepRecord>,
+    facts: Vec<Fact>,
+    cause: Option<Problem>,
+    remedy: Option<String>,
+    ended_at: Option<Timestamp>,
+}
+
+impl Progress {
+    /// An operation that was just opened.
+    #[must_use]
+    pub fn new(id: OperationId, operation: Operation, opened_at: Timestamp) -> Self {
+        let steps = operation.steps();
+        let records = vec![StepRecord::default(); steps.len()];
+        Self {
+            id,
+            operation,
+            opened_at,
+            steps,
+            status: Status::Queued,
+            entries: 0,
+            records,
+            facts: Vec::new(),
+            cause: None,
+            remedy: None,
+            ended_at: None,
+        }
+    }
+
+    /// Replays a journal.
+    ///
+    /// # Errors
+    /// At the first entry that may not be there.
+    pub fn replay(
+        id: OperationId,
+        operation: Operation,
+        opened_at: Timestamp,
+        entries: &[Entry],
+    ) -> Result<Self, ReplayError> {
+        let mut progress = Self::new(id, operation, opened_at);
+        for entry in entries {
+            progress.apply(entry)?;
+        }
+        Ok(progress)
+    }
+
+    /// Takes one more entry.
+    ///
+    /// # Errors
+    /// When it may not follow; nothing is changed then.
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), ReplayError> {
+        if entry.number != self.entries + 1 {
+            return Err(ReplayError::Gap { last: self.entries, found: entry.number });
+        }
+        let steps = u16::try_from(self.steps.len()).unwrap_or(u16::MAX);
+        let status = next(self.status, &entry.event, steps)
+            .map_err(|source| ReplayError::Illegal { number: entry.number, source })?;
+        self.learn(entry);
+        self.status = status;
+        self.entries = entry.number;
+        if status.is_end() {
+            self.ended_at = Some(entry.at);
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, entry: &Entry) {
+        match &entry.event {
+            Event::Begun | Event::Finished | Event::TakenBack => {}
+            Event::Intended { step } => {
+                if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.tries += 1;
+                    record.intended_at = Some(entry.at);
+                    record.upid = None;
+                }
+            }
+            Event::UndoIntended { step } => {
+                if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.upid = None;
+                }
+            }
+            Event::Posted { step, upid } => {
+                if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.upid = Some(upid.clone());
+                }
+                // Known from here on, so that an undo can prove its right even when the restore was cut short.
+                if self.steps.get(usize::from(*step)) == Some(&Step::Restore) && self.restored_by().is_none()
+                {
+                    self.facts.push(Fact::RestoredBy(upid.clone()));
+                }
+            }
+            Event::Succeeded { step, facts, note } => {
+                self.facts.extend(facts.iter().cloned());
+                if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.done = true;
+                    record.failed = None;
+                    record.note.clone_from(note);
+                }
+            }
+            Event::Failed { step, problem, .. } => {
+                if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.failed = Some(problem.clone());
+                }
+            }
+            Event::UndoBegun { problem } => self.cause = Some(problem.clone()),
+            Event::UndoSucceeded { step, note } => {
+                if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.undone = true;
+                    record.note.clone_from(note);
+                }
+            }
+            Event::Parked { problem, remedy } => {
+                self.cause = Some(problem.clone());
+                self.remedy = Some(remedy.clone());
+            }
+        }
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.status
+    }
+
+    /// How many entries it has.
+    #[must_use]
+    pub const fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Its steps.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The step at a place.
+    #[must_use]
+    pub fn step(&self, place: u16) -> Option<Step> {
+        self.steps.get(usize::from(place)).copied()
+    }
+
+    /// How often a step was tried, its running try included.
+    #[must_use]
+    pub fn tries(&self, place: u16) -> u32 {
+        self.records.get(usize::from(place)).map_or(0, |record| record.tries)
+    }
+
+    /// The task of the running try.
+    #[must_use]
+    pub fn upid(&self, place: u16) -> Option<&str> {
+        self.records.get(usize::from(place))?.upid.as_deref()
+    }
+
+    /// When the running try was written down.
+    #[must_use]
+    pub fn intended_at(&self, place: u16) -> Option<Timestamp> {
+        self.records.get(usize::from(place))?.intended_at
+    }
+
+    /// Why the last try of a step failed.
+    #[must_use]
+    pub fn failure(&self, place: u16) -> Option<&Problem> {
+        self.records.get(usize::from(place))?.failed.as_ref()
+    }
+
+    /// Whether a step of this kind succeeded, and was not taken back.
+    #[must_use]
+    pub fn did(&self, step: Step) -> bool {
+        self.steps.iter().zip(&self.records).any(|(s, record)| *s == step && record.done && !record.undone)
+    }
+
+    /// Whether a step of this kind was ever begun.
+    #[must_use]
+    pub fn began(&self, step: Step) -> bool {
+        self.steps.iter().zip(&self.records).any(|(s, record)| *s == step && record.tries > 0)
+    }
+
+    /// The guest's number, once it is known.
+    #[must_use]
+    pub fn vmid(&self) -> Option<Vmid> {
+        let chosen = self.facts.iter().rev().find_map(|fact| match fact {
+            Fact::Vmid(vmid) => Some(*vmid),
+            _ => None,
+        });
+        chosen.or_else(|| self.operation.vmid())
+    }
+
+    /// The restore that made the guest.
+    #[must_use]
+    pub fn restored_by(&self) -> Option<&str> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::RestoredBy(upid) => Some(upid.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The volumes that this operation made.
+    #[must_use]
+    pub fn volumes(&self) -> BTreeSet<VolumeId> {
+        let volume = |fact: &Fact| match fact {
+            Fact::Volume(volume) => Some(volume.clone()),
+            _ => None,
+        };
+        self.facts.iter().filter_map(volume).collect()
+    }
+
+    /// What it did not do as it should, without failing for it.
+    pub fn conditions(&self) -> impl Iterator<Item = &Problem> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::Condition(problem) => Some(problem),
+            _ => None,
+        })
+    }
+
+    /// Why it failed or was parked.
+    #[must_use]
+    pub const fn cause(&self) -> Option<&Problem> {
+        self.cause.as_ref()
+    }
+
+    /// What a person should run or look at, when it was parked.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
+    /// For hub, controller and command.
+    #[must_use]
+    pub fn view(&self) -> OperationView {
+        OperationView {
+            id: self.id,
+            kind: self.operation.kind(),
+            guest: self.operation.uid(),
+            name: self.operation.name().clone(),
+            vmid: self.vmid(),
+            status: self.wire_status(),
+            steps: (0_u16..).zip(&self.steps).map(|(place, step)| self.step_view(place, *step)).collect(),
+            opened_at: self.opened_at,
+            ended_at: self.ended_at,
+            problem: self.wire_problem(),
+        }
+    }
+
+    fn wire_problem(&self) -> Option<Problem> {
+        let problem = self.cause.clone().or_else(|| self.conditions().next().cloned())?;
+        Some(match &self.remedy {
+            Some(remedy) => problem.with("remedy", remedy.clone()),
+            None => problem,
+        })
+    }
+
+    fn wire_status(&self) -> OperationStatus {
+        match self.status {
+            Status::Queued => OperationStatus::Queued,
+            Status::Before(_) | Status::During(_) | Status::Broken(_) | Status::AllDone => {
+                OperationStatus::Running
+            }
+            Status::UndoBefore(_) | Status::UndoDuring(_) | Status::AllUndone => OperationStatus::Undoing,
+            Status::Done => OperationStatus::Done,
+            Status::Undone => OperationStatus::Undone,
+            Status::Parked => OperationStatus::Parked,
+        }
+    }
+
+    fn step_view(&self, place: u16, step: Step) -> StepView {
+        let record = self.records.get(usize::from(place)).cloned().unwrap_or_default();
+        let status = match self.status {
+            Status::During(at) if at == place => StepStatus::Intended,
+            Status::UndoDuring(at) if at == place => StepStatus::Undoing,
+            _ if record.undone => StepStatus::Undone,
+            _ if record.done => StepStatus::Done,
+            _ if record.failed.is_some() => StepStatus::Failed,
+            _ if record.tries > 0 => StepStatus::Intended,
+            _ => StepStatus::Pending,
+        };
+        let note = record.note.or_else(|| record.failed.map(|problem| problem.message));
+        StepView { name: step.name().to_owned(), status, note, upid: record.upid }
+    }
+}
+
+/// Whether a failed try is followed by another.
+#[must_use]
+pub const fn then(tries: u32, bound: u32) -> Then {
+    if tries < bound { Then::Again } else { Then::GiveUp }
+}

@@ -1,0 +1,263 @@
+//! One step: what it is called, how it is undone, how one tells whether it happened, and its bound.
+//!
+//! *Do* is the executor's `match` over this enum, one call to a port each. The probe is asked of the world, never of
+//! memory, and it is asked before every try: after a crash and on the first run alike, so there is one road.
+
+use crate::model::limits;
+
+/// One step of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Picks a free VMID and reserves it for this guest.
+    ChooseVmid,
+    /// Holds the golden archive to its digest and its configuration to the law of archives.
+    JudgeArchive,
+    /// Restores the archive to the fresh VMID.
+    Restore,
+    /// Sets the identity mark.
+    Mark,
+    /// Grows the root disk to its size.
+    GrowRootfs,
+    /// Makes and mounts a volume of the document, by its index there.
+    AttachVolume(u8),
+    /// Switches protection on.
+    Protect,
+    /// Mints the claim, keeps its hash, and puts the ticket into the guest's environment.
+    HandOverClaim,
+    /// Starts the guest for the first time.
+    FirstStart,
+    /// Waits for the controller's hello.
+    AwaitHello,
+    /// Takes the ticket out of the environment.
+    DropClaim,
+    /// Takes the first backup.
+    FirstBackup,
+    /// Reads the whole guest again and holds it to the document.
+    ReadBack,
+    /// Starts a guest that was made.
+    Start,
+    /// Sees that the guest stays up.
+    ConfirmRunning,
+    /// Asks the guest to go down, and pulls the plug when it does not.
+    ShutDown,
+    /// Sees that the guest stands still.
+    ConfirmStopped,
+    /// Changes sizes.
+    Configure,
+    /// Grows one disk.
+    GrowDisk,
+}
+
+/// How a step is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// There is nothing to take back, and why.
+    Nothing(&'static str),
+    /// Forgets the claim.
+    ForgetClaim,
+    /// Stops the guest that this operation started.
+    StopGuest,
+    /// Takes off the protection that this operation set.
+    Unprotect,
+    /// Destroys the guest that this operation made, and nothing else.
+    DestroyGuest,
+}
+
+/// How one tells whether a step has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// The reservation stands in our own records.
+    Reservation,
+    /// Looking again is the step itself.
+    LookAgain,
+    /// The guest is there, and one of our own tasks made it.
+    OwnRestore,
+    /// Tags and description are as wanted.
+    MarkSet,
+    /// The disk is at least as large as wanted.
+    DiskSize,
+    /// Something is mounted there.
+    VolumeMounted,
+    /// Protection is on.
+    ProtectionOn,
+    /// A fresh claim stands in our records and a ticket in the environment. When in doubt it is minted anew: an earlier
+    /// one is worthless then.
+    ClaimSet,
+    /// The guest runs.
+    GuestRuns,
+    /// The guest stands still.
+    GuestStands,
+    /// A hello later than the operation stands in our records.
+    HelloHeard,
+    /// No ticket stands in the environment.
+    TicketGone,
+    /// An archive later than the intent is listed.
+    ArchiveListed,
+    /// Sizes are as wanted.
+    SizesSet,
+}
+
+/// How long and how often a step may try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Seconds for one try.
+    pub seconds: u64,
+    /// Tries.
+    pub tries: u32,
+}
+
+/// How much of the host a step takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// A few calls.
+    Light,
+    /// Reads or writes a whole archive.
+    Heavy,
+}
+
+impl Step {
+    /// Every step, with one volume for all.
+    pub const ALL: &'static [Self] = &[
+        Self::ChooseVmid,
+        Self::JudgeArchive,
+        Self::Restore,
+        Self::Mark,
+        Self::GrowRootfs,
+        Self::AttachVolume(0),
+        Self::Protect,
+        Self::HandOverClaim,
+        Self::FirstStart,
+        Self::AwaitHello,
+        Self::DropClaim,
+        Self::FirstBackup,
+        Self::ReadBack,
+        Self::Start,
+        Self::ConfirmRunning,
+        Self::ShutDown,
+        Self::ConfirmStopped,
+        Self::Configure,
+        Self::GrowDisk,
+    ];
+
+    /// As the journal, the view and the audit name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ChooseVmid => "choose_vmid",
+            Self::JudgeArchive => "judge_archive",
+            Self::Restore => "restore",
+            Self::Mark => "mark",
+            Self::GrowRootfs => "grow_rootfs",
+            Self::AttachVolume(_) => "attach_volume",
+            Self::Protect => "protect",
+            Self::HandOverClaim => "hand_over_claim",
+            Self::FirstStart => "first_start",
+            Self::Start => "start",
+            Self::AwaitHello => "await_hello",
+            Self::DropClaim => "drop_claim",
+            Self::FirstBackup => "first_backup",
+            Self::ReadBack => "read_back",
+            Self::ConfirmRunning => "confirm_running",
+            Self::ShutDown => "shut_down",
+            Self::ConfirmStopped => "confirm_stopped",
+            Self::Configure => "configure",
+            Self::GrowDisk => "grow_disk",
+        }
+    }
+
+    /// How it is taken back.
+    #[must_use]
+    pub const fn undo(self) -> Undo {
+        match self {
+            Self::ChooseVmid => {
+                Undo::Nothing("the number stays reserved for this guest, which may try again")
+            }
+            Self::JudgeArchive
+            | Self::AwaitHello
+            | Self::ReadBack
+            | Self::ConfirmRunning
+            | Self::ConfirmStopped => Undo::Nothing("it only looks"),
+            Self::Restore => Undo::DestroyGuest,
+            Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) => Undo::Nothing("it goes with the guest"),
+            Self::Protect => Undo::Unprotect,
+            Self::HandOverClaim => Undo::ForgetClaim,
+            Self::FirstStart => Undo::StopGuest,
+            Self::Start => Undo::Nothing("a guest that did not start stands as it stood"),
+            Self::DropClaim => Undo::Nothing("a used ticket is worth nothing"),
+            Self::FirstBackup => Undo::Nothing("a backup more harms nobody"),
+            Self::ShutDown => Undo::Nothing("the plan starts it again if it should run"),
+            Self::Configure => Undo::Nothing("one call: it happened whole or not at all"),
+            Self::GrowDisk => Undo::Nothing("a disk cannot shrink, and a larger one serves"),
+        }
+    }
+
+    /// How one tells whether it happened.
+    #[must_use]
+    pub const fn probe(self) -> Probe {
+        match self {
+            Self::ChooseVmid => Probe::Reservation,
+            Self::JudgeArchive | Self::ReadBack => Probe::LookAgain,
+            Self::Restore => Probe::OwnRestore,
+            Self::Mark => Probe::MarkSet,
+            Self::GrowRootfs | Self::GrowDisk => Probe::DiskSize,
+            Self::AttachVolume(_) => Probe::VolumeMounted,
+            Self::Protect => Probe::ProtectionOn,
+            Self::HandOverClaim => Probe::ClaimSet,
+            Self::FirstStart | Self::Start | Self::ConfirmRunning => Probe::GuestRuns,
+            Self::AwaitHello => Probe::HelloHeard,
+            Self::DropClaim => Probe::TicketGone,
+            Self::FirstBackup => Probe::ArchiveListed,
+            Self::ShutDown | Self::ConfirmStopped => Probe::GuestStands,
+            Self::Configure => Probe::SizesSet,
+        }
+    }
+
+    /// How long and how often it may try.
+    #[must_use]
+    pub const fn bound(self) -> Bound {
+        let (seconds, tries) = match self {
+            // A second restore after a failed one only hides why the first failed.
+            Self::Restore => (limits::RESTORE_MAX_S, 1),
+            Self::FirstBackup => (limits::BACKUP_MAX_S, 1),
+            Self::AwaitHello => (limits::HELLO_WAIT_S, 1),
+            Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
+            Self::FirstStart | Self::Start => (limits::SHORT_TASK_MAX_S, 2),
+            Self::ShutDown => (limits::SHORT_TASK_MAX_S, 2),
+            Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
+            Self::ConfirmRunning | Self::ConfirmStopped => (30, 1),
+            Self::ChooseVmid
+            | Self::Mark
+            | Self::AttachVolume(_)
+            | Self::Protect
+            | Self::HandOverClaim
+            | Self::DropClaim
+            | Self::ReadBack
+            | Self::Configure => (60, limits::STEP_TRIES),
+        };
+        Bound { seconds, tries }
+    }
+
+    /// How much of the host it takes.
+    #[must_use]
+    pub const fn weight(self) -> Weight {
+        match self {
+            Self::Restore | Self::FirstBackup | Self::JudgeArchive => Weight::Heavy,
+            _ => Weight::Light,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_each_and_every_step_is_bounded() {
+        let names: std::collections::BTreeSet<_> = Step::ALL.iter().map(|step| step.name()).collect();
+        assert_eq!(names.len(), Step::ALL.len());
+        for step in Step::ALL {
+            let bound = step.bound();
+            assert!(bound.tries >= 1 && bound.seconds >= 10, "{}", step.name());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One line per decision and effect, hash-chained, on disk before the effect (I14).
+//!
+//! Each line's hash covers the one before it, its number, its time and every field with its length in front, so that no
+//! line can be cut out, changed or re-split unseen. The first hash is of nothing.
+
+use holdfast_protocol::id::{GuestUid, OperationId};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use sha2::{Digest, Sha256};
+
+use super::rows::{micros, time};
+use super::{Store, StoreError};
+
+/// One line to be written.
+pub(super) struct Line<'a> {
+    pub at: Timestamp,
+    pub action: &'a str,
+    pub guest: Option<GuestUid>,
+    pub operation: Option<OperationId>,
+    pub detail: &'a str,
+}
+
+/// One line as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditLine {
+    /// Its number, from 1, without gaps.
+    pub number: i64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub action: String,
+    /// About which guest.
+    pub guest: Option<String>,
+    /// In which operation.
+    pub operation: Option<String>,
+    /// More of it.
+    pub detail: String,
+}
+
+/// Where a chain does not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    /// The database could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A line is missing, or was changed.
+    #[error(
+        "the audit does not hold at line {number}: it was cut or changed; keep the file and look who could write it"
+    )]
+    Broken {
+        /// The first line that does not hold.
+        number: i64,
+    },
+}
+
+pub(super) fn append(transaction: &Transaction<'_>, line: &Line<'_>) -> Result<(), StoreError> {
+    let last: Option<(i64, Vec<u8>)> = transaction
+        .query_row("SELECT number, chain FROM audit ORDER BY number DESC LIMIT 1", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()
+        .map_err(StoreError::sqlite("read the audit"))?;
+    let (last, before) = last.unwrap_or((0, Vec::new()));
+    let guest = line.guest.map(|guest| guest.to_string());
+    let operation = line.operation.map(|operation| operation.to_string());
+    let written = AuditLine {
+        number: last + 1,
+        at: line.at,
+        action: line.action.to_owned(),
+        guest,
+        operation,
+        detail: line.detail.to_owned(),
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO audit (number, at, action, guest, operation, detail, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )
+        .and_then(|mut insert| {
+            insert.execute(rusqlite::params![
+                written.number,
+                micros(written.at),
+                written.action,
+                written.guest,
+                written.operation,
+                written.detail,
+                chain(&before, &written),
+            ])
+        })
+        .map_err(StoreError::sqlite("write the audit"))?;
+    Ok(())
+}
+
+fn chain(before: &[u8], line: &AuditLine) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    field(before);
+    field(&line.number.to_be_bytes());
+    field(&micros(line.at).to_be_bytes());
+    field(line.action.as_bytes());
+    for text in [&line.guest, &line.operation] {
+        // Absent and empty are not the same.
+        field(&[u8::from(text.is_some())]);
+        field(text.as_deref().unwrap_or_default().as_bytes());
+    }
+    field(line.detail.as_bytes());
+    hash.finalize().to_vec()
+}
+
+fn read(connection: &Connection, last: u32) -> Result<Vec<(AuditLine, Vec<u8>)>, StoreError> {
+    let failed = StoreError::sqlite("read the audit");
+    let rows = connection
+        .prepare(
+            "SELECT number, at, action, guest, operation, detail, chain FROM
+             (SELECT * FROM audit ORDER BY number DESC LIMIT ?1) ORDER BY number",
+        )
+        .and_then(|mut select| {
+            select
+                .query_map([last], |row| {
+                    Ok((
+                        (row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?),
+                        (row.get::<_, Option<String>>(3)?, row.get::<_, Option<String>>(4)?),
+                        (row.get::<_, String>(5)?, row.get::<_, Vec<u8>>(6)?),
+                    ))
+                })?
+                .collect::<Result<Vec<_>, _>>()
+        })
+        .map_err(failed)?;
+    rows.into_iter()
+        .map(|((number, at, action), (guest, operation), (detail, chain))| {
+            Ok((AuditLine { number, at: time(at)?, action, guest, operation, detail }, chain))
+        })
+        .collect()
+}
+
+impl Store {
+    /// The last lines, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn audit(&self, last: u32) -> Result<Vec<AuditLine>, StoreError> {
+        self.read(move |connection| Ok(read(connection, last)?.into_iter().map(|(line, _)| line).collect()))
+            .await
+    }
+
+    /// Holds the whole chain to its hashes and gives its length.
+    ///
+    /// # Errors
+    /// [`ChainError`], with the first line that does not hold.
+    pub async fn verify_audit(&self) -> Result<i64, ChainError> {
+        let lines = self.read(|connection| read(connection, u32::MAX)).await?;
+        let mut before = Vec::new();
+        for (expected, (line, hash)) in (1..).zip(&lines) {
+            if line.number != expected || chain(&before, line) != *hash {
+                return Err(ChainError::Broken { number: expected });
+            }
+            before.clone_from(hash);
+        }
+        Ok(i64::try_from(lines.len()).unwrap_or(i64::MAX))
+    }
+}

@@ -1,0 +1,280 @@
+//! Operations and their events. Every event goes through the law of `operation::log`, here as on replay, and is on disk
+//! when a call returns; what it changes about the guest is in the same transaction, and so is its audit line.
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::operation::OperationView;
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::rows::{from_json, json, micros, parsed, time};
+use super::{Part, Store, StoreError, audit, guest};
+use crate::operation::log::{Entry, Event, Fact, Status};
+use crate::operation::progress::{Progress, ReplayError};
+use crate::operation::step::Step;
+use crate::operation::{JOURNAL_VERSION, Operation};
+
+/// An operation to be opened.
+#[derive(Clone, Debug)]
+pub struct NewOperation {
+    /// Its id.
+    pub id: OperationId,
+    /// What it does.
+    pub operation: Operation,
+    /// The document it serves.
+    pub generation: Generation,
+    /// Why, in words, for the audit.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Why an operation was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenOperationError {
+    /// Another one is under way on this guest.
+    #[error("an operation is under way on guest {0}: wait until it ended")]
+    Busy(GuestUid),
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why an event was not written. The operation must stop here.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// It may not happen now.
+    #[error(transparent)]
+    Law(#[from] ReplayError),
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
+    connection
+        .query_row("SELECT serial FROM operation WHERE id = ?1", [id.to_string()], |row| row.get(0))
+        .optional()
+        .map_err(StoreError::sqlite("find an operation"))?
+        .ok_or_else(|| StoreError::Unknown { what: "operation", id: id.to_string() })
+}
+
+fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
+    let failed = || StoreError::sqlite("read an operation");
+    let (id, spec, opened_at): (String, String, i64) = connection
+        .prepare_cached("SELECT id, spec, opened_at FROM operation WHERE serial = ?1")
+        .and_then(|mut select| select.query_row([serial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))
+        .map_err(failed())?;
+    let rows: Vec<(u32, i64, String)> = connection
+        .prepare_cached("SELECT number, at, body FROM event WHERE operation = ?1 ORDER BY number")
+        .and_then(|mut select| {
+            select.query_map([serial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
+        .map_err(failed())?;
+    let entries = rows
+        .into_iter()
+        .map(|(number, at, body)| Ok(Entry { number, at: time(at)?, event: from_json("an event", &body)? }))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let operation: Operation = from_json("an operation", &spec)?;
+    Progress::replay(parsed("an operation's id", &id)?, operation, time(opened_at)?, &entries)
+        .map_err(StoreError::unreadable("a journal"))
+}
+
+fn serials(connection: &Connection, sql: &'static str, limit: i64) -> Result<Vec<i64>, StoreError> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut select| select.query_map([limit], |row| row.get(0))?.collect())
+        .map_err(StoreError::sqlite("list operations"))
+}
+
+fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
+    let uid = new.operation.uid();
+    let busy: i64 = transaction
+        .query_row(
+            "SELECT count(*) FROM operation WHERE guest = ?1 AND ended_at IS NULL",
+            [uid.to_string()],
+            |row| row.get(0),
+        )
+        .map_err(StoreError::sqlite("look for open operations"))?;
+    if busy > 0 {
+        return Err(OpenOperationError::Busy(uid));
+    }
+    let generation =
+        i64::try_from(new.generation.number()).map_err(StoreError::unreadable("a generation"))?;
+    transaction
+        .execute(
+            "INSERT INTO operation (id, kind, guest, version, spec, generation, opened_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (
+                new.id.to_string(),
+                new.operation.kind().as_str(),
+                uid.to_string(),
+                JOURNAL_VERSION,
+                json("an operation", &new.operation)?,
+                generation,
+                micros(new.at),
+            ),
+        )
+        .map_err(StoreError::sqlite("open an operation"))?;
+    if let Operation::Provision(provision) = &new.operation {
+        guest::begin_making(transaction, &provision.guest, new.id)?;
+    }
+    let line = audit::Line {
+        at: new.at,
+        action: "operation_opened",
+        guest: Some(uid),
+        operation: Some(new.id),
+        detail: &format!("{}: {}", new.operation.kind().as_str(), new.reason),
+    };
+    Ok(audit::append(transaction, &line)?)
+}
+
+/// Writes one event with all it changes.
+fn append(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Result<(), StoreError> {
+    let serial = serial(transaction, after.id)?;
+    transaction
+        .prepare_cached("INSERT INTO event (operation, number, at, body) VALUES (?1, ?2, ?3, ?4)")
+        .and_then(|mut insert| {
+            let body = serde_json::to_string(&entry.event)
+                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+            insert.execute((serial, entry.number, micros(entry.at), body))
+        })
+        .map_err(StoreError::sqlite("write the journal"))?;
+    let uid = after.operation.uid();
+    if let Event::Succeeded { facts, .. } = &entry.event {
+        for fact in facts {
+            if let Fact::Vmid(vmid) = fact {
+                guest::set_vmid(transaction, uid, *vmid)?;
+            }
+        }
+    }
+    if after.status().is_end() {
+        end(transaction, after, serial, entry)?;
+    }
+    audit_event(transaction, after, entry)
+}
+
+fn end(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    serial: i64,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    let outcome = match after.status() {
+        Status::Done => "done",
+        Status::Undone => "undone",
+        _ => "parked",
+    };
+    let message = after.cause().map(|problem| problem.message.clone());
+    transaction
+        .execute(
+            "UPDATE operation SET ended_at = ?2, outcome = ?3, message = ?4 WHERE serial = ?1",
+            (serial, micros(entry.at), outcome, message),
+        )
+        .map_err(StoreError::sqlite("end an operation"))?;
+    let uid = after.operation.uid();
+    match (&after.operation, after.status()) {
+        (Operation::Provision(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
+        (Operation::Provision(_), Status::Undone) => guest::set_nowhere(transaction, uid),
+        _ => Ok(()),
+    }
+}
+
+fn audit_event(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Result<(), StoreError> {
+    let name = |step: u16| after.step(step).map_or("?", Step::name);
+    let (action, detail) = match &entry.event {
+        Event::Begun | Event::Posted { .. } => return Ok(()),
+        Event::Intended { step } => ("step_intended", name(*step).to_owned()),
+        Event::Succeeded { step, .. } => ("step_succeeded", name(*step).to_owned()),
+        Event::Failed { step, problem, .. } => ("step_failed", format!("{}: {problem}", name(*step))),
+        Event::UndoBegun { problem } => ("undo_begun", problem.to_string()),
+        Event::UndoIntended { step } => ("undo_intended", name(*step).to_owned()),
+        Event::UndoSucceeded { step, .. } => ("undo_succeeded", name(*step).to_owned()),
+        Event::Parked { problem, .. } => ("operation_parked", problem.to_string()),
+        Event::Finished => ("operation_done", String::new()),
+        Event::TakenBack => ("operation_undone", String::new()),
+    };
+    let line = audit::Line {
+        at: entry.at,
+        action,
+        guest: Some(after.operation.uid()),
+        operation: Some(after.id),
+        detail: &detail,
+    };
+    audit::append(transaction, &line)
+}
+
+impl Store {
+    /// Opens an operation: its record, the guest's, and the audit line, in one transaction.
+    ///
+    /// # Errors
+    /// [`OpenOperationError`].
+    pub async fn open_operation(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
+        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+        self.write(Part::Operations, "open an operation", move |transaction| open(transaction, &new)).await?;
+        Ok(progress)
+    }
+
+    /// Writes the next event. The given progress is as it was before; the answer is as it is now.
+    ///
+    /// # Errors
+    /// [`AppendError`]. Nothing was written then, and the operation must not go on.
+    pub async fn append(
+        &self,
+        progress: &Progress,
+        event: Event,
+        at: Timestamp,
+    ) -> Result<Progress, AppendError> {
+        let entry = Entry { number: progress.entries() + 1, at, event };
+        let mut after = progress.clone();
+        after.apply(&entry)?;
+        let told = after.clone();
+        self.write(Part::Operations, "write the journal", move |transaction| {
+            append(transaction, &after, &entry).map_err(AppendError::Store)
+        })
+        .await?;
+        Ok(told)
+    }
+
+    /// Every operation that has not ended, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open_operations(&self) -> Result<Vec<Progress>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
+            serials(connection, sql, i64::MAX)?.into_iter().map(|serial| load(connection, serial)).collect()
+        })
+        .await
+    }
+
+    /// One operation, replayed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn operation(&self, id: OperationId) -> Result<Option<Progress>, StoreError> {
+        self.read(move |connection| match serial(connection, id) {
+            Ok(serial) => load(connection, serial).map(Some),
+            Err(StoreError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// Open operations, and the last ended ones, for report and status; oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn operation_views(&self, ended: u32) -> Result<Vec<OperationView>, StoreError> {
+        self.read(move |connection| {
+            let recent =
+                "SELECT serial FROM operation WHERE ended_at IS NOT NULL ORDER BY serial DESC LIMIT ?1";
+            let mut all = serials(connection, recent, i64::from(ended))?;
+            let open = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
+            all.extend(serials(connection, open, i64::MAX)?);
+            all.sort_unstable();
+            all.into_iter().map(|serial| Ok(load(connection, serial)?.view())).collect()
+        })
+        .await
+    }
+}

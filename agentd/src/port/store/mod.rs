@@ -1,0 +1,154 @@
+//! What must last: one SQLite file, `agent.db`, WAL, `synchronous=FULL`, one writer.
+//!
+//! What comes in: typed calls. What goes out: typed answers once the change is on disk, and a change notice that wakes
+//! the reconcile loop and the report. All work runs on one thread of its own behind a bounded queue, so nobody else ever
+//! blocks on the disk. What belongs together is one transaction: an operation and its audit line, an event and what it
+//! changes about the guest. Deliberately absent: decisions; the law of the journal is `operation::log`, the law of
+//! documents `protocol::generation`.
+//!
+//! | module | keeps |
+//! | --- | --- |
+//! | [`audit`] | one hash-chained line per decision and effect |
+//! | [`desired`] | documents by generation, the last good one, the last refused one |
+//! | [`guest`] | our guests: place, volumes, reserved numbers |
+//! | [`access`] | claims, tokens, hellos |
+//! | [`idempotency`] | answers to repeated requests |
+//! | [`journal`] | operations and their events |
+//! | [`records`] | all of it as the plan takes it |
+
+pub mod access;
+pub mod audit;
+pub mod desired;
+mod error;
+pub mod guest;
+pub mod idempotency;
+pub mod journal;
+mod open;
+pub mod records;
+mod rows;
+
+use std::fs::File;
+use std::sync::Arc;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use error::{OpenError, StoreError};
+pub use open::Damage;
+
+/// Calls that may wait for the store's thread. Each is a few milliseconds; more than this means the disk hangs, and who
+/// asks waits in line.
+const QUEUE: usize = 64;
+
+/// Counts the changes of each part, so that a listener can tell whether it is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Of the desired document, accepted or refused.
+    pub desired: u64,
+    /// Of guests: hellos, claims, places.
+    pub guests: u64,
+    /// Of operations.
+    pub operations: u64,
+}
+
+/// What a call changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Nothing,
+    Desired,
+    Guests,
+    Operations,
+}
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The handle. Cheap to clone; the file closes when the last one is dropped.
+#[derive(Clone)]
+pub struct Store {
+    jobs: mpsc::Sender<Job>,
+    changes: Arc<watch::Sender<Changes>>,
+    damage: Option<Arc<Damage>>,
+}
+
+impl Store {
+    /// A listener for changes. It is woken after the change is on disk.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Changes> {
+        self.changes.subscribe()
+    }
+
+    /// The damaged file that was set aside, if one was. Until a person has looked, nothing new is begun.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Damage> {
+        self.damage.as_deref()
+    }
+
+    /// The lock is held by the thread, for as long as the file is open.
+    fn start(mut connection: Connection, damage: Option<Damage>, lock: File) -> Result<Self, std::io::Error> {
+        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+        std::thread::Builder::new().name("store".to_owned()).spawn(move || {
+            while let Some(job) = queue.blocking_recv() {
+                job(&mut connection);
+            }
+            drop((connection, lock));
+        })?;
+        let (changes, _) = watch::channel(Changes::default());
+        Ok(Self { jobs, changes: Arc::new(changes), damage: damage.map(Arc::new) })
+    }
+
+    async fn run<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, waiting) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // Nobody waits any more when the caller was dropped; what was done is done.
+            drop(answer.send(work(connection)));
+        });
+        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        waiting.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.run(move |connection| work(connection)).await
+    }
+
+    /// One transaction, on disk when this returns. Listeners are told afterwards.
+    async fn write<T, E, F>(&self, part: Part, what: &'static str, work: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let done = self
+            .run(move |connection| {
+                let transaction = connection
+                    .transaction_with_behavior(TransactionBehavior::Immediate)
+                    .map_err(StoreError::sqlite(what))?;
+                let done = work(&transaction)?;
+                transaction.commit().map_err(StoreError::sqlite(what))?;
+                Ok::<T, E>(done)
+            })
+            .await?;
+        self.tell(part);
+        Ok(done)
+    }
+
+    fn tell(&self, part: Part) {
+        self.changes.send_modify(|changes| match part {
+            Part::Nothing => {}
+            Part::Desired => changes.desired += 1,
+            Part::Guests => changes.guests += 1,
+            Part::Operations => changes.operations += 1,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

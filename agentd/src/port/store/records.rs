@@ -1,0 +1,122 @@
+//! All that is written down, as the plan takes it.
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::operation::OperationKind;
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::rows::{from_json, micros, parsed, time};
+use super::{Store, StoreError, guest};
+use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records};
+
+/// After an hour without a start a guest counts as healthy.
+const HEALTHY_MICROS: i64 = 3_600_000_000;
+
+fn guests(connection: &Connection) -> Result<Vec<GuestRecord>, StoreError> {
+    // Uids are written in one form, so their text sorts as they do.
+    let rows: Vec<guest::RawGuest> = connection
+        .prepare_cached(&format!("SELECT {} FROM guest ORDER BY uid", guest::COLUMNS))
+        .and_then(|mut select| select.query_map([], guest::raw)?.collect())
+        .map_err(StoreError::sqlite("read the guests"))?;
+    rows.into_iter().map(guest::RawGuest::record).collect()
+}
+
+fn kind(text: &str) -> Result<OperationKind, StoreError> {
+    from_json("an operation's kind", &format!("\"{text}\""))
+}
+
+fn open(connection: &Connection) -> Result<Vec<OpenOperation>, StoreError> {
+    let rows: Vec<[String; 3]> = connection
+        .prepare_cached("SELECT id, kind, guest FROM operation WHERE ended_at IS NULL ORDER BY serial")
+        .and_then(|mut select| {
+            select.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect()
+        })
+        .map_err(StoreError::sqlite("read the open operations"))?;
+    rows.into_iter()
+        .map(|[id, kind_text, guest]| {
+            Ok(OpenOperation {
+                id: parsed("an operation", &id)?,
+                kind: kind(&kind_text)?,
+                guest: parsed("a guest", &guest)?,
+            })
+        })
+        .collect()
+}
+
+fn parked(connection: &Connection) -> Result<Vec<ParkedOperation>, StoreError> {
+    let rows: Vec<([String; 3], Option<String>)> = connection
+        .prepare_cached(
+            "SELECT id, kind, guest, message FROM operation WHERE outcome = 'parked' ORDER BY serial",
+        )
+        .and_then(|mut select| {
+            select.query_map([], |row| Ok(([row.get(0)?, row.get(1)?, row.get(2)?], row.get(3)?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read the parked operations"))?;
+    rows.into_iter()
+        .map(|([id, kind_text, guest], message)| {
+            Ok(ParkedOperation {
+                id: parsed("an operation", &id)?,
+                kind: kind(&kind_text)?,
+                guest: parsed("a guest", &guest)?,
+                message: message.unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// Failures since the last success of the same kind, under the same document: a new document is a new chance. Starts
+/// count when they worked as well, within an hour: a guest that comes up and falls over again has failed to stay up.
+fn attempts(
+    connection: &Connection,
+    generation: Generation,
+    now: Timestamp,
+) -> Result<Vec<Attempts>, StoreError> {
+    let generation = i64::try_from(generation.number()).map_err(StoreError::unreadable("a generation"))?;
+    let hour_ago = micros(now).saturating_sub(HEALTHY_MICROS);
+    let rows: Vec<(String, String, u32, i64, Option<String>)> = connection
+        .prepare_cached(
+            "SELECT guest, kind, count(*), max(ended_at), message FROM operation AS o
+             WHERE generation = ?1 AND (
+                 (kind = 'start' AND outcome IN ('done', 'undone') AND ended_at > ?2)
+                 OR (kind <> 'start' AND outcome = 'undone' AND serial > coalesce((SELECT max(serial) FROM operation AS d
+                     WHERE d.guest = o.guest AND d.kind = o.kind AND d.outcome = 'done'), 0)))
+             GROUP BY guest, kind ORDER BY guest, kind",
+        )
+        .and_then(|mut select| {
+            select
+                .query_map([generation, hour_ago], |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+                })?
+                .collect()
+        })
+        .map_err(StoreError::sqlite("read the failed operations"))?;
+    rows.into_iter()
+        .map(|(guest, kind_text, failed, last, message)| {
+            Ok(Attempts {
+                guest: parsed("a guest", &guest)?,
+                kind: kind(&kind_text)?,
+                failed,
+                last: time(last)?,
+                message: message.unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+impl Store {
+    /// Everything the plan needs to know of the past, as of one moment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn records(&self, generation: Generation, now: Timestamp) -> Result<Records, StoreError> {
+        self.read(move |connection| {
+            Ok(Records {
+                guests: guests(connection)?,
+                open: open(connection)?,
+                parked: parked(connection)?,
+                attempts: attempts(connection, generation, now)?,
+            })
+        })
+        .await
+    }
+}

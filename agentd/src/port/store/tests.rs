@@ -1,0 +1,336 @@
+//! Each promise of the store, against a real file.
+
+use std::path::Path;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{Desired, DesiredGuest};
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::generation::{Generation, Offer};
+use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+use holdfast_protocol::operation::{OperationKind, OperationStatus};
+use holdfast_protocol::report::Health;
+use holdfast_protocol::secret::TokenHash;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::access::{Redeemed, Redemption};
+use super::guest::Reserved;
+use super::idempotency::{KeptAnswer, KnownKey};
+use super::journal::{AppendError, NewOperation, OpenOperationError};
+use super::*;
+use crate::model::record::{Access, HelloRecord, Place, VolumeId};
+use crate::operation::log::{Event, Fact};
+use crate::operation::{NumberWish, Operation, Provision};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn vmid(number: u32) -> Vmid {
+    Vmid::try_from(number).unwrap()
+}
+
+fn uid(n: u8) -> GuestUid {
+    GuestUid::new(uuid::Uuid::from_u128(u128::from(n)))
+}
+
+fn operation_id(n: u8) -> OperationId {
+    OperationId::new(uuid::Uuid::from_u128(1_000 + u128::from(n)))
+}
+
+fn guest(n: u8) -> DesiredGuest {
+    serde_json::from_value(json!({
+        "uid": uid(n), "name": format!("web-{n}"), "customer": "acme", "run": "running", "golden": "2026.11.1",
+        "size": { "cores": 1, "memory_mib": 256, "swap_mib": 0, "rootfs_gib": 2 },
+        "network": { "bridge": "vmbr0", "address": format!("10.66.0.{n}/24") }
+    }))
+    .unwrap()
+}
+
+fn document(generation: u64, guests: &[u8]) -> Desired {
+    let guests: Vec<DesiredGuest> = guests.iter().map(|n| guest(*n)).collect();
+    let text = json!({ "schema": "holdfast.desired/v1", "generation": generation, "poll_interval_s": 30, "guests": guests });
+    Desired::parse(text.to_string().as_bytes()).unwrap()
+}
+
+fn provision(n: u8) -> Operation {
+    Operation::Provision(Box::new(Provision {
+        guest: guest(n),
+        number: NumberWish::Exactly(vmid(300)),
+        archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
+        archive_sha256: "ab".repeat(32).try_into().unwrap(),
+        archive_file: "/golden".into(),
+        pool: "holdfast".parse().unwrap(),
+        storage: "labbtrfs".parse().unwrap(),
+        bulk_storage: None,
+        backup_storage: None,
+    }))
+}
+
+fn new_operation(n: u8, operation: Operation) -> NewOperation {
+    NewOperation {
+        id: operation_id(n),
+        operation,
+        generation: Generation::new(1),
+        reason: "test".to_owned(),
+        at: at(0),
+    }
+}
+
+async fn open(folder: &Path) -> Store {
+    // The lock of a store that was just dropped is let go by its thread a moment later.
+    for _ in 0..1_000 {
+        match Store::open(folder, at(0)) {
+            Ok(store) => return store,
+            Err(OpenError::Held(_)) => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the lock was not let go");
+}
+
+#[tokio::test]
+async fn a_second_agent_is_refused_and_a_newer_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path()).await;
+    assert!(matches!(Store::open(folder.path(), at(0)), Err(OpenError::Held(_))));
+    drop(first);
+    drop(open(folder.path()).await);
+    let raw = rusqlite::Connection::open(folder.path().join("agent.db")).unwrap();
+    raw.pragma_update(None, "user_version", 99).unwrap();
+    drop(raw);
+    let refused = loop {
+        match Store::open(folder.path(), at(0)) {
+            Err(OpenError::Held(_)) => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+            other => break other.err().unwrap(),
+        }
+    };
+    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_set_aside_and_stays_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("agent.db"), vec![7; 8192]).unwrap();
+    let store = open(folder.path()).await;
+    let aside = store.damage().unwrap().set_aside.clone();
+    assert_eq!(std::fs::read(&aside).unwrap(), vec![7; 8192]);
+    drop(store);
+    assert_eq!(open(folder.path()).await.damage().unwrap().set_aside, aside, "until a person has looked");
+}
+
+#[tokio::test]
+async fn documents_follow_the_law_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let mut changes = store.changes();
+    assert_eq!(store.offer_desired(document(3, &[1]), at(1)).await.unwrap(), Offer::Newer);
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    drop(store);
+    let store = open(folder.path()).await;
+    assert_eq!(store.offer_desired(document(3, &[1]), at(2)).await.unwrap(), Offer::Held);
+    for bad in [document(2, &[1]), document(3, &[2]), document(2_000, &[1])] {
+        assert!(store.offer_desired(bad, at(3)).await.is_err());
+    }
+    assert_eq!(store.desired().await.unwrap().unwrap(), document(3, &[1]));
+    assert_eq!(store.desired_section().await.unwrap().held, Generation::new(3));
+}
+
+#[tokio::test]
+async fn a_document_that_kills_three_starts_gives_way_to_the_last_good_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    store.offer_desired(document(1, &[1]), at(1)).await.unwrap();
+    store.begin_run(at(1)).await.unwrap();
+    store.mark_good(Generation::new(1), at(2)).await.unwrap();
+    store.offer_desired(document(2, &[2]), at(3)).await.unwrap();
+    for _ in 0..3 {
+        store.begin_run(at(4)).await.unwrap();
+        assert_eq!(store.desired().await.unwrap().unwrap(), document(2, &[2]));
+    }
+    store.begin_run(at(5)).await.unwrap();
+    assert_eq!(store.desired().await.unwrap().unwrap(), document(1, &[1]));
+}
+
+#[tokio::test]
+async fn one_operation_per_guest_and_a_journal_that_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let opened = store.open_operation(new_operation(1, provision(1))).await.unwrap();
+    let busy = store.open_operation(new_operation(2, provision(1))).await;
+    assert!(matches!(busy, Err(OpenOperationError::Busy(_))));
+    let begun = store.append(&opened, Event::Begun, at(1)).await.unwrap();
+    let unlawful = store.append(&begun, Event::Finished, at(1)).await;
+    assert!(matches!(unlawful, Err(AppendError::Law(_))));
+    let stale = store.append(&opened, Event::Begun, at(1)).await;
+    assert!(matches!(stale, Err(AppendError::Store(_))), "two writers of one operation");
+    let intended = store.append(&begun, Event::Intended { step: 0 }, at(2)).await.unwrap();
+    let chosen = Event::Succeeded { step: 0, facts: vec![Fact::Vmid(vmid(300))], note: None };
+    let chosen = store.append(&intended, chosen, at(3)).await.unwrap();
+    drop(store);
+    let store = open(folder.path()).await;
+    assert_eq!(store.open_operations().await.unwrap(), vec![chosen.clone()]);
+    let record = store.guest(uid(1)).await.unwrap().unwrap();
+    assert_eq!(record.place, Place::Making { by: operation_id(1), vmid: Some(vmid(300)) });
+    let problem = Problem::new(ErrorCode::Unavailable, "no archive");
+    let parked = Event::Parked { problem, remedy: "look".to_owned() };
+    let parked = store.append(&chosen, parked, at(4)).await.unwrap();
+    assert_eq!(parked.view().status, OperationStatus::Parked);
+    assert!(store.open_operations().await.unwrap().is_empty());
+    let records = store.records(Generation::new(1), at(5)).await.unwrap();
+    assert_eq!((records.parked.len(), records.open.len(), records.guests.len()), (1, 0, 1));
+    assert_eq!(store.operation_views(10).await.unwrap(), vec![parked.view()]);
+    assert_eq!(store.verify_audit().await.unwrap(), 4, "opened, intended, succeeded, parked");
+}
+
+#[tokio::test]
+async fn failures_in_a_row_are_counted_under_one_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    for n in 1..=2 {
+        let mut progress = store.open_operation(new_operation(n, provision(1))).await.unwrap();
+        let problem = Problem::new(ErrorCode::Unavailable, "no archive");
+        for event in [
+            Event::Begun,
+            Event::Intended { step: 0 },
+            Event::Failed { step: 0, problem: problem.clone(), then: crate::operation::log::Then::GiveUp },
+            Event::UndoBegun { problem },
+            Event::UndoIntended { step: 0 },
+            Event::UndoSucceeded { step: 0, note: None },
+            Event::TakenBack,
+        ] {
+            progress = store.append(&progress, event, at(i64::from(n))).await.unwrap();
+        }
+    }
+    let records = store.records(Generation::new(1), at(9)).await.unwrap();
+    let attempt = records.attempts.first().unwrap();
+    assert_eq!((attempt.kind, attempt.failed, attempt.last), (OperationKind::Provision, 2, at(2)));
+    assert!(store.records(Generation::new(2), at(9)).await.unwrap().attempts.is_empty());
+    assert_eq!(store.guest(uid(1)).await.unwrap().unwrap().place, Place::Nowhere);
+}
+
+async fn with_claim(folder: &Path) -> (Store, TokenHash) {
+    let store = open(folder).await;
+    store.open_operation(new_operation(1, provision(1))).await.unwrap();
+    let claim = TokenHash::of(b"claim");
+    store.mint_claim(uid(1), claim, at(600), at(0)).await.unwrap();
+    (store, claim)
+}
+
+fn attempt(claim: TokenHash, redeemer: Option<&[u8]>, token: &[u8]) -> Redemption {
+    Redemption { claim, redeemer: redeemer.map(TokenHash::of), token: TokenHash::of(token) }
+}
+
+#[tokio::test]
+async fn a_claim_serves_once_and_a_second_redeemer_freezes_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, claim) = with_claim(folder.path()).await;
+    assert_eq!(
+        store.redeem_claim(attempt(TokenHash::of(b"guess"), None, b"t"), at(1)).await.unwrap(),
+        Redeemed::Refused
+    );
+    let mut granted = Vec::new();
+    let attempts = (0..20_u8).map(|n| store.redeem_claim(attempt(claim, None, &[n]), at(1)));
+    for outcome in futures_of(attempts).await {
+        match outcome {
+            Redeemed::Granted { guest, token_generation, .. } => granted.push((guest, token_generation)),
+            other => assert_eq!(other, Redeemed::Twice { guest: uid(1) }),
+        }
+    }
+    assert_eq!(granted, [(uid(1), 1)], "exactly one");
+    assert_eq!(store.guest(uid(1)).await.unwrap().unwrap().access, Access::Frozen);
+    store.verify_audit().await.unwrap();
+}
+
+/// Runs them all at once.
+async fn futures_of<F>(all: impl Iterator<Item = F>) -> Vec<Redeemed>
+where
+    F: Future<Output = Result<Redeemed, StoreError>>,
+{
+    let mut pending: Vec<_> = all.map(Box::pin).collect();
+    let mut done = Vec::new();
+    std::future::poll_fn(|context| {
+        pending.retain_mut(|one| match one.as_mut().poll(context) {
+            std::task::Poll::Ready(outcome) => {
+                done.push(outcome.unwrap());
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if pending.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done
+}
+
+#[tokio::test]
+async fn the_same_redeemer_may_repeat_a_lost_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, claim) = with_claim(folder.path()).await;
+    store.redeem_claim(attempt(claim, Some(b"me"), b"first"), at(1)).await.unwrap();
+    let again = store.redeem_claim(attempt(claim, Some(b"me"), b"second"), at(2)).await.unwrap();
+    assert!(matches!(again, Redeemed::Granted { token_generation: 2, .. }));
+    assert!(
+        store.guest_by_token(TokenHash::of(b"first")).await.unwrap().is_none(),
+        "the unseen token is void"
+    );
+    assert_eq!(store.guest_by_token(TokenHash::of(b"second")).await.unwrap().unwrap().access, Access::Open);
+    let other = store.redeem_claim(attempt(claim, Some(b"thief"), b"third"), at(3)).await.unwrap();
+    assert_eq!(other, Redeemed::Twice { guest: uid(1) });
+}
+
+#[tokio::test]
+async fn an_old_claim_is_worth_nothing_and_harms_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, claim) = with_claim(folder.path()).await;
+    store.redeem_claim(attempt(claim, None, b"t"), at(1)).await.unwrap();
+    assert_eq!(store.redeem_claim(attempt(claim, None, b"u"), at(601)).await.unwrap(), Redeemed::Refused);
+    assert_eq!(store.guest(uid(1)).await.unwrap().unwrap().access, Access::Open);
+}
+
+#[tokio::test]
+async fn a_hello_is_kept_and_wakes_listeners() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = with_claim(folder.path()).await;
+    let changes = store.changes();
+    let hello =
+        HelloRecord { version: "0.1.0".to_owned(), health: Health::Well, boot_id: "b".to_owned(), at: at(5) };
+    store.record_hello(uid(1), hello.clone()).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+    assert_eq!(store.guest(uid(1)).await.unwrap().unwrap().hello, Some(hello));
+}
+
+#[tokio::test]
+async fn a_number_is_one_guests_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(store.reserve_vmid(uid(1), vmid(300)).await.unwrap(), Reserved::Yes);
+    assert_eq!(store.reserve_vmid(uid(1), vmid(300)).await.unwrap(), Reserved::Yes);
+    assert_eq!(store.reserve_vmid(uid(2), vmid(300)).await.unwrap(), Reserved::Anothers);
+    assert_eq!(store.used_vmids().await.unwrap(), [(vmid(300), uid(1))]);
+}
+
+#[tokio::test]
+async fn a_key_names_one_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let key = || "k-1".parse().unwrap();
+    let answer = KeptAnswer { status: 202, body: "{}".to_owned() };
+    assert_eq!(store.known_key(uid(1), key(), [1; 32]).await.unwrap(), KnownKey::New);
+    store.keep_answer(uid(1), key(), [1; 32], answer.clone(), at(1)).await.unwrap();
+    assert_eq!(store.known_key(uid(1), key(), [1; 32]).await.unwrap(), KnownKey::Answered(answer));
+    assert_eq!(store.known_key(uid(1), key(), [2; 32]).await.unwrap(), KnownKey::Mismatch);
+    assert_eq!(store.known_key(uid(2), key(), [1; 32]).await.unwrap(), KnownKey::New);
+}
+
+#[tokio::test]
+async fn a_changed_audit_line_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = with_claim(folder.path()).await;
+    assert_eq!(store.verify_audit().await.unwrap(), 2);
+    let raw = rusqlite::Connection::open(folder.path().join("agent.db")).unwrap();
+    raw.execute("UPDATE audit SET detail = 'nothing to see' WHERE number = 1", []).unwrap();
+    let broken = store.verify_audit().await.unwrap_err();
+    assert!(matches!(broken, audit::ChainError::Broken { number: 1 }));
+}
