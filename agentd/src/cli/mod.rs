@@ -6,12 +6,14 @@
 //! | command | module |
 //! | --- | --- |
 //! | `enroll` | [`enroll`] |
+//! | `setup` | [`setup`] |
 
 use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
 pub mod enroll;
+pub mod setup;
 mod step_down;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
@@ -26,6 +28,8 @@ pub struct Arguments {
 enum Command {
     /// Make this box known to a hub, by an invite or by knocking.
     Enroll(enroll::EnrollArguments),
+    /// Make in Proxmox, and on this box, what the agent needs: user, roles, tokens, folders, settings.
+    Setup(Box<setup::SetupArguments>),
 }
 
 /// How an outcome is written.
@@ -43,6 +47,9 @@ pub enum CommandError {
     /// `enroll`.
     #[error(transparent)]
     Enroll(#[from] enroll::EnrollError),
+    /// `setup`.
+    #[error(transparent)]
+    Setup(#[from] setup::SetupError),
 }
 
 impl CommandError {
@@ -51,6 +58,7 @@ impl CommandError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Enroll(error) => error.exit_code(),
+            Self::Setup(error) => error.exit_code(),
         }
     }
 }
@@ -71,6 +79,7 @@ pub fn main() -> std::process::ExitCode {
 fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
+        Command::Setup(arguments) => Ok(setup::run(&arguments)?),
     }
 }
 

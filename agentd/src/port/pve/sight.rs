@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use holdfast_protocol::id::{NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{BridgeName, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::size::VlanTag;
 use serde_json::Value;
 
 use super::wire::{Row, Unreadable};
@@ -43,8 +44,14 @@ impl AclPath {
 
     /// `/sdn/zones/localnetwork/{bridge}`: where using a plain bridge is checked.
     #[must_use]
-    pub fn bridge(bridge: &holdfast_protocol::id::BridgeName) -> Self {
+    pub fn bridge(bridge: &BridgeName) -> Self {
         Self(format!("/sdn/zones/localnetwork/{bridge}"))
+    }
+
+    /// A VLAN on a bridge: checked on its own path.
+    #[must_use]
+    pub fn vlan(bridge: &BridgeName, vlan: VlanTag) -> Self {
+        Self(format!("/sdn/zones/localnetwork/{bridge}/{}", vlan.get()))
     }
 
     /// As Proxmox writes it.

@@ -1,0 +1,263 @@
+//! The arguments of `agentd setup`, and the choices made of them.
+//!
+//! What comes in: the command line, and on a Proxmox box its certificate and name. What goes out: [`Choices`], or what
+//! is missing. A golden's archive is hashed here: naming it to `setup` is how root approves it.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::pin::{Pin, PinKind, PinSet};
+use holdfast_protocol::size::VlanTag;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use sha2::{Digest, Sha256};
+
+use super::plan::{Choices, Golden, archive_vmid};
+use crate::cli::Output;
+use crate::port::pve::VolumeId;
+use crate::settings::ConfigPath;
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+On a Proxmox box, as root, this runs `pveum` and friends. --print writes the same as a script. --api URL does it through \
+the API, for another box or a simulator, with the credential of somebody who may change access control: an API token \
+(user@realm!name=secret) or a ticket and its CSRF token on two lines, from a file or standard input, never an argument.
+
+The plan is shown first. Running it again changes only what is not as it should be.")]
+pub struct SetupArguments {
+    #[command(flatten)]
+    pub(super) config: ConfigPath,
+    /// The node [default: this box's host name].
+    #[arg(long)]
+    pub(super) node: Option<NodeName>,
+    /// The user of Proxmox that is made.
+    #[arg(long, default_value = "holdfast@pve", value_parser = user)]
+    pub(super) user: String,
+    /// The pool of our guests.
+    #[arg(long, default_value = "holdfast")]
+    pub(super) pool: PoolName,
+    /// Also make a pool and a token for throwaway guests of restore tests.
+    #[arg(long, value_name = "POOL", num_args = 0..=1, default_missing_value = "holdfast-scratch")]
+    pub(super) scratch_pool: Option<PoolName>,
+    /// Where root disks and hot volumes go.
+    #[arg(long)]
+    pub(super) storage: StorageName,
+    /// Where bulk volumes go.
+    #[arg(long)]
+    pub(super) bulk_storage: Option<StorageName>,
+    /// Where backups go.
+    #[arg(long)]
+    pub(super) backup_storage: Option<StorageName>,
+    /// The bridge of our guests.
+    #[arg(long, default_value = "vmbr0")]
+    pub(super) bridge: BridgeName,
+    /// A VLAN on the bridge that guests may use; may stand several times.
+    #[arg(long = "vlan", value_parser = vlan)]
+    pub(super) vlans: Vec<VlanTag>,
+    /// The VMIDs the agent may pick from.
+    #[arg(long, value_name = "FIRST-LAST", value_parser = vmid_range)]
+    pub(super) vmid_range: [Vmid; 2],
+    /// An address of this box on the bridge, with port; may stand several times.
+    #[arg(long, required = true)]
+    pub(super) listen: Vec<SocketAddr>,
+    /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may stand several times.
+    #[arg(long = "golden", value_name = "VERSION,VOLUME,FILE")]
+    pub(super) goldens: Vec<GoldenArgument>,
+    /// The folder for what must last.
+    #[arg(long, default_value = "/var/lib/holdfast")]
+    pub(super) state_dir: PathBuf,
+    /// The Debian user of the agent (with --api: nobody is made and the files are yours).
+    #[arg(long, default_value = "holdfast", value_parser = system_user)]
+    pub(super) system_user: String,
+    /// The address the agent will use [default: https://127.0.0.1:8006, or that of --api].
+    #[arg(long)]
+    pub(super) url: Option<String>,
+    /// A pin of Proxmox's certificate; may stand several times [default: the key of this box's own].
+    #[arg(long = "pin")]
+    pub(super) pins: Vec<Pin>,
+    /// Work through the API at this address.
+    #[arg(long, value_name = "URL", requires = "credential", conflicts_with = "print")]
+    pub(super) api: Option<String>,
+    /// The file with the credential for --api, or `-` for standard input.
+    #[arg(long, value_name = "FILE", requires = "api")]
+    pub(super) credential: Option<PathBuf>,
+    /// Write a script instead of doing it.
+    #[arg(long)]
+    pub(super) print: bool,
+    /// Show the plan and stop.
+    #[arg(long, conflicts_with = "print")]
+    pub(super) dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Take away what was set up. Guests and the state folder stay.
+    #[arg(long)]
+    pub(super) remove: bool,
+    /// Table for people, or JSON for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub(super) output: Output,
+}
+
+/// `VERSION,VOLUME,FILE`.
+#[derive(Clone, Debug)]
+pub(super) struct GoldenArgument {
+    version: GoldenVersion,
+    archive: VolumeId,
+    file: PathBuf,
+}
+
+impl FromStr for GoldenArgument {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.splitn(3, ',');
+        let mut next =
+            |what: &str| parts.next().filter(|part| !part.is_empty()).ok_or(format!("{what} is missing"));
+        Ok(Self {
+            version: next("the version")?.parse().map_err(|error| format!("{error}"))?,
+            archive: next("the volume")?.parse().map_err(|error| format!("{error}"))?,
+            file: PathBuf::from(next("the file")?),
+        })
+    }
+}
+
+/// `name@pve`: what Proxmox takes, and nothing that means something elsewhere in a path or a line.
+fn user(text: &str) -> Result<String, String> {
+    let plain =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    match text.split_once('@') {
+        Some((name, realm)) if plain(name) && plain(realm) && text.len() <= 64 => Ok(text.to_owned()),
+        _ => Err("a user such as holdfast@pve".to_owned()),
+    }
+}
+
+fn system_user(text: &str) -> Result<String, String> {
+    let plain = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+    let first = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    if plain && first && text.len() <= 32 {
+        Ok(text.to_owned())
+    } else {
+        Err("a user name such as holdfast".to_owned())
+    }
+}
+
+fn vlan(text: &str) -> Result<VlanTag, String> {
+    let number: u32 = text.parse().map_err(|_| "a number from 1 to 4094".to_owned())?;
+    VlanTag::try_from(number).map_err(|error| error.to_string())
+}
+
+fn vmid_range(text: &str) -> Result<[Vmid; 2], String> {
+    let (first, last) = text.split_once('-').ok_or("two VMIDs with a dash between, such as 5000-5999")?;
+    let vmid = |text: &str| Vmid::from_str(text).map_err(|error| error.to_string());
+    let range = [vmid(first)?, vmid(last)?];
+    let [first, last] = range;
+    if first <= last { Ok(range) } else { Err("the first VMID is above the last".to_owned()) }
+}
+
+/// Why the choices are not complete.
+#[derive(Debug, thiserror::Error)]
+pub enum ChoiceError {
+    /// No node.
+    #[error("this box has no host name that could be a node: name the node with --node")]
+    Node,
+    /// No certificate on this box.
+    #[error("no certificate of Proxmox is found on this box: name its pin with --pin spki/sha256:…")]
+    Pin,
+    /// A golden's archive cannot be read.
+    #[error("the golden archive {} cannot be read: it must be a file on this box", path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A golden whose name has no VMID.
+    #[error("{archive} is not an archive of a container: its name must say vzdump-lxc-VMID")]
+    ArchiveName {
+        /// The volume.
+        archive: VolumeId,
+    },
+    /// A relative path.
+    #[error("{} is not an absolute path", path.display())]
+    Relative {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl SetupArguments {
+    /// Completes the choices from this box.
+    pub(super) fn choices(&self) -> Result<Choices, ChoiceError> {
+        for path in [&self.state_dir, &self.config.config] {
+            if !path.is_absolute() {
+                return Err(ChoiceError::Relative { path: path.clone() });
+            }
+        }
+        let pins = match PinSet::try_from(self.pins.clone()) {
+            Ok(pins) => pins,
+            Err(_) => PinSet::from(own_pin().ok_or(ChoiceError::Pin)?),
+        };
+        let url = self.url.as_ref().or(self.api.as_ref()).map(|url| url.trim_end_matches('/').to_owned());
+        Ok(Choices {
+            user: self.user.clone(),
+            url: url.unwrap_or_else(|| "https://127.0.0.1:8006".to_owned()),
+            node: self.node.clone().or_else(own_node).ok_or(ChoiceError::Node)?,
+            pins,
+            pool: self.pool.clone(),
+            scratch_pool: self.scratch_pool.clone(),
+            storage: self.storage.clone(),
+            bulk_storage: self.bulk_storage.clone(),
+            backup_storage: self.backup_storage.clone(),
+            bridge: self.bridge.clone(),
+            vlans: self.vlans.clone(),
+            vmid_range: self.vmid_range,
+            goldens: self.goldens.iter().map(golden).collect::<Result<_, _>>()?,
+            listen: self.listen.clone(),
+            state_dir: self.state_dir.clone(),
+            config: self.config.config.clone(),
+            system_user: self.api.is_none().then(|| self.system_user.clone()),
+        })
+    }
+}
+
+fn golden(argument: &GoldenArgument) -> Result<Golden, ChoiceError> {
+    let archive = argument.archive.clone();
+    let vmid = archive_vmid(&archive).ok_or(ChoiceError::ArchiveName { archive: archive.clone() })?;
+    if !argument.file.is_absolute() {
+        return Err(ChoiceError::Relative { path: argument.file.clone() });
+    }
+    let sha256 = file_sha256(&argument.file)
+        .map_err(|source| ChoiceError::Archive { path: argument.file.clone(), source })?;
+    Ok(Golden { version: argument.version.clone(), archive, vmid, sha256, file: argument.file.clone() })
+}
+
+/// Hashes a file piece by piece.
+pub(super) fn file_sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0_u8; 1 << 20];
+    loop {
+        let count = file.read(&mut piece)?;
+        let Some(bytes) = piece.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+        hash.update(bytes);
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The key of the certificate that pveproxy shows: an own one of the administrator's before the node's.
+fn own_pin() -> Option<Pin> {
+    ["/etc/pve/local/pveproxy-ssl.pem", "/etc/pve/local/pve-ssl.pem"].iter().find_map(|path| {
+        let certificate = CertificateDer::from_pem_file(path).ok()?;
+        holdfast_tls::pin_of(PinKind::Spki, &certificate).ok()
+    })
+}
+
+fn own_node() -> Option<NodeName> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    name.trim().split('.').next()?.parse().ok()
+}

@@ -1,0 +1,333 @@
+//! What `setup` makes on the box itself: a Debian user, folders, the settings file.
+//!
+//! What comes in: the operator's choices. What goes out: steps that say how they stand, and their execution. Secrets
+//! have files of their own, readable by the agent's user alone. Deliberately absent: removing the state folder; it may
+//! hold the only record of what was done.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::secret::Secret;
+
+use super::plan::Choices;
+use super::settle::Standing;
+use super::way::{WayError, run_local};
+use crate::port::atomic_file::{self, FileError, Readers};
+use crate::port::pve::Role;
+use crate::settings::TokenSettings;
+
+/// One step on the box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalStep {
+    /// What it is, in words.
+    pub what: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// What brings it about.
+    pub act: LocalAct,
+}
+
+/// What is done on the box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocalAct {
+    /// Makes the Debian user.
+    SystemUser {
+        /// Its name.
+        name: String,
+        /// Its home.
+        home: PathBuf,
+    },
+    /// Makes a folder for the agent's user alone.
+    PrivateFolder(PathBuf),
+    /// Makes a folder that all may read.
+    OpenFolder(PathBuf),
+    /// Writes the settings file.
+    Settings {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        text: String,
+    },
+    /// Removes a file.
+    RemoveFile(PathBuf),
+}
+
+/// Why a step on the box failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// A file or folder.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A folder that all may read could not be made.
+    #[error("the folder {} cannot be made: run this as a user who may, or choose another place", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file could not be given to the agent's user.
+    #[error("{} cannot be given to the user {user}: run this as root", path.display())]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// To whom.
+        user: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The user is not in the user database.
+    #[error("there is no user {user} on this box although it was just made: look at /etc/passwd")]
+    NoUser {
+        /// Who.
+        user: String,
+    },
+    /// `useradd` failed.
+    #[error("the user could not be made")]
+    UserAdd(#[source] WayError),
+}
+
+/// The Debian user that files are given to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    name: String,
+    uid: u32,
+    gid: u32,
+}
+
+/// Looks a user up in `/etc/passwd`, where `useradd --system` writes.
+fn owner(name: &str) -> Option<Owner> {
+    let text = std::fs::read_to_string("/etc/passwd").ok()?;
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then_some(())?;
+        let (uid, gid) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Owner { name: name.to_owned(), uid, gid })
+    })
+}
+
+/// Steps before Proxmox is touched: the secrets need a place.
+#[must_use]
+pub fn prepare(choices: &Choices) -> Vec<LocalStep> {
+    let mut steps = Vec::new();
+    if let Some(name) = &choices.system_user {
+        let standing = if owner(name).is_some() { Standing::Done } else { Standing::Missing };
+        let act = LocalAct::SystemUser { name: name.clone(), home: choices.state_dir.clone() };
+        steps.push(LocalStep { what: format!("Debian user {name}, without a shell"), standing, act });
+    }
+    let open = choices.config.parent().map(|path| LocalAct::OpenFolder(path.to_owned()));
+    let private = [choices.state_dir.clone(), choices.state_dir.join("secrets")].map(LocalAct::PrivateFolder);
+    for act in open.into_iter().chain(private) {
+        let (LocalAct::OpenFolder(path) | LocalAct::PrivateFolder(path)) = &act else { continue };
+        let what = format!("folder {}", path.display());
+        let standing = folder_standing(path, &act, choices.system_user.as_deref());
+        steps.push(LocalStep { what, standing, act });
+    }
+    steps
+}
+
+fn folder_standing(path: &Path, act: &LocalAct, user: Option<&str>) -> Standing {
+    let Ok(meta) = std::fs::metadata(path) else { return Standing::Missing };
+    let private = matches!(act, LocalAct::PrivateFolder(_));
+    let owned = user.is_none_or(|user| owner(user).is_some_and(|owner| owner.uid == meta.uid()));
+    match (private, meta.mode() & 0o077, owned) {
+        (true, 0, true) | (false, ..) => Standing::Done,
+        (true, 0, false) => Standing::Differs("it belongs to somebody else"),
+        (true, ..) => Standing::Differs("others can look into it"),
+    }
+}
+
+/// The step after: the settings file.
+#[must_use]
+pub fn settings_step(choices: &Choices) -> LocalStep {
+    let text = settings_text(choices);
+    let standing = match std::fs::read_to_string(&choices.config) {
+        Ok(there) if there == text => Standing::Done,
+        Ok(_) => Standing::Differs("it says other things; the old one is kept as agent.toml.old"),
+        Err(_) => Standing::Missing,
+    };
+    let what = format!("settings {}", choices.config.display());
+    LocalStep { what, standing, act: LocalAct::Settings { path: choices.config.clone(), text } }
+}
+
+/// What `--remove` takes away on the box.
+#[must_use]
+pub fn unprepare(choices: &Choices) -> Vec<LocalStep> {
+    let files = Role::ALL.map(|role| choices.secret_file(role)).into_iter().chain([choices.config.clone()]);
+    let there = files.filter(|path| path.exists());
+    there
+        .map(|path| LocalStep {
+            what: format!("file {}", path.display()),
+            standing: Standing::Differs("it is there"),
+            act: LocalAct::RemoveFile(path),
+        })
+        .collect()
+}
+
+/// Carries one step out.
+///
+/// # Errors
+/// Says which file or command failed.
+pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalError> {
+    match act {
+        LocalAct::SystemUser { name, home } => {
+            run_local(&useradd(name, home)).await.map_err(LocalError::UserAdd)?;
+        }
+        LocalAct::OpenFolder(path) => {
+            std::fs::create_dir_all(path)
+                .map_err(|source| LocalError::Folder { path: path.clone(), source })?;
+        }
+        LocalAct::PrivateFolder(path) => {
+            atomic_file::private_folder(path)?;
+            give(path, choices)?;
+        }
+        LocalAct::Settings { path, text } => {
+            if let Some(old) = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
+                atomic_file::write(&path.with_extension("toml.old"), &old, Readers::Group)?;
+            }
+            atomic_file::write(path, text.as_bytes(), Readers::Group)?;
+            give(path, choices)?;
+        }
+        LocalAct::RemoveFile(path) => atomic_file::remove(path)?,
+    }
+    Ok(())
+}
+
+/// The words that make the Debian user.
+#[must_use]
+pub fn useradd(name: &str, home: &Path) -> Vec<String> {
+    let home = home.display().to_string();
+    let words = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", &home];
+    words.into_iter().chain(["--shell", "/usr/sbin/nologin", name]).map(str::to_owned).collect()
+}
+
+fn give(path: &Path, choices: &Choices) -> Result<(), LocalError> {
+    let Some(user) = &choices.system_user else { return Ok(()) };
+    let owner = owner(user).ok_or_else(|| LocalError::NoUser { user: user.clone() })?;
+    chown(path, Some(owner.uid), Some(owner.gid)).map_err(|source| LocalError::Owner {
+        path: path.to_owned(),
+        user: user.clone(),
+        source,
+    })
+}
+
+/// Keeps a new token's secret, for the agent's user alone.
+///
+/// # Errors
+/// When it cannot be written; the caller says so, and the next run makes the token anew.
+pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(), LocalError> {
+    let path = choices.secret_file(role);
+    atomic_file::write(&path, secret.expose().as_bytes(), Readers::Owner)?;
+    give(&path, choices)
+}
+
+/// The tokens whose secrets are at hand.
+#[must_use]
+pub fn secrets_at_hand(choices: &Choices) -> BTreeSet<Role> {
+    let has = |role: &Role| {
+        let token = TokenSettings { id: choices.token_id(*role), secret_file: choices.secret_file(*role) };
+        token.read_secret().is_ok()
+    };
+    choices.roles().into_iter().filter(has).collect()
+}
+
+/// The settings file.
+#[must_use]
+pub fn settings_text(choices: &Choices) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let list = |items: Vec<String>| items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ");
+    let [first, last] = choices.vmid_range;
+    let mut text = String::from("# Written by `agentd setup`; run it again to change it.\n\n[proxmox]\n");
+    let mut line = |key: &str, value: String| text.push_str(&format!("{key} = {value}\n"));
+    line("url", quoted(&choices.url));
+    line("node", quoted(choices.node.as_str()));
+    line("pins", format!("[{}]", list(choices.pins.iter().map(ToString::to_string).collect())));
+    line("pool", quoted(choices.pool.as_str()));
+    line("storage", quoted(choices.storage.as_str()));
+    for (key, storage) in
+        [("bulk_storage", &choices.bulk_storage), ("backup_storage", &choices.backup_storage)]
+    {
+        if let Some(storage) = storage {
+            line(key, quoted(storage.as_str()));
+        }
+    }
+    line("bridge", quoted(choices.bridge.as_str()));
+    line("vmid_range", format!("[{first}, {last}]"));
+    for role in [Role::Observe, Role::Operate, Role::Allocate] {
+        line(&format!("\n[proxmox.tokens.{role}]\nid"), quoted(&choices.token_id(role)));
+        line("secret_file", quoted(&choices.secret_file(role).display().to_string()));
+    }
+    for golden in &choices.goldens {
+        line("\n[[golden]]\nversion", quoted(golden.version.as_str()));
+        line("archive", quoted(golden.archive.as_str()));
+        line("sha256", quoted(&golden.sha256));
+        line("file", quoted(&golden.file.display().to_string()));
+    }
+    line(
+        "\n[local_api]\nlisten",
+        format!("[{}]", list(choices.listen.iter().map(ToString::to_string).collect())),
+    );
+    line("\n[state]\ndir", quoted(&choices.state_dir.display().to_string()));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::choices;
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn the_agent_reads_what_setup_writes() {
+        let choices = choices();
+        let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
+        assert_eq!(settings.proxmox.tokens.allocate.id, "holdfast@pve!allocate");
+        assert_eq!(settings.proxmox.bulk_storage, choices.bulk_storage);
+        assert_eq!(settings.golden[0].sha256, choices.goldens[0].sha256);
+        assert_eq!(settings.state.dir, choices.state_dir);
+        assert_eq!(settings.proxmox.vmid_range, choices.vmid_range);
+    }
+
+    #[tokio::test]
+    async fn files_come_go_and_stay_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut choices = choices();
+        (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
+        choices.system_user = None;
+        assert!(prepare(&choices).iter().all(|step| step.standing == Standing::Missing));
+        for step in prepare(&choices).iter().chain([&settings_step(&choices)]) {
+            carry_out(&step.act, &choices).await.unwrap();
+        }
+        keep_secret(&choices, Role::Observe, &Secret::new("uuid".to_owned())).unwrap();
+        assert_eq!(secrets_at_hand(&choices), [Role::Observe].into());
+        let mode = std::fs::metadata(choices.secret_file(Role::Observe)).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        assert!(
+            prepare(&choices).iter().chain([&settings_step(&choices)]).all(|s| s.standing == Standing::Done)
+        );
+        for step in unprepare(&choices) {
+            carry_out(&step.act, &choices).await.unwrap();
+        }
+        assert!(
+            unprepare(&choices).is_empty()
+                && secrets_at_hand(&choices).is_empty()
+                && choices.state_dir.exists()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_changed_settings_file_is_kept_beside_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut choices = choices();
+        choices.system_user = None;
+        choices.config = dir.path().join("agent.toml");
+        std::fs::write(&choices.config, "# mine\n").unwrap();
+        let step = settings_step(&choices);
+        assert!(matches!(step.standing, Standing::Differs(_)));
+        carry_out(&step.act, &choices).await.unwrap();
+        assert_eq!(std::fs::read_to_string(dir.path().join("agent.toml.old")).unwrap(), "# mine\n");
+    }
+}

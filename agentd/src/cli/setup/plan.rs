@@ -1,0 +1,266 @@
+//! What `setup` will do, as a value.
+//!
+//! What comes in: the operator's choices. What goes out: the wanted state in Proxmox, and the files, in the order in
+//! which they must come to be. Pure: nothing is read or written here. Deliberately absent: guests. Setting up and
+//! removing never touch one.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::pin::PinSet;
+use holdfast_protocol::size::VlanTag;
+
+use super::privilege::{PLACES, Place, pve_role, pve_roles};
+use crate::port::pve::{AclPath, Role, VolumeId};
+
+/// A golden archive that root approves here and now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Golden {
+    /// Its version.
+    pub version: GoldenVersion,
+    /// Its volume.
+    pub archive: VolumeId,
+    /// The number in its name.
+    pub vmid: Vmid,
+    /// SHA-256 of the archive, hex.
+    pub sha256: String,
+    /// The archive as a file.
+    pub file: PathBuf,
+}
+
+/// What the operator chose.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// The user of Proxmox, `holdfast@pve`.
+    pub user: String,
+    /// Where Proxmox is reached.
+    pub url: String,
+    /// The node.
+    pub node: NodeName,
+    /// Its certificate.
+    pub pins: PinSet,
+    /// The pool of our guests.
+    pub pool: PoolName,
+    /// The pool of throwaway guests, when restore tests are wanted.
+    pub scratch_pool: Option<PoolName>,
+    /// Root disks.
+    pub storage: StorageName,
+    /// Bulk volumes.
+    pub bulk_storage: Option<StorageName>,
+    /// Backups.
+    pub backup_storage: Option<StorageName>,
+    /// The bridge.
+    pub bridge: BridgeName,
+    /// VLANs on it that guests may use.
+    pub vlans: Vec<VlanTag>,
+    /// The VMIDs that the agent may pick from.
+    pub vmid_range: [Vmid; 2],
+    /// Approved goldens.
+    pub goldens: Vec<Golden>,
+    /// Where guests reach the agent.
+    pub listen: Vec<SocketAddr>,
+    /// The state folder.
+    pub state_dir: PathBuf,
+    /// The configuration file.
+    pub config: PathBuf,
+    /// The Debian user that the agent runs as. None when the files belong to whoever runs this.
+    pub system_user: Option<String>,
+}
+
+impl Choices {
+    /// The tokens that are made.
+    #[must_use]
+    pub fn roles(&self) -> Vec<Role> {
+        let mut roles = vec![Role::Observe, Role::Operate, Role::Allocate];
+        roles.extend(self.scratch_pool.as_ref().map(|_| Role::Scratch));
+        roles
+    }
+
+    /// The paths behind a place.
+    #[must_use]
+    pub fn paths(&self, place: Place) -> Vec<AclPath> {
+        match place {
+            Place::Pool => vec![AclPath::pool(&self.pool)],
+            Place::ScratchPool => self.scratch_pool.iter().map(AclPath::pool).collect(),
+            Place::Node => vec![AclPath::node(&self.node)],
+            Place::GuestStorage => {
+                unique(std::iter::once(&self.storage).chain(&self.bulk_storage).map(AclPath::storage))
+            }
+            Place::ArchiveStorage => {
+                // The name before the colon is a storage's: VolumeId saw to its form.
+                let of_goldens =
+                    self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
+                let all: Vec<StorageName> = self.backup_storage.iter().cloned().chain(of_goldens).collect();
+                unique(all.iter().map(AclPath::storage))
+            }
+            Place::GoldenVmid => unique(self.goldens.iter().map(|golden| AclPath::guest(golden.vmid))),
+            Place::Bridge => {
+                let tagged = self.vlans.iter().map(|vlan| AclPath::vlan(&self.bridge, *vlan));
+                std::iter::once(AclPath::bridge(&self.bridge)).chain(tagged).collect()
+            }
+        }
+    }
+
+    /// The name of a role's token.
+    #[must_use]
+    pub fn token_id(&self, role: Role) -> String {
+        format!("{}!{role}", self.user)
+    }
+
+    /// Where a role's secret lies.
+    #[must_use]
+    pub fn secret_file(&self, role: Role) -> PathBuf {
+        self.state_dir.join("secrets").join(format!("proxmox-{role}"))
+    }
+}
+
+fn unique(paths: impl Iterator<Item = AclPath>) -> Vec<AclPath> {
+    paths.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// One grant: a Proxmox role for the user and for its token on one path, not propagated.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    /// Where.
+    pub path: AclPath,
+    /// Which role of Proxmox.
+    pub pve_role: &'static str,
+    /// Whose token.
+    pub role: Role,
+}
+
+/// All that is wanted in Proxmox.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Pools.
+    pub pools: Vec<PoolName>,
+    /// Roles with their privileges.
+    pub pve_roles: Vec<(&'static str, BTreeSet<&'static str>)>,
+    /// The user.
+    pub user: String,
+    /// Its tokens.
+    pub tokens: Vec<Role>,
+    /// Its grants.
+    pub grants: Vec<Grant>,
+}
+
+impl Wanted {
+    /// Derives it from the choices and the table.
+    #[must_use]
+    pub fn of(choices: &Choices) -> Self {
+        let tokens = choices.roles();
+        let mut grants = BTreeSet::new();
+        for role in &tokens {
+            for place in PLACES {
+                if let Some(pve_role) = pve_role(*role, place) {
+                    let on = |path| Grant { path, pve_role, role: *role };
+                    grants.extend(choices.paths(place).into_iter().map(on));
+                }
+            }
+        }
+        Self {
+            pools: std::iter::once(&choices.pool).chain(&choices.scratch_pool).cloned().collect(),
+            pve_roles: pve_roles(&tokens).into_iter().collect(),
+            user: choices.user.clone(),
+            tokens,
+            grants: grants.into_iter().collect(),
+        }
+    }
+}
+
+/// The VMID in the name of an archive: `vzdump-lxc-900001-…` on file storages, `backup/ct/900001/…` on backup servers.
+#[must_use]
+pub fn archive_vmid(archive: &VolumeId) -> Option<Vmid> {
+    let text = archive.as_str();
+    let (_, rest) = text.split_once("vzdump-lxc-").or_else(|| text.split_once("backup/ct/"))?;
+    rest.split(['-', '/']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn choices() -> Choices {
+        Choices {
+            user: "holdfast@pve".to_owned(),
+            url: "https://127.0.0.1:8006".to_owned(),
+            node: "pve1".parse().unwrap(),
+            pins: PinSet::from(
+                format!("spki/sha256:{}", "ab".repeat(32)).parse::<holdfast_protocol::pin::Pin>().unwrap(),
+            ),
+            pool: "holdfast".parse().unwrap(),
+            scratch_pool: None,
+            storage: "labbtrfs".parse().unwrap(),
+            bulk_storage: Some("labdir".parse().unwrap()),
+            backup_storage: Some("backup2".parse().unwrap()),
+            bridge: "vmbr0".parse().unwrap(),
+            vlans: Vec::new(),
+            vmid_range: [Vmid::try_from(300).unwrap(), Vmid::try_from(399).unwrap()],
+            goldens: vec![Golden {
+                version: "2026.11.1".parse().unwrap(),
+                archive: "backup2:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst".parse().unwrap(),
+                vmid: Vmid::try_from(900_001).unwrap(),
+                sha256: "cd".repeat(32),
+                file: "/mnt/backup2/dump/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst".into(),
+            }],
+            listen: vec!["10.66.0.1:8443".parse().unwrap()],
+            state_dir: "/var/lib/holdfast".into(),
+            config: "/etc/holdfast/agent.toml".into(),
+            system_user: Some("holdfast".to_owned()),
+        }
+    }
+
+    #[test]
+    fn grants_are_the_proved_ones_path_by_path() {
+        let lines: Vec<String> = Wanted::of(&choices())
+            .grants
+            .iter()
+            .map(|g| format!("{} {} {}", g.path, g.role, g.pve_role))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "/nodes/pve1 observe HfNode",
+                "/pool/holdfast allocate HfAllocate",
+                "/pool/holdfast observe HfObserve",
+                "/pool/holdfast operate HfOperate",
+                "/sdn/zones/localnetwork/vmbr0 operate HfSdn",
+                "/sdn/zones/localnetwork/vmbr0 allocate HfSdn",
+                "/storage/backup2 observe HfStAudit",
+                "/storage/backup2 operate HfStSpace",
+                "/storage/backup2 allocate HfStSpace",
+                "/storage/labbtrfs observe HfStAudit",
+                "/storage/labbtrfs operate HfStSpace",
+                "/storage/labbtrfs allocate HfStSpace",
+                "/storage/labdir observe HfStAudit",
+                "/storage/labdir operate HfStSpace",
+                "/storage/labdir allocate HfStSpace",
+                "/vms/900001 allocate HfGolden",
+            ]
+        );
+    }
+
+    #[test]
+    fn throwaway_guests_have_their_own_pool_and_token_only_when_wanted() {
+        let mut wide = choices();
+        assert!(!Wanted::of(&wide).tokens.contains(&Role::Scratch));
+        wide.scratch_pool = Some("holdfast-scratch".parse().unwrap());
+        let wanted = Wanted::of(&wide);
+        assert_eq!(wanted.pools.len(), 2);
+        let scratch: Vec<&Grant> = wanted.grants.iter().filter(|grant| grant.role == Role::Scratch).collect();
+        assert!(
+            scratch.iter().all(|grant| grant.path.as_str() != "/pool/holdfast") && scratch.len() == 4,
+            "{scratch:?}"
+        );
+    }
+
+    #[test]
+    fn the_number_in_an_archives_name() {
+        let of = |text: &str| archive_vmid(&text.parse().unwrap()).map(Vmid::number);
+        assert_eq!(of("backup2:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"), Some(900_001));
+        assert_eq!(of("pbsauto:backup/ct/300/2026-11-21T04:36:17Z"), Some(300));
+        assert_eq!(of("backup2:backup/vzdump-qemu-300-2026_11_21-05_00_00.vma.zst"), None);
+    }
+}

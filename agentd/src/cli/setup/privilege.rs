@@ -1,0 +1,213 @@
+//! What each operation needs from Proxmox: the one table behind `setup`, `doctor` and the documentation.
+//!
+//! What comes in: nothing; the table is written down, each line from a proof on a real node. What goes out: for each
+//! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
+//! *and* its privilege-separated token, on exactly that path, not propagated. Deliberately absent: `Datastore.Allocate`
+//! on `/storage` (with it one makes a storage of any path), `Sys.Modify`, `Permissions.Modify`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::port::pve::Role;
+
+/// Where a privilege is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// The pool of our guests; it reaches its members.
+    Pool,
+    /// The pool of throwaway guests.
+    ScratchPool,
+    /// The node.
+    Node,
+    /// Each storage that guests' disks lie on.
+    GuestStorage,
+    /// Each storage that archives lie on: goldens and backups.
+    ArchiveStorage,
+    /// The number in a golden archive's name. No such guest need exist.
+    GoldenVmid,
+    /// The bridge of our guests, and each VLAN on it.
+    Bridge,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// What it is for, in words.
+    pub operation: &'static str,
+    /// Whose token.
+    pub role: Role,
+    /// Where.
+    pub place: Place,
+    /// All of these.
+    pub privileges: &'static [&'static str],
+}
+
+const fn need(
+    operation: &'static str,
+    role: Role,
+    place: Place,
+    privileges: &'static [&'static str],
+) -> Need {
+    Need { operation, role, place, privileges }
+}
+
+/// The table.
+pub const NEEDS: &[Need] = &[
+    need("see guests and their state", Role::Observe, Place::Pool, &["VM.Audit"]),
+    need("see the pool", Role::Observe, Place::Pool, &["Pool.Audit"]),
+    need("see throwaway guests", Role::Observe, Place::ScratchPool, &["VM.Audit", "Pool.Audit"]),
+    need("see the node and its tasks", Role::Observe, Place::Node, &["Sys.Audit"]),
+    need("see storages", Role::Observe, Place::GuestStorage, &["Datastore.Audit"]),
+    need("see storages", Role::Observe, Place::ArchiveStorage, &["Datastore.Audit"]),
+    need("start, stop and shut down", Role::Operate, Place::Pool, &["VM.PowerMgmt"]),
+    need(
+        "read a configuration with a bootstrap in it",
+        Role::Operate,
+        Place::Pool,
+        &["VM.Audit", "VM.Config.Options"],
+    ),
+    need("mark, describe and protect", Role::Operate, Place::Pool, &["VM.Config.Options"]),
+    need("change memory and swap", Role::Operate, Place::Pool, &["VM.Config.Memory"]),
+    need("change cores", Role::Operate, Place::Pool, &["VM.Config.CPU"]),
+    need("change networks", Role::Operate, Place::Pool, &["VM.Config.Network"]),
+    need("change networks", Role::Operate, Place::Bridge, &["SDN.Use"]),
+    need("make volumes and grow disks", Role::Operate, Place::Pool, &["VM.Config.Disk", "VM.Config.Options"]),
+    need("make volumes and grow disks", Role::Operate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
+    need("make and expire snapshots", Role::Operate, Place::Pool, &["VM.Snapshot"]),
+    need("back up, list backups", Role::Operate, Place::Pool, &["VM.Backup"]),
+    need("back up, list backups", Role::Operate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
+    need(
+        "restore into the pool, undo a half-made guest",
+        Role::Allocate,
+        Place::Pool,
+        &["VM.Allocate", "VM.Audit"],
+    ),
+    need("read a guest's own archive for a restore", Role::Allocate, Place::Pool, &["VM.Backup"]),
+    need(
+        "pass bootstrap, size, name and network in the restore itself",
+        Role::Allocate,
+        Place::Pool,
+        &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],
+    ),
+    need("restore a golden archive", Role::Allocate, Place::GoldenVmid, &["VM.Backup"]),
+    need("restore a golden archive", Role::Allocate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
+    need("place a restored guest's disks", Role::Allocate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
+    need("put a restored guest on the bridge", Role::Allocate, Place::Bridge, &["SDN.Use"]),
+    need(
+        "restore, isolate, start and destroy throwaway guests",
+        Role::Scratch,
+        Place::ScratchPool,
+        &["VM.Allocate", "VM.Audit", "VM.Config.Network", "VM.PowerMgmt"],
+    ),
+    need("place a throwaway guest's disks", Role::Scratch, Place::GuestStorage, &["Datastore.AllocateSpace"]),
+    need("write a throwaway guest's network out", Role::Scratch, Place::Bridge, &["SDN.Use"]),
+];
+
+/// All privileges of a token in a place.
+#[must_use]
+pub fn privileges(role: Role, place: Place) -> BTreeSet<&'static str> {
+    let lines = NEEDS.iter().filter(|need| need.role == role && need.place == place);
+    lines.flat_map(|need| need.privileges.iter().copied()).collect()
+}
+
+/// What a privilege is for, in words.
+#[must_use]
+pub fn operations(role: Role, place: Place, privilege: &str) -> Vec<&'static str> {
+    let lines = NEEDS.iter().filter(|need| need.role == role && need.place == place);
+    lines.filter(|need| need.privileges.contains(&privilege)).map(|need| need.operation).collect()
+}
+
+/// The Proxmox role that carries the privileges of a token in a place, or none when it needs none there.
+#[must_use]
+pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
+    if privileges(role, place).is_empty() {
+        return None;
+    }
+    Some(match (role, place) {
+        (Role::Observe, Place::Pool | Place::ScratchPool) => "HfObserve",
+        (Role::Operate, Place::Pool | Place::ScratchPool) => "HfOperate",
+        (Role::Allocate, Place::Pool | Place::ScratchPool) => "HfAllocate",
+        (Role::Scratch, Place::Pool | Place::ScratchPool) => "HfScratch",
+        (_, Place::Node) => "HfNode",
+        (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) => "HfStAudit",
+        (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
+        (_, Place::GoldenVmid) => "HfGolden",
+        (_, Place::Bridge) => "HfSdn",
+    })
+}
+
+/// All places.
+pub const PLACES: [Place; 7] = [
+    Place::Pool,
+    Place::ScratchPool,
+    Place::Node,
+    Place::GuestStorage,
+    Place::ArchiveStorage,
+    Place::GoldenVmid,
+    Place::Bridge,
+];
+
+/// The Proxmox roles that these tokens need, with their privileges.
+#[must_use]
+pub fn pve_roles(roles: &[Role]) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let mut all: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
+    for role in roles {
+        for place in PLACES {
+            if let Some(name) = pve_role(*role, place) {
+                all.entry(name).or_default().extend(privileges(*role, place));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(set: &BTreeSet<&'static str>) -> String {
+        set.iter().copied().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The sets that were proved on a real node (notes on narrow tokens, section C, and the proved provisioning).
+    #[test]
+    fn the_roles_are_those_that_were_proved() {
+        let roles: Vec<String> =
+            pve_roles(&Role::ALL).iter().map(|(name, set)| format!("{name}: {}", text(set))).collect();
+        assert_eq!(
+            roles,
+            [
+                "HfAllocate: VM.Allocate VM.Audit VM.Backup VM.Config.CPU VM.Config.Disk VM.Config.Memory VM.Config.Network VM.Config.Options",
+                "HfGolden: VM.Backup",
+                "HfNode: Sys.Audit",
+                "HfObserve: Pool.Audit VM.Audit",
+                "HfOperate: VM.Audit VM.Backup VM.Config.CPU VM.Config.Disk VM.Config.Memory VM.Config.Network VM.Config.Options VM.PowerMgmt VM.Snapshot",
+                "HfScratch: VM.Allocate VM.Audit VM.Config.Network VM.PowerMgmt",
+                "HfSdn: SDN.Use",
+                "HfStAudit: Datastore.Audit",
+                "HfStSpace: Datastore.AllocateSpace",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_shared_role_carries_the_same_privileges_wherever_it_is_used() {
+        for role in Role::ALL {
+            for place in PLACES {
+                let Some(name) = pve_role(role, place) else { continue };
+                assert_eq!(pve_roles(&Role::ALL)[name], privileges(role, place), "{role} {place:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_token_may_make_storages_or_change_rights() {
+        let all: BTreeSet<_> = NEEDS.iter().flat_map(|need| need.privileges).collect();
+        for never in
+            ["Datastore.Allocate", "Permissions.Modify", "Sys.Modify", "Realm.AllocateUser", "VM.Migrate"]
+        {
+            assert!(!all.contains(&never), "{never}");
+        }
+        let may_destroy = |role| privileges(role, Place::Pool).contains("VM.Allocate");
+        assert!(may_destroy(Role::Allocate) && !may_destroy(Role::Operate) && !may_destroy(Role::Observe));
+    }
+}

@@ -1,0 +1,134 @@
+//! The same plan as a shell script to run by hand on the node.
+//!
+//! What comes in: the choices. What goes out: text for `sh`, safe to run twice. Secrets go straight from Proxmox into
+//! their files. Deliberately absent: looking at what is there; the script finds out itself.
+
+use super::local::{settings_text, useradd};
+use super::plan::{Choices, Wanted};
+use super::seen::Seen;
+use super::settle::{settle, unsettle};
+use super::write::{Write, quoted};
+
+/// Prints the script that sets up.
+#[must_use]
+pub fn script(choices: &Choices) -> String {
+    let wanted = Wanted::of(choices);
+    let mut text = head("sets up Proxmox and this box for the agent");
+    let mut add = |line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    let state = path(&choices.state_dir);
+    if let Some(user) = &choices.system_user {
+        add(&format!(
+            "id -u {0} >/dev/null 2>&1 || {1}",
+            quoted(user),
+            joined(&useradd(user, &choices.state_dir))
+        ));
+    }
+    let owner = choices
+        .system_user
+        .as_deref()
+        .map(|user| format!("-o {0} -g {0} ", quoted(user)))
+        .unwrap_or_default();
+    add(&format!("install -d -m 0700 {owner}{state} {state}/secrets"));
+    add("");
+    for write in
+        settle(&wanted, &Seen::default(), &std::collections::BTreeSet::new()).iter().flat_map(|s| &s.writes)
+    {
+        add(&lasting(write, choices));
+    }
+    add("");
+    add("# The settings. No secret is in them.");
+    if let Some(folder) = choices.config.parent() {
+        add(&format!("install -d -m 0755 {}", path(folder)));
+    }
+    add(&format!(
+        "umask 022\ncat > {} <<'SETTINGS'\n{}SETTINGS",
+        path(&choices.config),
+        settings_text(choices)
+    ));
+    text
+}
+
+/// Prints the script that removes.
+#[must_use]
+pub fn removal_script(choices: &Choices) -> String {
+    let wanted = Wanted::of(choices);
+    let mut text = head("takes away what the agent had in Proxmox; guests and the state folder stay");
+    let all = everything(&wanted);
+    for write in unsettle(&wanted, &all).iter().flat_map(|step| &step.writes) {
+        text.push_str(&format!("{} || true\n", write.line()));
+    }
+    let secrets = path(&choices.state_dir.join("secrets"));
+    text.push_str(&format!("rm -f {secrets}/proxmox-* {}\n", path(&choices.config)));
+    text
+}
+
+fn head(what: &str) -> String {
+    format!(
+        "#!/bin/sh\n# agentd setup --print: {what}. Run as root on the node; safe to run twice.\nset -eu\numask 077\n\n"
+    )
+}
+
+/// One write that may already be done.
+fn lasting(write: &Write, choices: &Choices) -> String {
+    let line = write.line();
+    match write {
+        Write::AddRole { name, privileges } => {
+            let set = Write::SetRole { name: name.clone(), privileges: privileges.clone() };
+            format!("{line} 2>/dev/null || {}", set.line())
+        }
+        Write::AddPool(name) => format!("pvesh get /pools/{} >/dev/null 2>&1 || {line}", quoted(name)),
+        Write::AddUser(user) => format!("pvesh get /access/users/{} >/dev/null 2>&1 || {line}", quoted(user)),
+        Write::AddToken { user, role } => {
+            let file = path(&choices.secret_file(*role));
+            let remove = Write::DeleteToken { user: user.clone(), role: *role }.line();
+            let take = "perl -MJSON -0777 -ne 'print decode_json($_)->{value}'";
+            let give =
+                choices.system_user.as_deref().map(|owner| format!("\n  chown {0}: {file}", quoted(owner)));
+            format!(
+                "if ! [ -s {file} ]; then\n  {remove} 2>/dev/null || true\n  {line} | {take} > {file}.new\n  mv {file}.new {file}{}\nfi",
+                give.unwrap_or_default()
+            )
+        }
+        _ => line,
+    }
+}
+
+/// As if all of it were there, so that all of it is taken away.
+fn everything(wanted: &Wanted) -> Seen {
+    use super::seen::{AclEntry, PrivSep, Spread};
+    let mut seen = Seen::default();
+    seen.pools.extend(wanted.pools.iter().map(ToString::to_string));
+    seen.roles.extend(wanted.pve_roles.iter().map(|(name, _)| ((*name).to_owned(), Default::default())));
+    seen.users.insert(wanted.user.clone());
+    seen.tokens.extend(wanted.tokens.iter().map(|role| (role.text().to_owned(), PrivSep::Yes)));
+    for grant in &wanted.grants {
+        for who in [wanted.user.clone(), format!("{}!{}", wanted.user, grant.role)] {
+            let (path, role) = (grant.path.to_string(), grant.pve_role.to_owned());
+            seen.acl.insert(AclEntry { path, role, who, spreads: Spread::Here });
+        }
+    }
+    seen
+}
+
+fn path(path: &std::path::Path) -> String {
+    quoted(&path.display().to_string())
+}
+
+fn joined(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::choices;
+    use super::*;
+
+    #[test]
+    fn the_printed_scripts() {
+        insta::assert_snapshot!("setup_script", script(&choices()));
+        insta::assert_snapshot!("removal_script", removal_script(&choices()));
+    }
+}

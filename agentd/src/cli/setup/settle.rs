@@ -1,0 +1,287 @@
+//! The difference between what is wanted and what is there, as a list of steps.
+//!
+//! What comes in: [`Wanted`], [`Seen`], and which secrets we still have. What goes out: every wanted thing as one
+//! [`Step`], done already or with the writes that bring it about, in an order that works. Pure. Running the writes and
+//! settling again gives a list with nothing to do. Deliberately absent: taking away what somebody else granted; `doctor`
+//! shows that.
+
+use std::collections::BTreeSet;
+
+use super::plan::Wanted;
+use super::seen::{AclEntry, PrivSep, Seen, Spread};
+use super::write::Write;
+use crate::port::pve::Role;
+
+/// How a wanted thing stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As wanted.
+    Done,
+    /// Not there yet.
+    Missing,
+    /// There, but otherwise than wanted: why it is touched.
+    Differs(&'static str),
+}
+
+/// One wanted thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it is, in words.
+    pub what: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// What brings it about.
+    pub writes: Vec<Write>,
+}
+
+impl Step {
+    fn new(what: String, standing: Standing, writes: Vec<Write>) -> Self {
+        Self { what, standing, writes }
+    }
+}
+
+/// All steps, in order.
+#[must_use]
+pub fn settle(wanted: &Wanted, seen: &Seen, secrets: &BTreeSet<Role>) -> Vec<Step> {
+    let pools = wanted.pools.iter().map(|pool| pool_step(pool.as_str(), seen));
+    let roles = wanted.pve_roles.iter().map(|(name, privileges)| role_step(name, privileges, seen));
+    let mut steps: Vec<Step> = pools.chain(roles).collect();
+    steps.push(user_step(&wanted.user, seen));
+    // A token that is made anew loses its grants with the old one.
+    let mut remade = BTreeSet::new();
+    for role in &wanted.tokens {
+        let step = token_step(&wanted.user, *role, seen, secrets.contains(role));
+        if step.standing != Standing::Done {
+            remade.insert(*role);
+        }
+        steps.push(step);
+    }
+    for grant in &wanted.grants {
+        let has = |who: String| {
+            let entry = AclEntry {
+                path: grant.path.to_string(),
+                role: grant.pve_role.to_owned(),
+                who,
+                spreads: Spread::Here,
+            };
+            seen.acl.contains(&entry)
+        };
+        let both = has(wanted.user.clone()) && has(format!("{}!{}", wanted.user, grant.role));
+        let standing = if both && !remade.contains(&grant.role) { Standing::Done } else { Standing::Missing };
+        let write = Write::Grant {
+            path: grant.path.clone(),
+            pve_role: grant.pve_role.to_owned(),
+            user: wanted.user.clone(),
+            role: grant.role,
+        };
+        let what = format!("grant {} on {} to {}!{}", grant.pve_role, grant.path, wanted.user, grant.role);
+        steps.push(done_or(what, standing, vec![write]));
+    }
+    steps
+}
+
+fn done_or(what: String, standing: Standing, writes: Vec<Write>) -> Step {
+    let writes = if standing == Standing::Done { Vec::new() } else { writes };
+    Step::new(what, standing, writes)
+}
+
+fn pool_step(pool: &str, seen: &Seen) -> Step {
+    let standing = if seen.pools.contains(pool) { Standing::Done } else { Standing::Missing };
+    done_or(format!("pool {pool}"), standing, vec![Write::AddPool(pool.to_owned())])
+}
+
+fn role_step(name: &str, privileges: &BTreeSet<&'static str>, seen: &Seen) -> Step {
+    let list: Vec<String> = privileges.iter().map(|privilege| (*privilege).to_owned()).collect();
+    let what = format!("role {name} ({})", list.join(" "));
+    match seen.roles.get(name) {
+        None => Step::new(
+            what,
+            Standing::Missing,
+            vec![Write::AddRole { name: name.to_owned(), privileges: list }],
+        ),
+        Some(has) if has.iter().map(String::as_str).eq(privileges.iter().copied()) => {
+            Step::new(what, Standing::Done, Vec::new())
+        }
+        Some(_) => {
+            let write = Write::SetRole { name: name.to_owned(), privileges: list };
+            Step::new(what, Standing::Differs("it holds other privileges"), vec![write])
+        }
+    }
+}
+
+fn user_step(user: &str, seen: &Seen) -> Step {
+    let standing = if seen.users.contains(user) { Standing::Done } else { Standing::Missing };
+    done_or(format!("user {user}, without a password"), standing, vec![Write::AddUser(user.to_owned())])
+}
+
+fn token_step(user: &str, role: Role, seen: &Seen, have_secret: bool) -> Step {
+    let what = format!("token {user}!{role}, privilege-separated");
+    let add = Write::AddToken { user: user.to_owned(), role };
+    let delete = Write::DeleteToken { user: user.to_owned(), role };
+    match (seen.tokens.get(role.text()), have_secret) {
+        (None, _) => Step::new(what, Standing::Missing, vec![add]),
+        (Some(PrivSep::Yes), true) => Step::new(what, Standing::Done, Vec::new()),
+        (Some(PrivSep::Yes), false) => {
+            let why = "its secret is not in the settings and Proxmox never shows one twice: it is made anew";
+            Step::new(what, Standing::Differs(why), vec![delete, add])
+        }
+        (Some(PrivSep::No), _) => {
+            let why = "it is not privilege-separated: it is made anew";
+            Step::new(what, Standing::Differs(why), vec![delete, add])
+        }
+    }
+}
+
+/// What `--remove` takes away: grants, tokens, user, roles, and pools when they are empty.
+#[must_use]
+pub fn unsettle(wanted: &Wanted, seen: &Seen) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let ours =
+        |who: &str| who == wanted.user || who.split_once('!').is_some_and(|(user, _)| user == wanted.user);
+    for entry in seen.acl.iter().filter(|entry| ours(&entry.who)) {
+        let write =
+            Write::Revoke { path: entry.path.clone(), pve_role: entry.role.clone(), from: entry.who.clone() };
+        let what = format!("grant {} on {} of {}", entry.role, entry.path, entry.who);
+        steps.push(Step::new(what, Standing::Differs("it is there"), vec![write]));
+    }
+    for role in Role::ALL.into_iter().filter(|role| seen.tokens.contains_key(role.text())) {
+        let write = Write::DeleteToken { user: wanted.user.clone(), role };
+        steps.push(Step::new(
+            format!("token {}!{role}", wanted.user),
+            Standing::Differs("it is there"),
+            vec![write],
+        ));
+    }
+    if seen.users.contains(&wanted.user) {
+        let write = Write::DeleteUser(wanted.user.clone());
+        steps.push(Step::new(format!("user {}", wanted.user), Standing::Differs("it is there"), vec![write]));
+    }
+    let elsewhere = |name: &str| seen.acl.iter().any(|entry| entry.role == name && !ours(&entry.who));
+    for (name, _) in
+        wanted.pve_roles.iter().filter(|(name, _)| seen.roles.contains_key(*name) && !elsewhere(name))
+    {
+        let write = Write::DeleteRole((*name).to_owned());
+        steps.push(Step::new(format!("role {name}"), Standing::Differs("it is there"), vec![write]));
+    }
+    for pool in wanted.pools.iter().filter(|pool| seen.pools.contains(pool.as_str())) {
+        let write = Write::DeletePool(pool.to_string());
+        steps.push(Step::new(
+            format!("pool {pool}, if it is empty"),
+            Standing::Differs("it is there"),
+            vec![write],
+        ));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::choices;
+    use super::*;
+
+    /// Carries writes out on a [`Seen`], as Proxmox would.
+    fn carry_out(seen: &mut Seen, steps: &[Step]) {
+        for write in steps.iter().flat_map(|step| &step.writes) {
+            match write.clone() {
+                Write::AddPool(name) => assert!(seen.pools.insert(name)),
+                Write::DeletePool(name) => assert!(seen.pools.remove(&name)),
+                Write::AddRole { name, privileges } => {
+                    assert!(seen.roles.insert(name, privileges.into_iter().collect()).is_none());
+                }
+                Write::SetRole { name, privileges } => {
+                    assert!(seen.roles.insert(name, privileges.into_iter().collect()).is_some());
+                }
+                Write::DeleteRole(name) => assert!(seen.roles.remove(&name).is_some()),
+                Write::AddUser(user) => assert!(seen.users.insert(user)),
+                Write::DeleteUser(user) => assert!(seen.users.remove(&user)),
+                Write::AddToken { role, .. } => {
+                    assert!(seen.tokens.insert(role.text().to_owned(), PrivSep::Yes).is_none());
+                }
+                Write::DeleteToken { user, role } => {
+                    assert!(seen.tokens.remove(role.text()).is_some());
+                    seen.acl.retain(|entry| entry.who != format!("{user}!{role}"));
+                }
+                Write::Grant { path, pve_role, user, role } => {
+                    assert!(seen.roles.contains_key(&pve_role) && seen.tokens.contains_key(role.text()));
+                    for who in [user.clone(), format!("{user}!{role}")] {
+                        let (path, role) = (path.to_string(), pve_role.clone());
+                        seen.acl.insert(AclEntry { path, role, who, spreads: Spread::Here });
+                    }
+                }
+                Write::Revoke { path, pve_role, from } => {
+                    seen.acl.retain(|e| !(e.path == path && e.role == pve_role && e.who == from));
+                }
+            }
+        }
+    }
+
+    fn writes(steps: &[Step]) -> usize {
+        steps.iter().map(|step| step.writes.len()).sum()
+    }
+
+    #[test]
+    fn from_nothing_to_all_and_then_nothing_to_do() {
+        let wanted = Wanted::of(&choices());
+        let mut seen = Seen::default();
+        let first = settle(&wanted, &seen, &BTreeSet::new());
+        assert!(first.iter().all(|step| step.standing == Standing::Missing));
+        carry_out(&mut seen, &first);
+        let secrets: BTreeSet<Role> = wanted.tokens.iter().copied().collect();
+        let second = settle(&wanted, &seen, &secrets);
+        assert!(second.iter().all(|step| step.standing == Standing::Done), "{second:#?}");
+        assert_eq!((writes(&second), second.len()), (0, first.len()));
+    }
+
+    #[test]
+    fn a_lost_secret_makes_the_token_anew_and_grants_again() {
+        let wanted = Wanted::of(&choices());
+        let mut seen = Seen::default();
+        let steps = settle(&wanted, &seen, &BTreeSet::new());
+        carry_out(&mut seen, &steps);
+        let kept: BTreeSet<Role> = [Role::Observe, Role::Operate].into();
+        let steps = settle(&wanted, &seen, &kept);
+        let touched: Vec<&str> =
+            steps.iter().filter(|step| !step.writes.is_empty()).map(|step| step.what.as_str()).collect();
+        assert!(touched.iter().all(|what| what.contains("!allocate")) && touched.len() == 7, "{touched:?}");
+        carry_out(&mut seen, &steps);
+        let all: BTreeSet<Role> = wanted.tokens.iter().copied().collect();
+        assert_eq!(writes(&settle(&wanted, &seen, &all)), 0);
+    }
+
+    #[test]
+    fn a_changed_role_and_a_wide_token_are_put_right() {
+        let wanted = Wanted::of(&choices());
+        let mut seen = Seen::default();
+        let steps = settle(&wanted, &seen, &BTreeSet::new());
+        carry_out(&mut seen, &steps);
+        seen.roles.insert("HfObserve".to_owned(), ["Sys.Modify".to_owned()].into());
+        seen.tokens.insert("observe".to_owned(), PrivSep::No);
+        let all: BTreeSet<Role> = wanted.tokens.iter().copied().collect();
+        let steps = settle(&wanted, &seen, &all);
+        carry_out(&mut seen, &steps);
+        assert_eq!(writes(&settle(&wanted, &seen, &all)), 0);
+        assert!(!seen.roles["HfObserve"].contains("Sys.Modify") && seen.tokens["observe"] == PrivSep::Yes);
+    }
+
+    #[test]
+    fn removing_leaves_what_others_made() {
+        let wanted = Wanted::of(&choices());
+        let mut seen = Seen::default();
+        let other = AclEntry {
+            path: "/".to_owned(),
+            role: "HfNode".to_owned(),
+            who: "admin@pam".to_owned(),
+            spreads: Spread::Below,
+        };
+        seen.acl.insert(other.clone());
+        seen.users.insert("admin@pam".to_owned());
+        let steps = settle(&wanted, &seen, &BTreeSet::new());
+        carry_out(&mut seen, &steps);
+        let removal = unsettle(&wanted, &seen);
+        carry_out(&mut seen, &removal);
+        assert_eq!(seen.acl, [other].into());
+        assert_eq!(seen.roles.keys().collect::<Vec<_>>(), ["HfNode"]);
+        assert_eq!(seen.users.len(), 1);
+        assert!(seen.pools.is_empty() && seen.tokens.is_empty() && unsettle(&wanted, &seen).is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! The plan as people and programs read it.
+
+use serde::Serialize;
+
+use super::local::LocalStep;
+use super::settle::{Standing, Step};
+
+/// One line of the plan.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct Line {
+    what: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<String>,
+}
+
+/// The plan, or what became of it.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct Shown {
+    /// `holdfast.setup/v1`.
+    pub schema: &'static str,
+    /// `planned`, `done`.
+    pub outcome: &'static str,
+    /// Steps that had or have to be taken.
+    pub to_do: usize,
+    /// All steps.
+    pub steps: Vec<Line>,
+}
+
+impl Shown {
+    /// Puts steps on the box and in Proxmox together.
+    #[must_use]
+    pub fn of(outcome: &'static str, before: &[LocalStep], steps: &[Step], after: &[LocalStep]) -> Self {
+        let local = |step: &LocalStep| line(&step.what, &step.standing, Vec::new());
+        let remote =
+            |step: &Step| line(&step.what, &step.standing, step.writes.iter().map(|w| w.line()).collect());
+        let lines: Vec<Line> =
+            before.iter().map(local).chain(steps.iter().map(remote)).chain(after.iter().map(local)).collect();
+        let to_do = lines.iter().filter(|line| line.state != "there").count();
+        Self { schema: "holdfast.setup/v1", outcome, to_do, steps: lines }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.steps {
+            let sign = match line.state {
+                "there" => " ",
+                "missing" => "+",
+                _ => "~",
+            };
+            text.push_str(&format!("{sign} {}\n", line.what));
+            if let Some(why) = line.why {
+                text.push_str(&format!("    {why}\n"));
+            }
+            for command in &line.commands {
+                text.push_str(&format!("    {command}\n"));
+            }
+        }
+        let done = self.steps.len() - self.to_do;
+        text.push_str(&format!("\n{} to do, {done} there already\n", self.to_do));
+        text
+    }
+}
+
+fn line(what: &str, standing: &Standing, commands: Vec<String>) -> Line {
+    let (state, why) = match standing {
+        Standing::Done => ("there", None),
+        Standing::Missing => ("missing", None),
+        Standing::Differs(why) => ("differs", Some(*why)),
+    };
+    Line { what: what.to_owned(), state, why, commands }
+}
