@@ -7,6 +7,7 @@
 //! | [`clock`] | time |
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
+//! | [`local_tls`] | the certificate that guests pin |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
 //! | [`store`] | what must last: one SQLite file |
@@ -16,6 +17,7 @@ pub mod backoff;
 pub mod clock;
 pub mod hub;
 pub mod identity;
+pub mod local_tls;
 pub mod privilege;
 pub mod pve;
 pub mod store;

@@ -178,6 +178,24 @@ impl Store {
         .await
     }
 
+    /// Whose claim this is, used or not, so that its address can be checked before anything is used up.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn guest_by_claim(&self, claim: TokenHash) -> Result<Option<GuestUid>, StoreError> {
+        self.read(move |connection| {
+            connection
+                .query_row("SELECT uid FROM guest WHERE claim_hash = ?1", [claim.as_bytes()], |row| {
+                    row.get::<_, String>(0)
+                })
+                .optional()
+                .map_err(StoreError::sqlite("find a claim"))?
+                .map(|uid| parsed("a guest's uid", &uid))
+                .transpose()
+        })
+        .await
+    }
+
     /// Trades a claim for a token, at most once.
     ///
     /// # Errors

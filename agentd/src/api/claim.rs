@@ -1,0 +1,63 @@
+//! `POST /v1/claim`: a new guest trades the claim it found in its environment for its token.
+//!
+//! Once, within ten minutes, only from the guest's own address. An attempt from elsewhere uses nothing up and learns
+//! nothing. A second redeemer freezes both, since nobody can tell which of them is the guest.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema};
+use holdfast_protocol::local::ClaimRequest;
+use holdfast_protocol::secret::Secret;
+use zeroize::Zeroizing;
+
+use super::error::ApiError;
+use super::frame::Data;
+use super::{Local, Peer, body};
+use crate::port::store::access::{Redeemed, Redemption};
+
+/// The handler.
+pub(super) async fn claim(
+    State(local): State<Arc<Local>>,
+    Extension(peer): Extension<Peer>,
+    body: Body,
+) -> Result<Data<Bootstrap>, ApiError> {
+    let ask: ClaimRequest = body::read("the claim", body).await?;
+    let hash = ask.claim.hash();
+    let guest = local.store.guest_by_claim(hash).await?.ok_or(ApiError::ClaimRefused)?;
+    if local.address_of(guest).await? != Some(peer.from.to_canonical()) {
+        tracing::error!(%guest, from = %peer.from, "a guest's claim was shown from another address: who read it?");
+        return Err(ApiError::ClaimRefused);
+    }
+    let token = fresh_token()?;
+    let attempt =
+        Redemption { claim: hash, redeemer: ask.redeemer.map(|proof| proof.hash()), token: token.hash() };
+    match local.store.redeem_claim(attempt, local.clock.now()).await? {
+        Redeemed::Granted { guest, customer, token_generation } => Ok(Data(Bootstrap {
+            schema: BootstrapSchema::V1,
+            customer,
+            guest,
+            hub: local.hub.clone(),
+            endpoint: format!("https://{}", peer.to),
+            pin: local.pin,
+            token,
+            token_generation,
+        })),
+        Redeemed::Refused => Err(ApiError::ClaimRefused),
+        Redeemed::Twice { guest } => {
+            tracing::error!(%guest, "a claim was redeemed twice: the guest is frozen until an operator looks");
+            Err(ApiError::ClaimTwice)
+        }
+    }
+}
+
+/// 256 random bits.
+fn fresh_token() -> Result<Secret, ApiError> {
+    let mut bytes = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(bytes.as_mut_slice()).map_err(ApiError::Randomness)?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes.as_slice())))
+}

@@ -1,0 +1,118 @@
+//! Everything that can be wrong with a guest's request, and the one match from there to the wire.
+
+use axum::response::{IntoResponse, Response};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::local::BODY_BYTES_MAX;
+use holdfast_protocol::strict::{StrictError, chain};
+
+use super::frame::{Outcome, carry};
+use super::rate::TooOften;
+use crate::port::store::StoreError;
+
+/// Why a guest's request is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// No token, an unknown one, or one that comes from another address than its guest's. Never told apart.
+    #[error("a valid token of this guest is needed: the controller must use the one in its bootstrap.json")]
+    Unauthenticated,
+    /// The token's guest is frozen.
+    #[error("this guest's access is frozen: an operator must look, since its claim was redeemed twice")]
+    Frozen,
+    /// The claim is unknown, too old, or comes from another address than its guest's. Never told apart.
+    #[error("the claim is not accepted: it must be used within ten minutes, from the guest's own address")]
+    ClaimRefused,
+    /// Two redeemers of one claim.
+    #[error("the claim was redeemed before: both holders are frozen until an operator looks")]
+    ClaimTwice,
+    /// Another guest's thing.
+    #[error("this operation is another guest's")]
+    NotYours,
+    /// No such thing.
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    /// No such path, or not with this method.
+    #[error("there is no such call: see the OpenAPI document of this agent's version")]
+    NoSuchCall,
+    /// The document does not name the guest any more.
+    #[error("the desired document no longer names this guest; it runs on, and an operator decides")]
+    Unmanaged,
+    /// A body that is not of the form.
+    #[error("the body is refused")]
+    Body(#[source] StrictError),
+    /// A body that is too large.
+    #[error("a body is at most {BODY_BYTES_MAX} bytes")]
+    TooLarge,
+    /// A body that never ended.
+    #[error("the body did not arrive in time")]
+    SlowBody,
+    /// A path or query part that is not of the form.
+    #[error("{what} is refused: {rule}")]
+    Part {
+        /// Which part.
+        what: &'static str,
+        /// What is expected.
+        rule: &'static str,
+    },
+    /// Too many requests.
+    #[error("too many requests: wait {} s", .0.retry_after_s)]
+    TooOften(TooOften),
+    /// The store.
+    #[error("the agent cannot answer now")]
+    Store(#[from] StoreError),
+    /// No randomness for a token.
+    #[error("the agent has no randomness to make a token of")]
+    Randomness(#[source] getrandom::Error),
+    /// An answer that cannot be written.
+    #[error("the agent's own answer cannot be written")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+impl ApiError {
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unauthenticated => ErrorCode::Unauthenticated,
+            Self::Frozen => ErrorCode::Frozen,
+            Self::ClaimRefused => ErrorCode::ClaimRefused,
+            Self::ClaimTwice => ErrorCode::ClaimTwice,
+            Self::NotYours => ErrorCode::NotYours,
+            Self::NotFound(_) | Self::NoSuchCall | Self::Unmanaged => ErrorCode::NotFound,
+            Self::Body(error) => error.code(),
+            Self::TooLarge => ErrorCode::Size,
+            Self::SlowBody | Self::Part { .. } => ErrorCode::Range,
+            Self::TooOften(_) => ErrorCode::RateLimited,
+            Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
+            Self::Store(_) | Self::Randomness(_) | Self::Unwritable(_) => ErrorCode::Internal,
+        }
+    }
+
+    /// What goes over the wire. Of our own faults only the first sentence does; the log has the rest.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Body(error) => {
+                let problem = Problem::new(error.code(), chain(self));
+                match error.path() {
+                    Some(path) => problem.with("path", path),
+                    None => problem,
+                }
+            }
+            other => Problem::new(other.code(), other.to_string()),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if self.code() == ErrorCode::Internal {
+            tracing::error!(error = chain(&self), "a guest's request failed by our own fault");
+        }
+        let retry_after_s = match &self {
+            Self::TooOften(often) => Some(often.retry_after_s),
+            _ => None,
+        };
+        carry(Outcome::Problem { problem: self.problem(), retry_after_s })
+    }
+}

@@ -1,0 +1,123 @@
+//! The frame around every answer: ids in, envelope out.
+//!
+//! Handlers answer [`Data`] or an [`ApiError`]; both carry an [`Outcome`] out to the one place that writes bytes, so an
+//! answer that is not in the envelope cannot be sent. What the router itself refuses (a path, a method) gets the same
+//! form.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use holdfast_protocol::envelope::{
+    CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, Metadata, Problem, REQUEST_ID_HEADER,
+};
+use holdfast_protocol::id::{CorrelationId, RequestId};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::error::ApiError;
+use crate::port::clock::Clock;
+
+/// The ids of one request, as the caller gave them or made here.
+#[derive(Clone, Copy, Debug)]
+pub struct Ids {
+    /// Names the request.
+    pub request: RequestId,
+    /// Names the wish it belongs to.
+    pub correlation: CorrelationId,
+}
+
+impl Ids {
+    fn of(headers: &HeaderMap) -> Self {
+        let given = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .and_then(|text| Uuid::parse_str(text).ok())
+        };
+        let request = given(REQUEST_ID_HEADER).unwrap_or_else(Uuid::now_v7);
+        let correlation = given(CORRELATION_ID_HEADER).unwrap_or(request);
+        Self { request: RequestId::new(request), correlation: CorrelationId::new(correlation) }
+    }
+}
+
+/// What a handler came to.
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    Data(Value),
+    Problem { problem: Problem, retry_after_s: Option<u32> },
+}
+
+/// A good answer.
+#[derive(Debug)]
+pub struct Data<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Data<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_value(&self.0) {
+            Ok(value) => carry(Outcome::Data(value)),
+            Err(error) => ApiError::Unwritable(error).into_response(),
+        }
+    }
+}
+
+pub(super) fn carry(outcome: Outcome) -> Response {
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(outcome);
+    response
+}
+
+/// The outermost layer.
+pub async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, next: Next) -> Response {
+    let ids = Ids::of(request.headers());
+    request.extensions_mut().insert(ids);
+    let mut response = next.run(request).await;
+    let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_else(|| {
+        // Only the router itself answers without an outcome: no such path, or not with this method.
+        let problem = ApiError::NoSuchCall.problem();
+        Outcome::Problem { problem, retry_after_s: None }
+    });
+    write(ids, outcome, clock.now())
+}
+
+fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {
+    let (status, retry_after_s, data, error) = match outcome {
+        Outcome::Data(value) => (StatusCode::OK, None, Some(value), None),
+        Outcome::Problem { problem, retry_after_s } => {
+            let status = StatusCode::from_u16(problem.code.http_status());
+            (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), retry_after_s, None, Some(problem))
+        }
+    };
+    let envelope = Envelope {
+        schema_version: EnvelopeSchema::V1,
+        request_id: ids.request,
+        correlation_id: ids.correlation,
+        data,
+        error,
+        metadata: Metadata { timestamp: now },
+    };
+    let Ok(body) = serde_json::to_vec(&envelope) else {
+        // Names and values that came out of serde a moment ago go into it again; there is nothing better to say.
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    for (name, id) in
+        [(REQUEST_ID_HEADER, ids.request.uuid()), (CORRELATION_ID_HEADER, ids.correlation.uuid())]
+    {
+        if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+            headers.insert(name, value);
+        }
+    }
+    if let Some(seconds) = retry_after_s {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,82 @@
+//! What a guest says and asks about itself: hello, self, storage.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::local::{Hello, HelloAnswer, MountView, SelfView, StorageView};
+
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::Data;
+use super::{LIMITS, Local, body};
+use crate::model::record::HelloRecord;
+
+/// Three missed hellos are three minutes, soon enough to notice a controller that fell silent.
+const HELLO_AGAIN_S: u32 = 60;
+
+/// Versions and boot ids are shown in tables.
+const WORD_CHARS_MAX: usize = 64;
+
+pub(super) async fn hello(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    body: Body,
+) -> Result<Data<HelloAnswer>, ApiError> {
+    let hello: Hello = body::read("the hello", body).await?;
+    let word = |what, text: &str| {
+        let plain = text.chars().all(|c| c.is_ascii_graphic());
+        if plain && (1..=WORD_CHARS_MAX).contains(&text.len()) {
+            Ok(())
+        } else {
+            Err(ApiError::Part { what, rule: "1 to 64 printable ASCII characters without blanks" })
+        }
+    };
+    word("version", &hello.version)?;
+    word("boot_id", &hello.boot_id)?;
+    let said = HelloRecord {
+        version: hello.version,
+        health: hello.health,
+        boot_id: hello.boot_id,
+        at: local.clock.now(),
+    };
+    local.store.record_hello(scope.uid(), said).await?;
+    Ok(Data(HelloAnswer { again_in_s: HELLO_AGAIN_S }))
+}
+
+pub(super) async fn itself(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+) -> Result<Data<SelfView>, ApiError> {
+    let guest = wanted(&local, &scope).await?;
+    Ok(Data(SelfView {
+        uid: guest.uid,
+        name: guest.name,
+        customer: guest.customer,
+        // What it was made from, which the document may meanwhile have moved on from.
+        golden: scope.record().golden.clone(),
+        size: guest.size,
+        network: guest.network,
+        agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits: LIMITS,
+    }))
+}
+
+pub(super) async fn storage(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+) -> Result<Data<StorageView>, ApiError> {
+    let guest = wanted(&local, &scope).await?;
+    let volumes = guest.volumes.into_iter().map(|volume| MountView {
+        name: volume.name,
+        mount: volume.mount,
+        size_gib: volume.size_gib,
+        kind: volume.kind,
+    });
+    Ok(Data(StorageView { rootfs_gib: guest.size.rootfs_gib, volumes: volumes.collect() }))
+}
+
+async fn wanted(local: &Local, scope: &GuestScope) -> Result<DesiredGuest, ApiError> {
+    local.wanted.guest(scope.uid()).await?.ok_or(ApiError::Unmanaged)
+}

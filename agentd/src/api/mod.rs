@@ -1,0 +1,113 @@
+//! What guests may ask of this agent: parse, authorise, write down or read. Nothing here acts on the host.
+//!
+//! ```text
+//! connection ─▶ frame (ids, envelope) ─▶ throttle (by address) ─▶ token ─▶ GuestScope ─▶ handler ─▶ store
+//! ```
+//! | module | does |
+//! | --- | --- |
+//! | [`auth`] | token and source address → [`auth::GuestScope`], the only way to be a guest |
+//! | [`body`] | a bounded body, strictly read |
+//! | [`claim`] | the claim for the token |
+//! | [`error`] | every refusal, and the one match to its code |
+//! | [`frame`] | ids and the envelope |
+//! | [`guest`] | hello, self, storage |
+//! | [`operations`] | progress of the guest's own operations |
+//! | [`rate`], [`seats`] | how often, and how many at once |
+//! | [`routes`] | the table of calls |
+//! | [`wanted`] | the document in use, by guest |
+
+pub mod auth;
+pub mod body;
+pub mod claim;
+pub mod error;
+pub mod frame;
+pub mod guest;
+pub mod operations;
+pub mod rate;
+pub mod routes;
+pub mod seats;
+pub mod wanted;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::local::{BODY_BYTES_MAX, Limits};
+use holdfast_protocol::pin::Pin;
+use tokio::sync::watch;
+
+use crate::model::view::View;
+use crate::port::clock::Clock;
+use crate::port::store::{Store, StoreError};
+
+/// A controller says hello once a minute and follows an operation now and then; two a second is ten times that.
+pub const REQUESTS_PER_MINUTE: u32 = 120;
+/// Twice a guest's own share, for those who have no token yet or a wrong one.
+pub const ADDRESS_REQUESTS_PER_MINUTE: u32 = 240;
+/// Connections of one address at once.
+pub const CONNECTIONS_EACH: u32 = 8;
+
+/// What a token may do in a while.
+pub const LIMITS: Limits = Limits {
+    requests_per_minute: REQUESTS_PER_MINUTE,
+    connections: CONNECTIONS_EACH,
+    body_bytes: BODY_BYTES_MAX as u32,
+};
+
+/// The two ends of a connection, as the kernel tells them.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Who calls.
+    pub from: IpAddr,
+    /// Which address of ours was called.
+    pub to: SocketAddr,
+}
+
+/// What the handlers need.
+pub struct Local {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    view: watch::Receiver<Arc<View>>,
+    wanted: wanted::Wanted,
+    pin: Pin,
+    hub: String,
+    by_guest: rate::Rates<GuestUid>,
+    by_address: rate::Rates<IpAddr>,
+}
+
+impl Local {
+    /// `pin` is that of the certificate that guests see, `hub` the hub's URL, which guests only show.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        view: watch::Receiver<Arc<View>>,
+        pin: Pin,
+        hub: String,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            wanted: wanted::Wanted::new(store.clone()),
+            store,
+            clock,
+            view,
+            pin,
+            hub,
+            by_guest: rate::Rates::per_minute(REQUESTS_PER_MINUTE),
+            by_address: rate::Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
+        })
+    }
+
+    /// The address this guest must call from: the wanted one, or for a guest that is wanted no more the one it was last
+    /// seen with.
+    async fn address_of(&self, uid: GuestUid) -> Result<Option<IpAddr>, StoreError> {
+        if let Some(guest) = self.wanted.guest(uid).await? {
+            return Ok(Some(IpAddr::V4(guest.network.address.address())));
+        }
+        let view = self.view.borrow();
+        let seen = view.guests.iter().find(|guest| guest.uid == Some(uid));
+        Ok(seen.and_then(|guest| guest.address).map(|cidr| IpAddr::V4(cidr.address())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

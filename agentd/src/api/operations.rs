@@ -1,0 +1,86 @@
+//! `GET /v1/operations/{id}`: how far one of the guest's own operations is, at once or when it changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::operation::OperationView;
+use serde::Deserialize;
+
+use super::Local;
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::Data;
+
+/// Shorter than what gateways and clients cut off.
+const WAIT_SECONDS_MAX: u64 = 55;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ask {
+    wait: Option<String>,
+}
+
+pub(super) async fn operation(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(id): Path<String>,
+    ask: Result<Query<Ask>, QueryRejection>,
+) -> Result<Data<OperationView>, ApiError> {
+    let id: OperationId = id.parse().map_err(|_| ApiError::NotFound("operation"))?;
+    let rule = "the only part is wait, of 1s to 55s";
+    let Query(ask) = ask.map_err(|_| ApiError::Part { what: "the query", rule })?;
+    let wait = match ask.wait.as_deref().map(seconds) {
+        None => None,
+        Some(Some(wait)) => Some(wait),
+        Some(None) => return Err(ApiError::Part { what: "the query", rule }),
+    };
+    // Listened to before the first look, so that no change falls between the two.
+    let mut changes = local.store.changes();
+    let mut seen = changes.borrow_and_update().operations;
+    let first = look(&local, &scope, id).await?;
+    let Some(wait) = wait.filter(|_| !first.status.is_end()) else { return Ok(Data(first)) };
+    let changed = async {
+        loop {
+            let woken = changes.wait_for(|now| now.operations != seen).await.map(|now| now.operations);
+            match woken {
+                Ok(now) => seen = now,
+                // The store closed: the agent is stopping.
+                Err(_) => return look(&local, &scope, id).await,
+            }
+            let now = look(&local, &scope, id).await?;
+            if now != first {
+                return Ok(now);
+            }
+        }
+    };
+    match tokio::time::timeout(wait, changed).await {
+        Ok(outcome) => outcome.map(Data),
+        Err(_) => Ok(Data(first)),
+    }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    let number = text.strip_suffix('s')?.parse::<u64>().ok()?;
+    (1..=WAIT_SECONDS_MAX).contains(&number).then(|| Duration::from_secs(number))
+}
+
+async fn look(local: &Local, scope: &GuestScope, id: OperationId) -> Result<OperationView, ApiError> {
+    let view = local.store.operation(id).await?.ok_or(ApiError::NotFound("operation"))?.view();
+    if view.guest == scope.uid() { Ok(view) } else { Err(ApiError::NotYours) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_whole_seconds_within_its_bound() {
+        assert_eq!(seconds("30s"), Some(Duration::from_secs(30)));
+        for bad in ["", "30", "0s", "56s", "-1s", "1.5s", "30m", "s"] {
+            assert_eq!(seconds(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! How often somebody may ask, as a bucket that fills again.
+//!
+//! What comes in: who asks, and the forward clock. What goes out: yes, or the seconds to wait. Buckets are bounded in
+//! number: those that are full again are forgotten, which changes nothing for their owners.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Ten thousand guests, each with its address, and room for strangers.
+const BUCKETS_MAX: usize = 20_000;
+
+/// Too often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooOften {
+    /// When one request is free again, rounded up.
+    pub retry_after_s: u32,
+}
+
+struct Bucket {
+    left: f64,
+    at: Duration,
+}
+
+/// One bucket for each who asks.
+pub struct Rates<K> {
+    per_minute: u32,
+    buckets: Mutex<HashMap<K, Bucket>>,
+}
+
+impl<K: Eq + Hash> Rates<K> {
+    /// So many requests a minute for each, at once or spread.
+    #[must_use]
+    pub fn per_minute(per_minute: u32) -> Self {
+        Self { per_minute: per_minute.max(1), buckets: Mutex::new(HashMap::new()) }
+    }
+
+    /// Takes one request from `who`'s bucket.
+    ///
+    /// # Errors
+    /// [`TooOften`].
+    pub fn take(&self, who: K, now: Duration) -> Result<(), TooOften> {
+        let capacity = f64::from(self.per_minute);
+        let per_second = capacity / 60.0;
+        // A poisoned lock holds plain numbers, which are as good as before.
+        let mut buckets = self.buckets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&who) {
+            buckets.retain(|_, bucket| {
+                bucket.left + now.saturating_sub(bucket.at).as_secs_f64() * per_second < capacity
+            });
+            if buckets.len() >= BUCKETS_MAX {
+                return Err(TooOften { retry_after_s: 60 });
+            }
+        }
+        let bucket = buckets.entry(who).or_insert(Bucket { left: capacity, at: now });
+        let filled = bucket.left + now.saturating_sub(bucket.at).as_secs_f64() * per_second;
+        bucket.left = filled.min(capacity);
+        bucket.at = now;
+        if bucket.left >= 1.0 {
+            bucket.left -= 1.0;
+            return Ok(());
+        }
+        let wait = ((1.0 - bucket.left) / per_second).ceil();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 60")]
+        let retry_after_s = wait.clamp(1.0, 60.0) as u32;
+        Err(TooOften { retry_after_s })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_who_asks_too_often_waits_and_slows_nobody_else() {
+        let rates = Rates::per_minute(60);
+        let start = Duration::from_secs(1000);
+        for _ in 0..60 {
+            rates.take("loud", start).unwrap();
+        }
+        assert_eq!(rates.take("loud", start), Err(TooOften { retry_after_s: 1 }));
+        assert_eq!(rates.take("quiet", start), Ok(()));
+        assert_eq!(rates.take("loud", start + Duration::from_millis(1100)), Ok(()));
+        assert!(rates.take("loud", start + Duration::from_millis(1200)).is_err());
+        // A clock that fell back gives nothing away.
+        assert!(rates.take("loud", start).is_err());
+    }
+
+    #[test]
+    fn a_flood_of_names_does_not_grow_without_bound() {
+        let rates = Rates::per_minute(60);
+        for name in 0..BUCKETS_MAX {
+            rates.take(name, Duration::ZERO).unwrap();
+        }
+        assert!(rates.take(usize::MAX, Duration::ZERO).is_err());
+        assert_eq!(rates.take(0, Duration::ZERO), Ok(()), "who is known is served on");
+        assert_eq!(rates.take(usize::MAX, Duration::from_secs(5)), Ok(()), "full buckets were forgotten");
+    }
+}
