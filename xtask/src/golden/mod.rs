@@ -1,36 +1,76 @@
 //! `cargo xtask golden`: builds the archive that guests are restored from, after `golden/recipe.toml`.
+//!
+//! ```text
+//! recipe ─▶ base (mmdebstrap, kept; or busybox) ─▶ image (+ guestd, units; - identity) ─▶ archive + manifest
+//! ```
+//! Deliberately absent: anything that needs a Proxmox, and any secret.
+
+mod archive;
+mod base;
+mod build;
+mod elf;
+mod image;
+mod manifest;
+mod overlay;
+mod recipe;
+mod tiny;
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+
+pub use build::build;
+
+use crate::workspace;
 
 /// What can be done with goldens.
 #[derive(Debug, Subcommand)]
 pub enum GoldenTask {
-    /// Print the path of the recipe that builds would follow, after reading it.
-    Recipe {
-        /// The recipe; the workspace's own when absent.
-        #[arg(long)]
-        recipe: Option<PathBuf>,
-    },
+    /// Build an archive and its manifest.
+    Build(BuildOptions),
+}
+
+/// What to build.
+#[derive(Clone, Debug, Args)]
+pub struct BuildOptions {
+    /// The controller to put in, built on this machine.
+    #[arg(long, value_name = "PATH")]
+    pub guestd: PathBuf,
+    /// The folder that archive and manifest go to.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// A busybox image, without root or network.
+    #[arg(long, conflicts_with = "full")]
+    pub tiny: bool,
+    /// With Docker and SSH.
+    #[arg(long)]
+    pub full: bool,
+    /// The golden's version, `YYYY.MM.N`; the first of the recipe's month when absent.
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<String>,
+    /// Fetch Debian's packages anew instead of using the base that was kept.
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 /// Runs one golden task.
 pub fn run(task: GoldenTask) -> anyhow::Result<()> {
     match task {
-        GoldenTask::Recipe { recipe } => {
-            let path = recipe.unwrap_or_else(|| workspace_root().join("golden/recipe.toml"));
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", path.display()))?;
-            println!("{} ({} bytes)", path.display(), text.len());
+        GoldenTask::Build(options) => {
+            let built = build(&workspace::root(), &workspace::target(), &options)?;
+            println!("golden {}", built.manifest.version);
+            println!("archive  {}", built.archive.display());
+            println!("manifest {}", built.manifest_file.display());
+            println!("sha256   {}", built.manifest.sha256);
+            println!(
+                "size     {} bytes, {} packages",
+                built.manifest.size_bytes,
+                built.manifest.packages.len()
+            );
             Ok(())
         }
     }
 }
 
-/// The folder of the workspace's `Cargo.toml`: xtask always runs from its own checkout.
-fn workspace_root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.pop();
-    root
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What we put on a base, and what we take off it: our units and controller; every trace of one machine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::image::{Content, Entry, Image, Kind};
+use super::recipe::Recipe;
+
+/// Where the controller lies in a guest.
+const CONTROLLER: &str = "usr/bin/guestd";
+
+/// Puts the controller in.
+pub fn put_controller(image: &mut Image, guestd: &Path) -> Result<()> {
+    ensure!(guestd.is_file(), "{} is no file; build it with `cargo build -p guestd`", guestd.display());
+    image.put(CONTROLLER, Entry::own(0o755, Kind::File(Content::Host(guestd.to_owned()))));
+    Ok(())
+}
+
+/// Puts our units in, enabled, and masks those that the recipe names.
+pub fn put_units(image: &mut Image, workspace: &Path, recipe: &Recipe) -> Result<()> {
+    for unit in &recipe.units {
+        let path = workspace.join("golden/units").join(&unit.file);
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        ensure!(
+            text.lines().any(|line| line == format!("WantedBy={}", unit.wanted_by)),
+            "{} and the recipe disagree on what wants it",
+            path.display()
+        );
+        let installed = format!("usr/lib/systemd/system/{}", unit.file);
+        image.put_text(&installed, 0o644, &text);
+        let wish = format!("etc/systemd/system/{}.wants/{}", unit.wanted_by, unit.file);
+        image.put_link(&wish, &format!("/{installed}"));
+    }
+    for unit in &recipe.debian.masked_units {
+        image.put_link(&format!("etc/systemd/system/{unit}"), "/dev/null");
+    }
+    Ok(())
+}
+
+/// Takes off what belongs to one machine or to one moment.
+pub fn strip(image: &mut Image) {
+    const EXACT: [&str; 5] = [
+        "etc/hostname",
+        "etc/resolv.conf",
+        "var/lib/dbus/machine-id",
+        "var/lib/systemd/random-seed",
+        "var/log/lastlog",
+    ];
+    const BELOW: [&str; 7] =
+        ["dev/", "proc/", "run/", "sys/", "tmp/", "var/cache/apt/", "var/lib/apt/lists/"];
+    let is_log = |path: &str| path.starts_with("var/log/") && path.contains(".log");
+    let is_host_key = |path: &str| path.starts_with("etc/ssh/ssh_host_");
+    image.remove_where(|path| {
+        EXACT.contains(&path)
+            || BELOW.iter().any(|top| path.starts_with(top))
+            || is_log(path)
+            || is_host_key(path)
+    });
+    // Empty, not absent: systemd then makes one at the first boot without taking it for an installation.
+    image.put_text("etc/machine-id", 0o444, "");
+}
