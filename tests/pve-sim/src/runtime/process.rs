@@ -29,6 +29,8 @@ use crate::archive::tree::{ReachError, Tree};
 const CONTROLLER: &str = "usr/bin/guestd";
 /// Where the controller looks for what the container's first process was given.
 const ENVIRON: &str = "proc/1/environ";
+/// Where the controller looks which boot this is; a real container has one of its own.
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 /// SIGKILL acts at once; longer than this means that the process hangs in the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause before a controller that ended is started again: as `RestartSec=` in its unit.
@@ -68,6 +70,9 @@ impl Process {
         }
         let tree = Tree::open(&guest.rootfs).map_err(RuntimeError::system("opening", &guest.rootfs))?;
         write_environ(&tree, guest).map_err(RuntimeError::system("writing", guest.rootfs.join(ENVIRON)))?;
+        let boot_id = format!("{}\n", uuid::Uuid::new_v4());
+        write_private(&tree, BOOT_ID, boot_id.as_bytes())
+            .map_err(RuntimeError::system("writing", guest.rootfs.join(BOOT_ID)))?;
         let has_controller = has_controller(&tree)
             .map_err(RuntimeError::system("looking for", guest.rootfs.join(CONTROLLER)))?;
         let controller = match address {
@@ -215,7 +220,16 @@ fn has_controller(tree: &Tree) -> io::Result<bool> {
 }
 
 fn write_environ(tree: &Tree, guest: &GuestSpec) -> io::Result<()> {
-    let slot = match tree.slot(Path::new(ENVIRON)) {
+    let mut environ = Vec::new();
+    for (name, value) in &guest.env {
+        environ.extend_from_slice(format!("{name}={value}\0").as_bytes());
+    }
+    write_private(tree, ENVIRON, &environ)
+}
+
+/// Writes a file that only its owner can read, in place of whatever is there, and through no link.
+fn write_private(tree: &Tree, path: &str, content: &[u8]) -> io::Result<()> {
+    let slot = match tree.slot(Path::new(path)) {
         Ok(Some(slot)) => slot,
         Ok(None) | Err(ReachError::ThroughLink) => return Err(io::ErrorKind::InvalidInput.into()),
         Err(ReachError::Io(error)) => return Err(error),
@@ -223,9 +237,7 @@ fn write_environ(tree: &Tree, guest: &GuestSpec) -> io::Result<()> {
     slot.remove()?;
     let file = slot.create_file()?;
     let mut file: File = file.ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;
-    for (name, value) in &guest.env {
-        write!(file, "{name}={value}\0")?;
-    }
+    file.write_all(content)?;
     rustix::fs::fchmod(&file, rustix::fs::Mode::RUSR)?;
     Ok(())
 }

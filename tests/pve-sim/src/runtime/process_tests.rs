@@ -109,6 +109,20 @@ fn a_shutdown_is_polite_and_reports_one_who_does_not_listen() {
 }
 
 #[test]
+fn each_boot_has_an_id_of_its_own() {
+    let folder = TempDir::new().expect("a folder");
+    let runtime = Process::new(folder.path());
+    let boot = || {
+        runtime.start(&guest(100, folder.path())).expect("started");
+        runtime.stop(100).expect("stopped");
+        fs::read_to_string(folder.path().join(BOOT_ID)).expect("read")
+    };
+    let (first, second) = (boot(), boot());
+    assert_eq!(first.trim().len(), 36, "{first}");
+    assert_ne!(first, second);
+}
+
+#[test]
 fn a_guest_without_a_controller_runs_all_the_same() {
     let folder = TempDir::new().expect("a folder");
     let runtime = Process::new(folder.path());
