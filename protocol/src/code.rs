@@ -81,6 +81,8 @@ codes! {
     Locked = "LOCKED", 409
     /// A field that must be there is not.
     Missing = "MISSING", 400
+    /// Something of that name is there already.
+    NameTaken = "NAME_TAKEN", 409
     /// An operator's signature is needed first.
     NeedsSignature = "NEEDS_SIGNATURE", 409
     /// There is no such thing.
