@@ -1,0 +1,77 @@
+//! Who asks: an agent by the certificate of its connection, an operator by a bearer token.
+//!
+//! A token is looked up by its hash at every request, so a revocation takes effect at the next one.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::{StatusCode, header, request::Parts};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::OperatorName;
+use holdfast_protocol::operator::{Role, WhoAmI};
+use holdfast_protocol::secret::TokenHash;
+
+use super::Hub;
+use super::frame::Answer;
+use super::problem::ApiError;
+use crate::domain::identity::Presented;
+
+/// An agent, as far as its certificate says. What that is worth is judged by the store.
+pub(super) struct Agent(pub Presented);
+
+impl<S: Sync> FromRequestParts<S> for Agent {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Presented>().copied().map(Self).ok_or_else(|| {
+            ApiError::new(
+                ErrorCode::Certificate,
+                "this call needs the agent's client certificate: enrol the host first (`agentd enroll`)",
+            )
+        })
+    }
+}
+
+/// An operator who may at least look.
+pub(super) struct Operator {
+    pub name: OperatorName,
+    role: Role,
+}
+
+impl Operator {
+    /// Only who may do as much as this role goes on.
+    pub(super) fn may(&self, least: Role) -> Result<(), ApiError> {
+        if self.role >= least {
+            return Ok(());
+        }
+        let (name, role) = (&self.name, self.role);
+        Err(ApiError::new(
+            ErrorCode::Forbidden,
+            format!("{name} is {role:?} here, and this needs {least:?}: ask an admin of the hub"),
+        ))
+    }
+}
+
+impl FromRequestParts<Arc<Hub>> for Operator {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, ApiError> {
+        let unknown = || {
+            ApiError::new(
+                ErrorCode::Unauthenticated,
+                "this call needs an operator's token that is known and has not ended: `holdfast login`",
+            )
+        };
+        let value = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (scheme, token) = value.and_then(|value| value.split_once(' ')).ok_or_else(unknown)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(unknown());
+        }
+        let hash = TokenHash::of(token.trim().as_bytes());
+        let found = hub.store.operator_by_token(hash, hub.clock.now()).await?;
+        found.map(|record| Self { name: record.name, role: record.role }).ok_or_else(unknown)
+    }
+}
+
+pub(super) async fn whoami(operator: Operator) -> Answer<WhoAmI> {
+    let hub_version = env!("CARGO_PKG_VERSION").to_owned();
+    Answer(StatusCode::OK, WhoAmI { name: operator.name, role: operator.role, hub_version })
+}

@@ -1,0 +1,153 @@
+//! `POST /v1/agent/checkin?wait=25s`: the report is durable before the answer, and the answer waits for news.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, Need, WAIT_SECONDS_MAX};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::report::{REPORT_BYTES_MAX, Sections};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::auth::Agent;
+use super::frame::{Answer, Ids};
+use super::page::Asked;
+use super::problem::ApiError;
+use super::waiters::{Waiter, Woken};
+use super::{Hub, body};
+use crate::domain::desired::Telling;
+use crate::domain::identity::Presented;
+use crate::domain::intake::Arriving;
+use crate::domain::summary::Summary;
+use crate::store::{Checkin, Kept, SectionTexts};
+
+/// How long an agent waits for its turn when a whole fleet comes back at once.
+const TURN_WAIT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CheckinQuery {
+    wait: Option<String>,
+}
+
+impl CheckinQuery {
+    /// `25s`: whole seconds, up to the bound. None given: not held.
+    fn wait(&self) -> Result<Duration, ApiError> {
+        let Some(text) = &self.wait else { return Ok(Duration::ZERO) };
+        let seconds = text.strip_suffix('s').and_then(|digits| digits.parse::<u32>().ok());
+        match seconds {
+            Some(seconds) if seconds <= WAIT_SECONDS_MAX => Ok(Duration::from_secs(seconds.into())),
+            _ => Err(ApiError::new(
+                ErrorCode::Range,
+                format!("wait is whole seconds from 0s to {WAIT_SECONDS_MAX}s, such as 25s"),
+            )),
+        }
+    }
+}
+
+pub(super) async fn check_in(
+    State(hub): State<Arc<Hub>>,
+    Agent(presented): Agent,
+    Asked(query): Asked<CheckinQuery>,
+    ids: Ids,
+    body: Body,
+) -> Result<Answer<CheckinAnswer>, ApiError> {
+    let wait = query.wait()?;
+    let turn = match tokio::time::timeout(TURN_WAIT, hub.turns.agents.acquire()).await {
+        Ok(Ok(turn)) => turn,
+        Ok(Err(_)) | Err(_) => return Err(ApiError::from(crate::store::StoreError::Busy)),
+    };
+    let checkin = read(&hub, presented, ids, body).await?;
+    let (held, farewell) = (checkin.held, checkin.arriving.coverage == Coverage::Farewell);
+    let waiter = hub.waiters.take(presented.host);
+    let mut kept = hub.store.check_in(checkin).await??;
+    drop(turn);
+    // A host is held no longer than its poll interval, so that it is heard of in every one.
+    let wait = wait.min(Duration::from_secs(kept.poll.get().into()));
+    if kept.telling != Telling::Now && kept.need == Need::Changed && !farewell && !wait.is_zero() {
+        hold(&hub, &waiter, presented, held, &mut kept, Instant::now() + wait).await?;
+    }
+    Ok(Answer(
+        StatusCode::OK,
+        CheckinAnswer {
+            acknowledged: kept.acknowledged,
+            need: kept.need,
+            poll_interval_s: kept.poll,
+            desired: kept.desired,
+        },
+    ))
+}
+
+async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<Checkin, ApiError> {
+    let request: CheckinRequest = body::parse("the check-in", body, REPORT_BYTES_MAX).await?;
+    let largest = i64::MAX as u64;
+    let refused = request.sections.desired.as_ref().and_then(|desired| desired.refused.as_ref());
+    let refused = refused.and_then(|refused| refused.generation).unwrap_or(Generation::NONE);
+    if request.sequence > largest || request.held.number() > largest || refused.number() > largest {
+        return Err(ApiError::new(ErrorCode::Range, format!("numbers up to {largest} are accepted")));
+    }
+    Ok(Checkin {
+        presented,
+        arriving: Arriving {
+            coverage: request.coverage,
+            run: request.sections.agent.as_ref().map(|agent| whole_ms(agent.started_at)),
+            sequence: request.sequence,
+        },
+        held: request.held,
+        summary: Summary::of(&request.sections),
+        sections: texts(&request.sections)?,
+        at: hub.clock.now(),
+        correlation: ids.correlation,
+    })
+}
+
+/// The store keeps milliseconds; a run is known again only when it is compared in them.
+fn whole_ms(time: jiff::Timestamp) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
+}
+
+fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
+    fn text<T: Serialize>(section: Option<&T>) -> Result<Option<String>, ApiError> {
+        let text = section.map(serde_json::to_string).transpose();
+        text.map_err(|error| ApiError::internal(format!("a section that cannot be written: {error}")))
+    }
+    Ok(SectionTexts {
+        agent: text(sections.agent.as_ref())?,
+        host: text(sections.host.as_ref())?,
+        desired: text(sections.desired.as_ref())?,
+        guests: text(sections.guests.as_ref())?,
+        operations: text(sections.operations.as_ref())?,
+        waiting: text(sections.waiting.as_ref())?,
+    })
+}
+
+/// Waits for news, the end of the time, a newer check-in of the same host, or the end of the hub.
+async fn hold(
+    hub: &Hub,
+    waiter: &Waiter,
+    presented: Presented,
+    held: Generation,
+    kept: &mut Kept,
+    until: Instant,
+) -> Result<(), ApiError> {
+    let mut stop = hub.stop.clone();
+    loop {
+        let woken = tokio::select! {
+            woken = waiter.woken() => woken,
+            () = tokio::time::sleep_until(until) => return Ok(()),
+            _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        };
+        if woken == Woken::Displaced {
+            return Ok(());
+        }
+        let (telling, desired) = hub.store.look_again(presented, held).await??;
+        kept.desired = desired;
+        if telling == Telling::Now {
+            return Ok(());
+        }
+    }
+}

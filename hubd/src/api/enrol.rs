@@ -1,0 +1,76 @@
+//! `POST /v1/enroll` and `POST /v1/renew`: certificates for agents.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use holdfast_protocol::enrol::{CSR_BYTES_MAX, EnrolRequest, Enrolled, RenewRequest};
+use holdfast_protocol::id::HostId;
+use uuid::Uuid;
+
+use super::auth::Agent;
+use super::frame::{Answer, Ids};
+use super::problem::ApiError;
+use super::{Hub, body};
+use crate::authority::AgentKey;
+use crate::store::{CertificateRecord, Redemption, Renewal};
+
+/// A CSR whose every byte is escaped, and the rest.
+pub(super) const ENROL_BODY_MAX: usize = 8 * CSR_BYTES_MAX;
+
+pub(super) fn enrolled(hub: &Hub, record: CertificateRecord) -> Enrolled {
+    Enrolled {
+        host_id: record.host,
+        host_name: record.name,
+        certificate_pem: record.pem,
+        ca_pem: hub.authority.ca_pem().to_owned(),
+        certificate_generation: record.generation,
+        not_before: record.not_before,
+        not_after: record.not_after,
+    }
+}
+
+pub(super) async fn enrol(
+    State(hub): State<Arc<Hub>>,
+    ids: Ids,
+    body: Body,
+) -> Result<Answer<Enrolled>, ApiError> {
+    let request: EnrolRequest = body::parse("the enrolment", body, ENROL_BODY_MAX).await?;
+    let redemption = Redemption {
+        secret: request.secret.hash(),
+        key: AgentKey::from_csr(&request.csr_pem)?,
+        host: HostId::new(Uuid::new_v4()),
+        at: hub.clock.now(),
+        correlation: ids.correlation,
+    };
+    let authority = Arc::clone(&hub.authority);
+    let record = hub
+        .store
+        .redeem(redemption, move |host, generation, key, now| {
+            authority.issue_host(host, generation, key, now)
+        })
+        .await?;
+    Ok(Answer(StatusCode::OK, enrolled(&hub, record)))
+}
+
+pub(super) async fn renew(
+    State(hub): State<Arc<Hub>>,
+    Agent(presented): Agent,
+    ids: Ids,
+    body: Body,
+) -> Result<Answer<Enrolled>, ApiError> {
+    let request: RenewRequest = body::parse("the renewal", body, ENROL_BODY_MAX).await?;
+    let renewal = Renewal {
+        presented,
+        key: AgentKey::from_csr(&request.csr_pem)?,
+        at: hub.clock.now(),
+        correlation: ids.correlation,
+    };
+    let authority = Arc::clone(&hub.authority);
+    let record = hub
+        .store
+        .renew(renewal, move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+        .await?;
+    Ok(Answer(StatusCode::OK, enrolled(&hub, record)))
+}

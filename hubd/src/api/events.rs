@@ -1,0 +1,38 @@
+//! `GET /v1/events`: what happened, newest first.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use holdfast_protocol::id::HostId;
+use holdfast_protocol::operator::{EventView, Page};
+use serde::Deserialize;
+
+use super::Hub;
+use super::auth::Operator;
+use super::frame::Answer;
+use super::page::{Asked, bad_cursor, limit, open, page};
+use super::problem::ApiError;
+use crate::store::{EventFilter, PAGE_MAX};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventQuery {
+    limit: Option<u32>,
+    cursor: Option<String>,
+    host: Option<HostId>,
+}
+
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Asked(query): Asked<EventQuery>,
+) -> Result<Answer<Page<EventView>>, ApiError> {
+    let limit = limit(query.limit, PAGE_MAX)?;
+    let before = match query.cursor {
+        Some(cursor) => Some(open(&cursor)?.parse().map_err(|_| bad_cursor())?),
+        None => None,
+    };
+    let events = hub.store.events(EventFilter { host: query.host, before }, limit + 1).await?;
+    Ok(Answer(StatusCode::OK, page(events, limit, |last| last.number.to_string())))
+}

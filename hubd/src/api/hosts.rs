@@ -1,0 +1,67 @@
+//! `GET /v1/hosts`, `GET /v1/hosts/{id or name}`, `POST /v1/hosts/{id or name}/revoke`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::operator::{HostDetail, HostView, Page};
+
+use super::auth::Operator;
+use super::frame::Answer;
+use super::mutation::Head;
+use super::page::{Asked, PageQuery, bad_cursor, page};
+use super::problem::ApiError;
+use super::{Hub, body};
+use crate::domain::host::HostRef;
+use crate::store::PAGE_MAX;
+
+/// A change without anything to say.
+pub(super) const EMPTY_BODY_MAX: usize = 1024;
+
+/// A text that is neither id nor name names no host.
+pub(super) fn host_ref(text: &str) -> Result<HostRef, ApiError> {
+    text.parse().map_err(|_| ApiError::not_found("host"))
+}
+
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Asked(query): Asked<PageQuery>,
+) -> Result<Answer<Page<HostView>>, ApiError> {
+    let limit = query.limit(PAGE_MAX)?;
+    let after = query.cursor()?.map(|cursor| place(&cursor)).transpose()?;
+    let records = hub.store.hosts(after, limit + 1).await?;
+    let Page { items, next } = page(records, limit, |last| format!("{}/{}", last.view.name, last.number));
+    let items = items.into_iter().map(|record| record.view).collect();
+    Ok(Answer(StatusCode::OK, Page { items, next }))
+}
+
+fn place(cursor: &str) -> Result<(HostName, i64), ApiError> {
+    let (name, number) = cursor.split_once('/').ok_or_else(bad_cursor)?;
+    Ok((name.parse().map_err(|_| bad_cursor())?, number.parse().map_err(|_| bad_cursor())?))
+}
+
+pub(super) async fn show(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Path(host): Path<String>,
+) -> Result<Answer<HostDetail>, ApiError> {
+    let detail = hub.store.host(host_ref(&host)?).await?;
+    Ok(Answer(StatusCode::OK, detail.ok_or_else(|| ApiError::not_found("host"))?))
+}
+
+pub(super) async fn revoke(
+    State(hub): State<Arc<Hub>>,
+    Path(host): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<HostView>, ApiError> {
+    let bytes = body::read("the revocation", body, EMPTY_BODY_MAX).await?;
+    let revoked = hub.store.revoke_host(head.by(&hub, &bytes)?, host_ref(&host)?).await?;
+    let view = revoked.ok_or_else(|| ApiError::not_found("host"))?;
+    // A held check-in is told at once.
+    hub.waiters.wake(view.id);
+    Ok(Answer(StatusCode::OK, view))
+}

@@ -1,0 +1,99 @@
+//! What is asked over HTTP: the routes, and what they share.
+//!
+//! In: requests, with the peer's identity where a client certificate was shown. Out: one envelope each. A handler reads
+//! typed input, asks the store, and says what came of it; there is no SQL here and no rule.
+//!
+//! | audience | authentication | routes |
+//! | --- | --- | --- |
+//! | anybody | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/knock` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin` |
+//! | operators | bearer token | all other `/v1/…` |
+
+mod auth;
+mod body;
+mod checkin;
+mod desired;
+mod enrol;
+mod events;
+mod frame;
+mod health;
+mod hosts;
+mod invites;
+mod knocks;
+mod limits;
+mod mutation;
+mod page;
+mod problem;
+mod waiters;
+
+use std::sync::Arc;
+
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use tokio::sync::{Semaphore, watch};
+
+pub use waiters::Waiters;
+
+use crate::authority::Authority;
+use crate::clock::Clock;
+use crate::store::Store;
+
+/// Everything the handlers need.
+pub struct Hub {
+    /// What is kept.
+    pub store: Store,
+    /// What signs certificates.
+    pub authority: Arc<Authority>,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// How the hub is reached, as invites say.
+    pub public_url: String,
+    /// Check-ins that are held open.
+    pub waiters: Waiters,
+    /// Becomes true when the hub is to stop.
+    pub stop: watch::Receiver<bool>,
+    /// Turns for reading and keeping bodies.
+    pub turns: Turns,
+}
+
+/// How many requests are worked on at a time, so that memory is bounded: each may carry a body of up to 2.5 MiB.
+pub struct Turns {
+    agents: Semaphore,
+    others: Semaphore,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        // Agents' reports are mostly some kilobytes; others share less, so that they cannot starve the agents.
+        Self { agents: Semaphore::new(256), others: Semaphore::new(64) }
+    }
+}
+
+/// All routes.
+pub fn router(hub: Arc<Hub>) -> Router {
+    let agents = Router::new()
+        .route("/v1/agent/checkin", post(checkin::check_in))
+        .route("/v1/renew", post(enrol::renew));
+    let others = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/v1/enroll", post(enrol::enrol))
+        .route("/v1/knock", post(knocks::knock))
+        .route("/v1/whoami", get(auth::whoami))
+        .route("/v1/invites", post(invites::create))
+        .route("/v1/hosts", get(hosts::list))
+        .route("/v1/hosts/{host}", get(hosts::show))
+        .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
+        .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
+        .route("/v1/hosts/{host}/desired/history", get(desired::history))
+        .route("/v1/knocks", get(knocks::list))
+        .route("/v1/knocks/{knock}/approve", post(knocks::approve))
+        .route("/v1/knocks/{knock}/refuse", post(knocks::refuse))
+        .route("/v1/events", get(events::list))
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::one_of_few));
+    agents
+        .merge(others)
+        .fallback(health::no_such_route)
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), frame::frame))
+        .with_state(hub)
+}

@@ -1,0 +1,77 @@
+//! What every change by an operator brings along: who, as part of what, and by which key a repeat is known.
+
+use axum::http::{HeaderMap, Method, header};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::IDEMPOTENCY_KEY_HEADER;
+use holdfast_protocol::id::{IdempotencyKey, OperatorName};
+use holdfast_protocol::operator::Role;
+use sha2::{Digest as _, Sha256};
+
+use super::Hub;
+use super::auth::Operator;
+use super::frame::Ids;
+use super::problem::ApiError;
+use crate::store::{By, Claim};
+
+/// The head of a change.
+pub(super) struct Head {
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    operator: OperatorName,
+    ids: Ids,
+}
+
+impl Head {
+    /// Taken when the operator may make changes.
+    pub(super) fn of(
+        method: Method,
+        uri: &axum::http::Uri,
+        headers: HeaderMap,
+        operator: Operator,
+        ids: Ids,
+    ) -> Result<Self, ApiError> {
+        operator.may(Role::Operator)?;
+        Ok(Self { method, path: uri.path().to_owned(), headers, operator: operator.name, ids })
+    }
+
+    /// With the body, who wants what.
+    pub(super) fn by(self, hub: &Hub, body: &[u8]) -> Result<By, ApiError> {
+        let claim = match self.headers.get(IDEMPOTENCY_KEY_HEADER) {
+            None => None,
+            Some(value) => {
+                let key = value.to_str().ok().and_then(|text| text.parse::<IdempotencyKey>().ok());
+                let key = key.ok_or_else(|| {
+                    let form = "Idempotency-Key is 1 to 128 letters, digits, '-', '_', '.' or ':'";
+                    ApiError::new(ErrorCode::Range, form)
+                })?;
+                Some(Claim { key, request: self.digest(body) })
+            }
+        };
+        Ok(By { operator: self.operator, correlation: self.ids.correlation, at: hub.clock.now(), claim })
+    }
+
+    /// What makes two requests the same. Each part is preceded by its length, so that none can pass for two.
+    fn digest(&self, body: &[u8]) -> [u8; 32] {
+        let seen = self.headers.get(header::IF_MATCH).map_or(&b""[..], |value| value.as_bytes());
+        let mut hasher = Sha256::new();
+        for part in [self.method.as_str().as_bytes(), self.path.as_bytes(), seen, body] {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        hasher.finalize().into()
+    }
+}
+
+/// Lets handlers take the head as one argument.
+impl axum::extract::FromRequestParts<std::sync::Arc<Hub>> for Head {
+    type Rejection = ApiError;
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        hub: &std::sync::Arc<Hub>,
+    ) -> Result<Self, ApiError> {
+        let operator = Operator::from_request_parts(parts, hub).await?;
+        let ids = Ids::from_request_parts(parts, hub).await?;
+        Self::of(parts.method.clone(), &parts.uri, parts.headers.clone(), operator, ids)
+    }
+}

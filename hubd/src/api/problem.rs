@@ -1,0 +1,199 @@
+//! From every error to the one shape of an error: a code, a sentence, small details.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredError;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::strict::{StrictError, chain};
+
+use super::frame::Content;
+use crate::authority::CsrError;
+use crate::domain::desired::PutError;
+use crate::domain::enrolment::InviteError;
+use crate::domain::identity::IdentityError;
+use crate::store::{InviteRequestError, KnockError, RedeemError, RenewError, StoreError, WriteError};
+
+/// Who is told to come back, is told when.
+const RETRY_AFTER: &str = "5";
+
+/// A bad answer.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    problem: Problem,
+    /// For the log alone.
+    cause: Option<String>,
+}
+
+impl ApiError {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { problem: Problem::new(code, message), cause: None }
+    }
+
+    pub(super) fn internal(cause: impl Into<String>) -> Self {
+        let problem = Problem::new(
+            ErrorCode::Internal,
+            "the hub made a mistake: its log says more under this request id",
+        );
+        Self { problem, cause: Some(cause.into()) }
+    }
+
+    pub(super) fn not_found(what: &str) -> Self {
+        Self::new(ErrorCode::NotFound, format!("there is no such {what} here"))
+    }
+
+    /// An error whose sources are for the log.
+    fn caused(code: ErrorCode, error: &dyn std::error::Error) -> Self {
+        Self { problem: Problem::new(code, error.to_string()), cause: Some(chain(error)) }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let code = self.problem.code;
+        let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        let headers = response.headers_mut();
+        if matches!(code, ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Unavailable) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        if code == ErrorCode::Unauthenticated {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(Content::Problem { problem: self.problem, cause: self.cause });
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Busy => Self::new(ErrorCode::Busy, error.to_string()),
+            StoreError::Stopped => Self::new(ErrorCode::Unavailable, error.to_string()),
+            StoreError::Sqlite { .. } => Self::caused(ErrorCode::Unavailable, &error),
+            StoreError::Damaged { .. } => Self::caused(ErrorCode::Internal, &error),
+        }
+    }
+}
+
+impl<E: Into<Self>> From<WriteError<E>> for ApiError {
+    fn from(error: WriteError<E>) -> Self {
+        match error {
+            WriteError::Refused(refusal) => refusal.into(),
+            WriteError::KeyReused => Self::new(
+                ErrorCode::IdempotencyMismatch,
+                "this Idempotency-Key was used for another request: make a new key for a new request",
+            ),
+            WriteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<std::convert::Infallible> for ApiError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl From<StrictError> for ApiError {
+    fn from(error: StrictError) -> Self {
+        let mut problem = Problem::new(error.code(), chain(&error));
+        if let Some(path) = error.path() {
+            problem = problem.with("path", path);
+        }
+        Self { problem, cause: None }
+    }
+}
+
+impl From<DesiredError> for ApiError {
+    fn from(error: DesiredError) -> Self {
+        let mut problem = Problem::new(error.code(), chain(&error));
+        if let Some(path) = error.path() {
+            problem = problem.with("path", path);
+        }
+        Self { problem, cause: None }
+    }
+}
+
+impl From<CsrError> for ApiError {
+    fn from(error: CsrError) -> Self {
+        Self::new(ErrorCode::Csr, error.to_string())
+    }
+}
+
+impl From<IdentityError> for ApiError {
+    fn from(error: IdentityError) -> Self {
+        let code = match error {
+            IdentityError::Unknown => ErrorCode::Certificate,
+            IdentityError::Revoked => ErrorCode::Revoked,
+            IdentityError::Frozen | IdentityError::Twice { .. } => ErrorCode::Frozen,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<InviteError> for ApiError {
+    fn from(error: InviteError) -> Self {
+        let code = match error {
+            InviteError::Unknown => ErrorCode::InviteUnknown,
+            InviteError::Expired { .. } => ErrorCode::InviteExpired,
+            InviteError::Used => ErrorCode::InviteUsed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<RedeemError> for ApiError {
+    fn from(error: RedeemError) -> Self {
+        match error {
+            RedeemError::Invite(invite) => invite.into(),
+            RedeemError::Taken { .. } => Self::new(ErrorCode::NameTaken, error.to_string()),
+            RedeemError::Issue(_) => Self::caused(ErrorCode::Internal, &error),
+        }
+    }
+}
+
+impl From<RenewError> for ApiError {
+    fn from(error: RenewError) -> Self {
+        match error {
+            RenewError::Identity(identity) => identity.into(),
+            RenewError::Exhausted => Self::new(ErrorCode::Certificate, error.to_string()),
+            RenewError::Issue(_) => Self::caused(ErrorCode::Internal, &error),
+        }
+    }
+}
+
+impl From<InviteRequestError> for ApiError {
+    fn from(error: InviteRequestError) -> Self {
+        let code = match error {
+            InviteRequestError::Taken { .. } => ErrorCode::NameTaken,
+            InviteRequestError::Time => ErrorCode::Unavailable,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<PutError> for ApiError {
+    fn from(error: PutError) -> Self {
+        let mut problem = Problem::new(error.code(), error.to_string());
+        if let PutError::Moved { current, .. } = &error {
+            problem = problem.with("current", current.to_string());
+        }
+        Self { problem, cause: None }
+    }
+}
+
+impl From<KnockError> for ApiError {
+    fn from(error: KnockError) -> Self {
+        let code = match error {
+            KnockError::Unknown => ErrorCode::NotFound,
+            KnockError::Refused | KnockError::Spent => ErrorCode::Refused,
+            KnockError::Decided => ErrorCode::PreconditionFailed,
+            KnockError::Full => ErrorCode::RateLimited,
+            KnockError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
+            KnockError::Taken { .. } => ErrorCode::NameTaken,
+            KnockError::Key(_) | KnockError::Issue(_) => return Self::caused(ErrorCode::Internal, &error),
+        };
+        Self::new(code, error.to_string())
+    }
+}

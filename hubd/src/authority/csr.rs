@@ -1,0 +1,158 @@
+//! What is taken of a CSR: its public key, once its own signature proves that the applicant holds it. Nothing else.
+//!
+//! The names, usages and CA flag that an applicant asks for are not even looked at.
+
+use holdfast_protocol::enrol::CSR_BYTES_MAX;
+use holdfast_protocol::pin::{Pin, PinKind};
+use rcgen::SubjectPublicKeyInfo;
+use rustls::pki_types::{CertificateSigningRequestDer, pem::PemObject as _};
+use sha2::{Digest as _, Sha256};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer as _;
+
+/// Why a CSR is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum CsrError {
+    /// Longer than any honest one.
+    #[error("the CSR is {len} bytes long; at most {CSR_BYTES_MAX} are accepted")]
+    TooLarge {
+        /// Its length.
+        len: usize,
+    },
+    /// Not PEM, or not a CSR.
+    #[error("the CSR cannot be read: send one PEM block of the kind CERTIFICATE REQUEST")]
+    Unreadable,
+    /// Something follows the CSR.
+    #[error("the CSR has bytes after its end")]
+    Trailing,
+    /// A kind of key that is not taken.
+    #[error("the CSR's key is of a kind that is not taken: make an Ed25519, P-256 or P-384 key")]
+    Kind,
+    /// The signature is not by the CSR's own key.
+    #[error(
+        "the CSR is not signed by its own key: the applicant must hold the key it asks a certificate for"
+    )]
+    Signature,
+}
+
+/// A public key whose holder proved to hold it.
+#[derive(Clone)]
+pub struct AgentKey {
+    spki: SubjectPublicKeyInfo,
+    der: Vec<u8>,
+}
+
+impl AgentKey {
+    /// Takes the key out of a CSR.
+    ///
+    /// # Errors
+    /// [`CsrError`].
+    pub fn from_csr(pem: &str) -> Result<Self, CsrError> {
+        if pem.len() > CSR_BYTES_MAX {
+            return Err(CsrError::TooLarge { len: pem.len() });
+        }
+        let der =
+            CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).map_err(|_| CsrError::Unreadable)?;
+        let (rest, csr) = X509CertificationRequest::from_der(&der).map_err(|_| CsrError::Unreadable)?;
+        if !rest.is_empty() {
+            return Err(CsrError::Trailing);
+        }
+        let spki = csr.certification_request_info.subject_pki.raw.to_vec();
+        // Before the signature: a kind that is not taken should not cost a verification.
+        let key = Self::from_spki(spki)?;
+        csr.verify_signature().map_err(|_| CsrError::Signature)?;
+        Ok(key)
+    }
+
+    /// Takes back a key that was taken out of a CSR before.
+    ///
+    /// # Errors
+    /// [`CsrError::Kind`] when it is not a key of a kind that is taken.
+    pub fn from_spki(der: Vec<u8>) -> Result<Self, CsrError> {
+        use rcgen::PublicKeyData as _;
+        let spki = SubjectPublicKeyInfo::from_der(&der).map_err(|_| CsrError::Kind)?;
+        let taken = [&rcgen::PKCS_ED25519, &rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384];
+        if taken.contains(&spki.algorithm()) { Ok(Self { spki, der }) } else { Err(CsrError::Kind) }
+    }
+
+    pub(super) const fn spki(&self) -> &SubjectPublicKeyInfo {
+        &self.spki
+    }
+
+    /// The key, DER of its SubjectPublicKeyInfo.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// SHA-256 of the key, by which a returning applicant is known.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(&self.der).into()
+    }
+
+    /// What operator and person at the box compare by eye.
+    #[must_use]
+    pub fn fingerprint(&self) -> Pin {
+        Pin::of(PinKind::Spki, &self.der)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    fn csr(key: &KeyPair) -> String {
+        CertificateParams::default().serialize_request(key).unwrap().pem().unwrap()
+    }
+
+    #[test]
+    fn keys_of_the_three_kinds_are_taken_and_known_again() {
+        for kind in [&rcgen::PKCS_ED25519, &rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384] {
+            let key = KeyPair::generate_for(kind).unwrap();
+            let taken = AgentKey::from_csr(&csr(&key)).unwrap();
+            assert_eq!(taken.hash(), AgentKey::from_csr(&csr(&key)).unwrap().hash());
+            assert_eq!(taken.der(), AgentKey::from_spki(taken.der().to_vec()).unwrap().der());
+        }
+    }
+
+    #[test]
+    fn a_csr_that_is_not_signed_by_its_own_key_is_refused() {
+        use rustls::pki_types::pem::PemObject as _;
+        let pem = csr(&KeyPair::generate().unwrap());
+        let mut der = CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec();
+        // The last byte belongs to the signature.
+        *der.last_mut().unwrap() ^= 1;
+        let forged = pem_block(&der);
+        assert!(matches!(AgentKey::from_csr(&forged), Err(CsrError::Signature)));
+        der.push(0);
+        assert!(matches!(AgentKey::from_csr(&pem_block(&der)), Err(CsrError::Trailing)));
+    }
+
+    #[test]
+    fn what_is_no_csr_is_refused() {
+        let certificate = CertificateParams::default().self_signed(&KeyPair::generate().unwrap()).unwrap();
+        for bad in ["", "hello", &certificate.pem(), &pem_block(b"hello")] {
+            assert!(matches!(AgentKey::from_csr(bad), Err(CsrError::Unreadable)), "{bad}");
+        }
+        let long = " ".repeat(CSR_BYTES_MAX + 1);
+        assert!(matches!(AgentKey::from_csr(&long), Err(CsrError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn an_rsa_key_of_1024_bits_is_refused() {
+        let error = AgentKey::from_csr(include_str!("../../tests/rsa-1024.csr.pem")).err().unwrap();
+        assert!(matches!(error, CsrError::Kind), "{error}");
+    }
+
+    fn pem_block(der: &[u8]) -> String {
+        use base64::Engine as _;
+        let body = base64::engine::general_purpose::STANDARD.encode(der);
+        let lines: Vec<&str> =
+            body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let kind = "CERTIFICATE REQUEST";
+        format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
+    }
+}

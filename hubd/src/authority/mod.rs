@@ -1,0 +1,207 @@
+//! The hub's own certificate authority: its key and certificate on disk, and what it signs.
+//!
+//! In: a folder; public keys of agents that were let in. Out: certificates for agents and for the hub's own listener.
+//! The key is made once, written 0600 and synced before it is used. Deliberately absent: who is let in; that is judged
+//! before.
+//!
+//! | file | what | mode |
+//! | --- | --- | --- |
+//! | `ca.key` | the CA's key, PEM | 0600 |
+//! | `ca.pem` | the CA's certificate, PEM | 0644 |
+//! | `seed.key` | 32 random bytes that invite secrets are derived from | 0600 |
+
+mod csr;
+mod files;
+mod issue;
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::id::InviteId;
+use holdfast_protocol::pin::{Pin, PinKind};
+use holdfast_protocol::secret::Secret;
+use jiff::Timestamp;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use ring::hmac;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use zeroize::Zeroizing;
+
+pub use csr::{AgentKey, CsrError};
+pub use issue::{HOST_CERTIFICATE_LIFE, IssueError, Issued};
+pub use server::{ServerCertificate, ServerCertificateError};
+
+/// The CA lives ten years: longer than a box, and a change of it is an enrolment of every box.
+const CA_DAYS: i64 = 3650;
+
+/// The hub's authority, opened.
+pub struct Authority {
+    ca_pem: String,
+    ca_der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+    seed: hmac::Key,
+}
+
+/// Why the authority cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// A file cannot be read or written.
+    #[error("{path} cannot be {deed}: the hub's user must be able to")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        deed: &'static str,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Some files of the authority are there, others are not.
+    #[error(
+        "{missing} is missing while the rest of the hub's data is there: restore it from the backup; a new one would lock every enrolled box out"
+    )]
+    Incomplete {
+        /// The missing file.
+        missing: PathBuf,
+    },
+    /// A file is there, but is not what it should be.
+    #[error("{path} is damaged: restore it from the backup")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The CA's key or certificate cannot be used.
+    #[error("{path} cannot be used: restore it from the backup")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: rcgen::Error,
+    },
+    /// The system has no randomness.
+    #[error("the system gives no random bytes")]
+    Random(#[source] getrandom::Error),
+}
+
+impl Authority {
+    /// Opens the authority of a folder. In a folder without any of its files, and only there, it is made.
+    ///
+    /// # Errors
+    /// [`AuthorityError`].
+    pub fn open_or_make(folder: &Path, fresh: Fresh, now: Timestamp) -> Result<Self, AuthorityError> {
+        let paths = ["ca.key", "ca.pem", "seed.key"].map(|name| folder.join(name));
+        let missing: Vec<&PathBuf> = paths.iter().filter(|path| !path.exists()).collect();
+        match (missing.first(), missing.len() == paths.len(), fresh) {
+            (None, ..) => {}
+            (Some(_), true, Fresh::Yes) => make(&paths, now)?,
+            (Some(path), ..) => return Err(AuthorityError::Incomplete { missing: (*path).clone() }),
+        }
+        open(&paths)
+    }
+
+    /// The CA's certificate, PEM.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// The CA's certificate, DER.
+    #[must_use]
+    pub const fn ca_der(&self) -> &CertificateDer<'static> {
+        &self.ca_der
+    }
+
+    /// The CA's certificate, as an invite carries it.
+    #[must_use]
+    pub fn ca_pin(&self) -> Pin {
+        Pin::of(PinKind::Leaf, &self.ca_der)
+    }
+
+    /// The secret of an invite. It is derived, so that a repeated request can be given the same invite although only
+    /// the secret's hash is stored.
+    #[must_use]
+    pub fn invite_secret(&self, invite: InviteId) -> Secret {
+        let tag = hmac::sign(&self.seed, invite.uuid().as_bytes());
+        Secret::new(hex::encode(tag))
+    }
+}
+
+/// Whether the folder is a new hub's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// There is no database yet.
+    Yes,
+    /// There is one, so there was an authority.
+    No,
+}
+
+fn open(paths: &[PathBuf; 3]) -> Result<Authority, AuthorityError> {
+    let [key_path, ca_path, seed_path] = paths;
+    let key_pem = Zeroizing::new(files::read_text(key_path)?);
+    let key = KeyPair::from_pem(&key_pem)
+        .map_err(|source| AuthorityError::Unusable { path: key_path.clone(), source })?;
+    let ca_pem = files::read_text(ca_path)?;
+    let issuer = Issuer::from_ca_cert_pem(&ca_pem, key)
+        .map_err(|source| AuthorityError::Unusable { path: ca_path.clone(), source })?;
+    let ca_der = CertificateDer::from_pem_slice(ca_pem.as_bytes())
+        .map_err(|_| AuthorityError::Damaged { path: ca_path.clone() })?;
+    let seed_text = Zeroizing::new(files::read_text(seed_path)?);
+    let mut seed = Zeroizing::new([0; 32]);
+    hex::decode_to_slice(seed_text.trim(), seed.as_mut_slice())
+        .map_err(|_| AuthorityError::Damaged { path: seed_path.clone() })?;
+    Ok(Authority { ca_pem, ca_der, issuer, seed: hmac::Key::new(hmac::HMAC_SHA256, seed.as_slice()) })
+}
+
+fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
+    let [key_path, ca_path, seed_path] = paths;
+    let unusable = |source| AuthorityError::Unusable { path: ca_path.clone(), source };
+    let mut seed = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(seed.as_mut_slice()).map_err(AuthorityError::Random)?;
+    let key = KeyPair::generate().map_err(unusable)?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "Holdfast hub CA");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    issue::set_life(&mut params, now.as_second() - issue::SKEW_S, now.as_second() + CA_DAYS * 86_400);
+    params.serial_number = Some(issue::random_serial().map_err(AuthorityError::Random)?);
+    let certificate = params.self_signed(&key).map_err(unusable)?;
+    files::write_secret(seed_path, &Zeroizing::new(hex::encode(seed.as_slice())))?;
+    files::write_secret(key_path, &Zeroizing::new(key.serialize_pem()))?;
+    // Last: it is what others read, so it is there only when the rest is.
+    files::write_public(ca_path, &certificate.pem())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_is_made_once_and_never_silently_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let made = Authority::open_or_make(folder.path(), Fresh::Yes, now).unwrap();
+        let again = Authority::open_or_make(folder.path(), Fresh::No, now).unwrap();
+        let invite = InviteId::new(uuid::Uuid::nil());
+        assert_eq!(made.ca_pin(), again.ca_pin());
+        assert_eq!(made.invite_secret(invite).expose(), again.invite_secret(invite).expose());
+        std::fs::remove_file(folder.path().join("ca.pem")).unwrap();
+        for fresh in [Fresh::Yes, Fresh::No] {
+            let refused = Authority::open_or_make(folder.path(), fresh, now).err().unwrap();
+            assert!(matches!(refused, AuthorityError::Incomplete { .. }), "{refused}");
+        }
+        let empty = tempfile::tempdir().unwrap();
+        assert!(Authority::open_or_make(empty.path(), Fresh::No, now).is_err());
+    }
+
+    #[test]
+    fn keys_are_readable_by_nobody_else() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        Authority::open_or_make(folder.path(), Fresh::Yes, now).unwrap();
+        for name in ["ca.key", "seed.key"] {
+            let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `hubd operator`: works on the database itself, beside a running hub.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use holdfast_protocol::id::CorrelationId;
+use uuid::Uuid;
+
+use super::OperatorCommand;
+use crate::clock::{Clock as _, SystemClock};
+use crate::run::{database, days, new_token};
+use crate::store::{NewOperator, OperatorError, Store, WriteError};
+
+pub(super) async fn run(folder: &Path, command: OperatorCommand) -> anyhow::Result<()> {
+    let path = database(folder);
+    if !path.exists() {
+        bail!("{} is not a hub's folder: give it with --dir; `hubd serve` makes one", folder.display());
+    }
+    let (store, writer) = Store::open(&path)?;
+    let outcome = command_on(&store, command).await;
+    drop(store);
+    let joined = tokio::task::spawn_blocking(move || writer.join()).await;
+    if !matches!(joined, Ok(Ok(()))) {
+        bail!("the database's writer ended in a mistake");
+    }
+    outcome
+}
+
+async fn command_on(store: &Store, command: OperatorCommand) -> anyhow::Result<()> {
+    let now = SystemClock.now();
+    let correlation = CorrelationId::new(Uuid::new_v4());
+    let mut out = std::io::stdout();
+    match command {
+        OperatorCommand::Add { name, role, days: life } => {
+            let token = new_token().context("the system gives no random bytes")?;
+            let expires_at =
+                now.checked_add(days(life)).context("the clock is beyond what can be written")?;
+            let role = role.into();
+            let new = NewOperator { name, role, token: token.hash(), expires_at, at: now, correlation };
+            store.add_operator(new).await.map_err(explain)?;
+            // The one place where a token is shown, this once.
+            writeln!(out, "{}", token.expose())?;
+        }
+        OperatorCommand::Revoke { name } => {
+            store.revoke_operator(name, now, correlation).await.map_err(explain)?;
+        }
+        OperatorCommand::List => {
+            for operator in store.operators().await? {
+                let state = match (operator.revoked_at, operator.expires_at) {
+                    (Some(at), _) => format!("let go at {at}"),
+                    (None, Some(at)) if at > now => format!("token until {at}"),
+                    (None, _) => "no token".to_owned(),
+                };
+                writeln!(out, "{}\t{:?}\t{state}", operator.name, operator.role)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn explain(error: WriteError<OperatorError>) -> anyhow::Error {
+    match error {
+        WriteError::Refused(refusal) => refusal.into(),
+        WriteError::KeyReused => anyhow::anyhow!("the database is busy"),
+        WriteError::Store(error) => error.into(),
+    }
+}

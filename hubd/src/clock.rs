@@ -1,0 +1,23 @@
+//! The time, as an argument. The one place that asks the machine.
+//!
+//! Times are cut to milliseconds, which is what the store keeps: what is answered and what is read back are equal.
+
+use jiff::Timestamp;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "the clock port: the one lawful site")]
+        let now = Timestamp::now();
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+    }
+}

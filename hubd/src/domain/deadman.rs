@@ -1,0 +1,138 @@
+//! The dead-man's switch: silence, judged.
+//!
+//! In: when a host was last heard of, how often it should ask, since when the hub has been listening, and now. Out: how
+//! the host is. The clock starts anew when the hub does, so a hub that was down alarms for nobody until each host had
+//! its full time again. Deliberately absent: who is told.
+//!
+//! ```text
+//! new ──check-in──► online ──2 polls──► late ──3 polls + 45 s──► offline (alarm)
+//!                     ▲ ◄───check-in──────┘                         │
+//!                     └───────────────check-in (event)──────────────┘
+//! ```
+
+use holdfast_protocol::size::PollSeconds;
+use jiff::{SignedDuration, Timestamp};
+
+/// A host is given this beside its three polls before the alarm. Together with [`TICK`] and the first delivery this
+/// stays under the minute that is promised.
+const GRACE: SignedDuration = SignedDuration::from_secs(45);
+
+/// How often silence is judged.
+pub const TICK: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// When two looks at the clock are further apart than this, the hub itself was away (suspended, stopped), and hears
+/// anew from then on.
+const ABSENCE: SignedDuration = SignedDuration::from_secs(20);
+
+/// How a host that was heard of at least once is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Liveness {
+    /// Heard of in time.
+    Online,
+    /// One poll overdue.
+    Late,
+    /// Overdue so long that somebody must look.
+    Offline,
+}
+
+/// Judges a silence.
+#[must_use]
+pub fn evaluate(seen_at: Timestamp, poll: PollSeconds, hub_up_since: Timestamp, now: Timestamp) -> Liveness {
+    let silence = now.duration_since(seen_at.max(hub_up_since));
+    let poll = SignedDuration::from_secs(i64::from(u32::from(poll)));
+    if silence > poll * 3 + GRACE {
+        Liveness::Offline
+    } else if silence > poll * 2 {
+        Liveness::Late
+    } else {
+        Liveness::Online
+    }
+}
+
+/// What is written down, given what was written before. Only a check-in makes a host better, so silence never does:
+/// after a restart of the hub a host that was gone stays gone until it speaks.
+#[must_use]
+pub fn worsened(written: Liveness, judged: Liveness) -> Option<Liveness> {
+    (judged > written).then_some(judged)
+}
+
+/// Since when the hub has been listening without a gap.
+#[derive(Clone, Copy, Debug)]
+pub struct Listening {
+    since: Timestamp,
+    looked_at: Timestamp,
+}
+
+impl Listening {
+    /// From now on.
+    #[must_use]
+    pub const fn from(now: Timestamp) -> Self {
+        Self { since: now, looked_at: now }
+    }
+
+    /// Looks at the clock; a gap or a step back starts the listening anew.
+    pub fn look(&mut self, now: Timestamp) -> Timestamp {
+        let gap = now.duration_since(self.looked_at);
+        if gap > ABSENCE || gap.is_negative() {
+            self.since = now;
+        }
+        self.looked_at = now;
+        self.since
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    #[test]
+    fn silence_is_judged_by_the_poll_and_from_when_the_hub_could_hear() {
+        let poll = PollSeconds::try_from(30).unwrap();
+        let table = [
+            // seen, hub up since, now, judged
+            (0, -1000, 0, Liveness::Online),
+            (0, -1000, 60, Liveness::Online),
+            (0, -1000, 61, Liveness::Late),
+            (0, -1000, 135, Liveness::Late),
+            (0, -1000, 136, Liveness::Offline),
+            (0, 500, 560, Liveness::Online),
+            (0, 500, 561, Liveness::Late),
+            (0, 500, 636, Liveness::Offline),
+            (600, 500, 560, Liveness::Online),
+        ];
+        for (seen, up, now, judged) in table {
+            assert_eq!(evaluate(at(seen), poll, at(up), at(now)), judged, "seen {seen}, up {up}, now {now}");
+        }
+    }
+
+    #[test]
+    fn the_alarm_comes_within_three_polls_and_a_minute() {
+        for seconds in [5, 30, 300] {
+            let poll = PollSeconds::try_from(seconds).unwrap();
+            let promised = i64::from(seconds) * 3 + 60;
+            let looked = promised - i64::try_from(TICK.as_secs()).unwrap();
+            assert_eq!(evaluate(at(0), poll, at(-9999), at(looked)), Liveness::Offline, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn silence_makes_nothing_better() {
+        assert_eq!(worsened(Liveness::Offline, Liveness::Online), None);
+        assert_eq!(worsened(Liveness::Late, Liveness::Online), None);
+        assert_eq!(worsened(Liveness::Late, Liveness::Late), None);
+        assert_eq!(worsened(Liveness::Online, Liveness::Offline), Some(Liveness::Offline));
+    }
+
+    #[test]
+    fn a_hub_that_was_away_hears_anew() {
+        let mut listening = Listening::from(at(0));
+        assert_eq!(listening.look(at(5)), at(0));
+        assert_eq!(listening.look(at(20)), at(0));
+        assert_eq!(listening.look(at(620)), at(620));
+        assert_eq!(listening.look(at(600)), at(600), "the clock was set back");
+    }
+}

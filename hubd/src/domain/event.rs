@@ -1,0 +1,72 @@
+//! What things that happen are called, and what is written of each.
+
+use holdfast_protocol::id::{CorrelationId, HostId, OperatorName};
+use jiff::Timestamp;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $text:literal)*) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EventKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl EventKind {
+            /// The kind as it stands on the wire.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The agent stopped on purpose.
+    AgentFarewell = "agent_farewell"
+    /// An operator put a desired document.
+    DesiredChanged = "desired_changed"
+    /// The agent would not take a desired document.
+    DesiredRefused = "desired_refused"
+    /// A host is silent beyond its time.
+    HeartbeatMissed = "heartbeat_missed"
+    /// A host got its first certificate.
+    HostEnrolled = "host_enrolled"
+    /// Two held one identity.
+    HostFrozen = "host_frozen"
+    /// A host spoke for the first time, or again after an alarm.
+    HostOnline = "host_online"
+    /// A host got its next certificate.
+    HostRenewed = "host_renewed"
+    /// An operator let a host go.
+    HostRevoked = "host_revoked"
+    /// An operator made an invite.
+    InviteCreated = "invite_created"
+    /// An operator let a knocking host in.
+    KnockApproved = "knock_approved"
+    /// A host asks to be let in.
+    KnockReceived = "knock_received"
+    /// An operator turned a knocking host away for good.
+    KnockRefused = "knock_refused"
+    /// An operator was made.
+    OperatorAdded = "operator_added"
+    /// An operator was let go.
+    OperatorRevoked = "operator_revoked"
+}
+
+/// One thing to be written down.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: EventKind,
+    /// To which host.
+    pub host: Option<HostId>,
+    /// Who did it, where a person did.
+    pub actor: Option<OperatorName>,
+    /// The wish it belongs to.
+    pub correlation: CorrelationId,
+    /// In words.
+    pub message: String,
+}

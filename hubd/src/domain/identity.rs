@@ -1,0 +1,107 @@
+//! What a presented client certificate is worth.
+//!
+//! In: the host and generation read from a certificate that our CA signed, and the host's record. Out: that it may be
+//! served, or why not. Generations count a host's certificates: once a newer one was used, an older one in use means
+//! that two hold the identity, and both are frozen. Deliberately absent: TLS and X.509; they come before this.
+
+use holdfast_protocol::id::HostId;
+
+/// What a certificate says of its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presented {
+    /// The host.
+    pub host: HostId,
+    /// Which of the host's certificates.
+    pub generation: u32,
+}
+
+/// How a host stands with the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostStanding {
+    /// It is served.
+    Active,
+    /// Two held its identity: nothing is served to it.
+    Frozen,
+    /// Let go.
+    Revoked,
+}
+
+/// What the hub keeps of a host's certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityRecord {
+    /// How the host stands.
+    pub standing: HostStanding,
+    /// The newest generation issued.
+    pub issued: u32,
+    /// The newest generation that was presented.
+    pub used: u32,
+}
+
+/// Why a certificate is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// Nobody of that id was ever enrolled here, or the hub never issued this generation.
+    #[error("this certificate names nobody this hub knows: enrol the host again with a new invite")]
+    Unknown,
+    /// It was revoked.
+    #[error("this host was revoked: enrol it again with a new invite, if it should come back")]
+    Revoked,
+    /// It is frozen already.
+    #[error(
+        "this host is frozen because two held its identity: an operator must look, revoke it, and enrol the right one anew"
+    )]
+    Frozen,
+    /// An older certificate after a newer one was used. The host is to be frozen.
+    #[error(
+        "certificate {presented} came after {used} was in use: two hold this identity, both are frozen until an operator looks"
+    )]
+    Twice {
+        /// The generation presented.
+        presented: u32,
+        /// The newest in use.
+        used: u32,
+    },
+}
+
+/// Judges a certificate. One that is served is from then on the newest in use.
+///
+/// # Errors
+/// [`IdentityError`]; after [`IdentityError::Twice`] the host must be frozen.
+pub fn judge(presented: u32, record: IdentityRecord) -> Result<(), IdentityError> {
+    match record.standing {
+        HostStanding::Revoked => Err(IdentityError::Revoked),
+        HostStanding::Frozen => Err(IdentityError::Frozen),
+        HostStanding::Active if presented > record.issued => Err(IdentityError::Unknown),
+        HostStanding::Active if presented < record.used => {
+            Err(IdentityError::Twice { presented, used: record.used })
+        }
+        HostStanding::Active => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_certificate_against_each_record() {
+        let active = |issued, used| IdentityRecord { standing: HostStanding::Active, issued, used };
+        let table = [
+            (1, active(1, 0), Ok(())),
+            (1, active(1, 1), Ok(())),
+            // Renewed, the new one not in use yet: the old one is still good.
+            (1, active(2, 1), Ok(())),
+            (2, active(2, 1), Ok(())),
+            (1, active(2, 2), Err(IdentityError::Twice { presented: 1, used: 2 })),
+            (3, active(2, 2), Err(IdentityError::Unknown)),
+        ];
+        for (presented, record, expected) in table {
+            assert_eq!(judge(presented, record), expected, "{presented} against {record:?}");
+        }
+        for (standing, error) in
+            [(HostStanding::Frozen, IdentityError::Frozen), (HostStanding::Revoked, IdentityError::Revoked)]
+        {
+            assert_eq!(judge(1, IdentityRecord { standing, issued: 1, used: 1 }), Err(error));
+        }
+    }
+}

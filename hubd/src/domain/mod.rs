@@ -1,0 +1,23 @@
+//! What the hub decides: pure functions and plain data, no input, no output, no clock.
+//!
+//! | module | decides |
+//! | --- | --- |
+//! | [`deadman`] | whether a silent host is late or gone |
+//! | [`desired`] | whether an offered document is taken, and whether a host is told of it now |
+//! | [`enrolment`] | what a presented invite is worth |
+//! | [`event`] | what things that happen are called |
+//! | [`host`] | how an operator names a host |
+//! | [`identity`] | what a presented certificate is worth |
+//! | [`intake`] | whether a report replaces, is laid over, or is late |
+//! | [`retry`] | when a failed delivery is tried again |
+//! | [`summary`] | what of a report the host list shows |
+
+pub mod deadman;
+pub mod desired;
+pub mod enrolment;
+pub mod event;
+pub mod host;
+pub mod identity;
+pub mod intake;
+pub mod retry;
+pub mod summary;

@@ -1,0 +1,109 @@
+//! What of a report the host list shows, so that a list of ten thousand hosts reads no report.
+//!
+//! Each part is present only when its section is: what did not change keeps its count.
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::report::{GuestReport, Running, Sections, Standing};
+
+/// Counts out of the guests section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuestCounts {
+    /// Guests that are ours.
+    pub guests: u32,
+    /// Of these, how many run.
+    pub running: u32,
+    /// Guests that need a person.
+    pub attention: u32,
+}
+
+/// The parts of the summary that a report changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The agent's version.
+    pub agent_version: Option<String>,
+    /// Counts of guests.
+    pub guests: Option<GuestCounts>,
+    /// How many things wait for a signature.
+    pub waiting: Option<u32>,
+    /// What the agent says of the desired document: the outer is whether it said anything, the inner what it refused.
+    pub refused: Option<Option<Generation>>,
+}
+
+impl Summary {
+    /// Takes a report together.
+    #[must_use]
+    pub fn of(sections: &Sections) -> Self {
+        Self {
+            agent_version: sections.agent.as_ref().map(|agent| agent.version.chars().take(64).collect()),
+            guests: sections.guests.as_deref().map(count),
+            waiting: sections.waiting.as_ref().map(|waiting| clamp(waiting.len())),
+            refused: sections.desired.as_ref().map(|desired| {
+                desired.refused.as_ref().map(|refused| refused.generation.unwrap_or(Generation::NONE))
+            }),
+        }
+    }
+}
+
+fn count(guests: &[GuestReport]) -> GuestCounts {
+    let mut counts = GuestCounts::default();
+    for guest in guests {
+        // A guest that is not there yet is ours, too: it is wanted.
+        let ours = guest.standing != Standing::Foreign;
+        counts.guests += u32::from(ours);
+        counts.running += u32::from(ours && guest.run == Running::Running);
+        counts.attention += u32::from(needs_a_person(guest));
+    }
+    counts
+}
+
+/// Foreign guests only when they stand in the way of something of ours, which the agent says with a condition.
+fn needs_a_person(guest: &GuestReport) -> bool {
+    match guest.standing {
+        Standing::Missing | Standing::Broken | Standing::Parked => true,
+        Standing::Managed | Standing::Unmanaged | Standing::Absent | Standing::Foreign => {
+            !guest.conditions.is_empty()
+        }
+    }
+}
+
+fn clamp(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_protocol::code::ErrorCode;
+    use holdfast_protocol::report::Condition;
+
+    fn guest(standing: Standing, run: Running) -> GuestReport {
+        GuestReport {
+            uid: None,
+            name: "web".to_owned(),
+            vmid: None,
+            standing,
+            run,
+            wanted: None,
+            size: None,
+            address: None,
+            controller: None,
+            conditions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_what_is_reported_is_counted() {
+        assert_eq!(Summary::of(&Sections::default()), Summary::default());
+        let mut troubled = guest(Standing::Managed, Running::Stopped);
+        troubled.conditions.push(Condition { code: ErrorCode::Locked, message: "locked".to_owned() });
+        let guests = vec![
+            guest(Standing::Managed, Running::Running),
+            guest(Standing::Foreign, Running::Running),
+            guest(Standing::Parked, Running::Unknown),
+            troubled,
+        ];
+        let summary = Summary::of(&Sections { guests: Some(guests), ..Sections::default() });
+        assert_eq!(summary.guests, Some(GuestCounts { guests: 3, running: 1, attention: 2 }));
+        assert_eq!((summary.agent_version, summary.waiting, summary.refused), (None, None, None));
+    }
+}

@@ -1,0 +1,26 @@
+//! The hub: it holds what is wanted, hears how it is, and notices silence.
+//!
+//! In: `hubd serve --dir DIR`; agents over mutual TLS, operators over TLS with a token. Out: certificates, desired
+//! documents, events. It never connects to a box, holds no signing key, no recovery code and no unwrapped key.
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | 5 | [`cli`], [`run`] (composition root), [`settings`] |
+//! | 4 | [`task`]: what happens by the clock |
+//! | 3 | [`api`] (what is asked over HTTP), [`serve`] (TLS and connections) |
+//! | 2 | [`store`] (SQLite), [`authority`] (keys and certificates), [`clock`] |
+//! | 1 | [`domain`]: pure decisions |
+//!
+//! Imports go downward only.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod authority;
+pub mod cli;
+pub mod clock;
+pub mod domain;
+pub mod run;
+pub mod serve;
+pub mod settings;
+pub mod store;
+pub mod task;

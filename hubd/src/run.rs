@@ -1,0 +1,248 @@
+//! The composition root: opens what is kept, makes what is missing, starts what runs, watches it, stops it in order.
+//!
+//! In: [`Settings`]. Out: a running [`Hub`](crate::api::Hub) until told to stop. Only this module sees everything.
+
+use std::fs::{DirBuilder, File};
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::api::{self, Turns, Waiters};
+use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
+use crate::clock::Clock;
+use crate::serve::{self, Serving, TlsError};
+use crate::settings::{PublicUrl, Settings, WebhookSettings, certificate_names};
+use crate::store::{OpenError, Store, StoreError, WriterThread};
+use crate::task::webhook::{Forwarder, WebhookError};
+use crate::task::{deadman, upkeep};
+
+mod admin;
+
+pub use admin::{ADMIN_TOKEN_FILE, AdminError, TOKEN_LIFE, new_token};
+
+/// Where everything is kept, opened.
+pub struct Opened {
+    /// What is kept.
+    pub store: Store,
+    /// Its writer's thread.
+    pub writer: WriterThread,
+    /// What signs.
+    pub authority: Arc<Authority>,
+    /// Where the first admin's token was written, on the first start.
+    pub admin_token: Option<PathBuf>,
+    /// Held while the hub runs, so that there is one.
+    _lock: File,
+}
+
+/// Why the hub does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The folder cannot be made.
+    #[error("{path} cannot be made or opened: the hub's user must be able to")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another hub runs here.
+    #[error("another hub runs in {path}: stop it first, or choose another folder")]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The authority.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The database.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The first admin.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The database, later.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The address cannot be listened on.
+    #[error("nothing can listen on {address}: is another program there? else choose another with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The hub listens everywhere, and nobody said how it is reached.
+    #[error("the hub listens on every address: say with --public-url how agents and operators reach it")]
+    NoPublicUrl,
+    /// The listener's certificate.
+    #[error(transparent)]
+    Certificate(#[from] ServerCertificateError),
+    /// TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The webhook.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    /// A task ended that should not.
+    #[error("a part of the hub ended by itself: look at the log above, and start it again")]
+    TaskEnded,
+}
+
+/// Opens a folder; in an empty one everything is made.
+///
+/// # Errors
+/// [`RunError`].
+pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<Opened, RunError> {
+    let failed = |source| RunError::Folder { path: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(failed)?;
+    if lock.try_lock().is_err() {
+        return Err(RunError::Locked { path: folder.to_owned() });
+    }
+    let database = database(folder);
+    let fresh = if database.exists() { Fresh::No } else { Fresh::Yes };
+    let authority = Arc::new(Authority::open_or_make(folder, fresh, clock.now())?);
+    let (store, writer) = Store::open(&database)?;
+    let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
+    Ok(Opened { store, writer, authority, admin_token, _lock: lock })
+}
+
+/// The database of a folder.
+#[must_use]
+pub fn database(folder: &Path) -> PathBuf {
+    folder.join("hub.db")
+}
+
+/// A hub that runs.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// How it is reached.
+    pub public_url: PublicUrl,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    writer: WriterThread,
+    _lock: File,
+}
+
+/// What a hub is started with, beside what it opened.
+pub struct Start {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How it is reached, if somebody said.
+    pub public_url: Option<PublicUrl>,
+    /// Where events go, if anywhere.
+    pub webhook: Option<WebhookSettings>,
+    /// Connections at a time.
+    pub connections_max: usize,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Start {
+    /// From settings.
+    #[must_use]
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            listen: settings.listen,
+            public_url: settings.public_url,
+            webhook: settings.webhook,
+            connections_max: settings.connections_max,
+            clock,
+        }
+    }
+}
+
+/// Starts the hub.
+///
+/// # Errors
+/// [`RunError`]; nothing runs then.
+pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
+    let Opened { store, writer, authority, _lock, .. } = opened;
+    let listen = |source| RunError::Listen { address: start.listen, source };
+    let listener = TcpListener::bind(start.listen).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let public_url = match start.public_url {
+        Some(url) => url,
+        None if address.ip().is_unspecified() => return Err(RunError::NoPublicUrl),
+        None => PublicUrl::of(address),
+    };
+    let provider = serve::provider();
+    let names = certificate_names(&public_url, address.ip());
+    let certificate = Arc::new(ServerCertificate::make(&authority, &provider, names, start.clock.now())?);
+    let resolver = Arc::clone(&certificate);
+    let tls = serve::server_config(&provider, authority.ca_der(), resolver)?;
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    match start.webhook {
+        Some(webhook) => {
+            let clock = Arc::clone(&start.clock);
+            let forwarder = Forwarder::new(webhook, Arc::clone(&provider), store.clone(), clock)?;
+            tasks.spawn(forwarder.run(stopped.clone()));
+        }
+        // Whoever sets a webhook later does not want to hear of everything before.
+        None => store.pass_over_all().await?,
+    }
+    tasks.spawn(deadman::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
+    let upkeep = upkeep::Upkeep {
+        store: store.clone(),
+        authority: Arc::clone(&authority),
+        certificate,
+        provider,
+        clock: Arc::clone(&start.clock),
+    };
+    tasks.spawn(upkeep::run(upkeep, stopped.clone()));
+    let hub = api::Hub {
+        store,
+        authority,
+        clock: start.clock,
+        public_url: public_url.as_str().to_owned(),
+        waiters: Waiters::default(),
+        stop: stopped.clone(),
+        turns: Turns::default(),
+    };
+    let router = api::router(Arc::new(hub));
+    let connections_max = start.connections_max;
+    tasks.spawn(serve::serve(Serving { listener, tls, router, connections_max, stop: stopped }));
+    Ok(Running { address, public_url, stop, tasks, writer, _lock })
+}
+
+impl Running {
+    /// Waits until told to stop, then stops in order: connections and tasks, then the writer.
+    ///
+    /// # Errors
+    /// [`RunError::TaskEnded`] when a part of the hub ended by itself.
+    pub async fn until(mut self, told: impl Future<Output = ()>) -> Result<(), RunError> {
+        let ended = tokio::select! {
+            () = told => Ok(()),
+            _ = self.tasks.join_next() => Err(RunError::TaskEnded),
+        };
+        self.stop.send_replace(true);
+        let mut outcome = ended;
+        while let Some(task) = self.tasks.join_next().await {
+            if task.is_err() {
+                outcome = Err(RunError::TaskEnded);
+            }
+        }
+        let writer = self.writer;
+        match tokio::task::spawn_blocking(move || writer.join()).await {
+            Ok(Ok(())) => outcome,
+            Ok(Err(_)) | Err(_) => Err(RunError::TaskEnded),
+        }
+    }
+}
+
+/// For `DAYS` of the command line.
+#[must_use]
+pub const fn days(days: u32) -> SignedDuration {
+    SignedDuration::from_hours(days as i64 * 24)
+}

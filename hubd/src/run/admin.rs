@@ -1,0 +1,105 @@
+//! The first admin: made on the first start, with a token in a file that only the hub's user can read.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use holdfast_protocol::id::{CorrelationId, IdError, OperatorName};
+use holdfast_protocol::operator::Role;
+use holdfast_protocol::secret::Secret;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use crate::store::{NewOperator, OperatorError, Store, StoreError, WriteError};
+
+/// The file with the first admin's token.
+pub const ADMIN_TOKEN_FILE: &str = "admin-token";
+
+/// How long a token lives when nobody says.
+pub const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
+
+/// Every operator's token starts with this, so that one can be found where it should not be.
+const TOKEN_PREFIX: &str = "hfo_";
+
+/// Why there is no first admin.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The token's file cannot be written.
+    #[error("{path} cannot be written: the hub's user must be able to; start again after that")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The system has no randomness.
+    #[error("the system gives no random bytes for a token")]
+    Random(#[source] getrandom::Error),
+    /// The database refuses.
+    #[error("the first admin cannot be written down")]
+    Store(#[source] StoreError),
+    /// The rules refuse.
+    #[error("the first admin cannot be made")]
+    Refused(#[source] OperatorError),
+    /// Our own mistake.
+    #[error("the first admin's name is not a name")]
+    Name(#[source] IdError),
+    /// The clock is beyond what can be written.
+    #[error("the clock is beyond what can be written: set it")]
+    Time,
+}
+
+/// A new token of 256 random bits.
+///
+/// # Errors
+/// When the system has no randomness.
+pub fn new_token() -> Result<Secret, getrandom::Error> {
+    let mut bytes = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(bytes.as_mut_slice())?;
+    Ok(Secret::new(format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice()))))
+}
+
+/// Makes the first admin when there is no operator at all. The file is written first: a token that nobody could read
+/// would lock everybody out, a file whose token is not known is written anew at the next start.
+pub(super) async fn first_admin(
+    store: &Store,
+    folder: &Path,
+    now: Timestamp,
+) -> Result<Option<PathBuf>, AdminError> {
+    if !store.operators().await.map_err(AdminError::Store)?.is_empty() {
+        return Ok(None);
+    }
+    let token = new_token().map_err(AdminError::Random)?;
+    let path = folder.join(ADMIN_TOKEN_FILE);
+    write(&path, &token).map_err(|source| AdminError::File { path: path.clone(), source })?;
+    let admin = NewOperator {
+        name: "admin".parse::<OperatorName>().map_err(AdminError::Name)?,
+        role: Role::Admin,
+        token: token.hash(),
+        expires_at: now.checked_add(TOKEN_LIFE).map_err(|_| AdminError::Time)?,
+        at: now,
+        correlation: CorrelationId::new(Uuid::new_v4()),
+    };
+    match store.add_operator(admin).await {
+        Ok(()) => Ok(Some(path)),
+        Err(WriteError::Refused(refusal)) => Err(AdminError::Refused(refusal)),
+        Err(WriteError::KeyReused) => Err(AdminError::Store(StoreError::Busy)),
+        Err(WriteError::Store(error)) => Err(AdminError::Store(error)),
+    }
+}
+
+fn write(path: &Path, token: &Secret) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(token.expose().as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()
+}

@@ -1,0 +1,59 @@
+//! The TLS settings of the one port: TLS 1.3 alone, no session tickets, a client certificate of our own CA or none.
+//!
+//! A certificate of another CA, or one that ended, fails the handshake. What a good certificate is worth is judged at
+//! every request, by the store.
+
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::server::{
+    NoServerSessionStorage, ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier,
+};
+
+/// Why there are no TLS settings.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The CA's certificate is not one.
+    #[error("the hub's CA certificate cannot be used for TLS: restore ca.pem from the backup")]
+    Ca(#[source] rustls::Error),
+    /// The verifier of clients cannot be made.
+    #[error("agents' certificates cannot be verified")]
+    Verifier(#[source] VerifierBuilderError),
+    /// The provider does not speak TLS 1.3.
+    #[error("the TLS library does not speak TLS 1.3")]
+    Version(#[source] rustls::Error),
+}
+
+/// The one provider of this program.
+#[must_use]
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Makes the settings.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn server_config(
+    provider: &Arc<CryptoProvider>,
+    ca: &CertificateDer<'static>,
+    certificate: Arc<dyn ResolvesServerCert>,
+) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add(ca.clone()).map_err(TlsError::Ca)?;
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .allow_unauthenticated()
+        .build()
+        .map_err(TlsError::Verifier)?;
+    let mut config = rustls::ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(TlsError::Version)?
+        .with_client_cert_verifier(clients)
+        .with_cert_resolver(certificate);
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

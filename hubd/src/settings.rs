@@ -1,0 +1,299 @@
+//! What a person sets: flags of `hubd serve`, over the file `hub.toml`, over what is usual.
+//!
+//! In: the parsed flags and the file. Out: [`Settings`], checked. The one place that reads the file.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use holdfast_protocol::secret::Secret;
+use reqwest::Url;
+use serde::Deserialize;
+
+/// Where the hub listens when nobody says: on this machine alone, so that nothing is open by accident.
+const LISTEN_USUAL: &str = "127.0.0.1:8440";
+
+/// Connections at a time when nobody says: ten thousand hosts and some operators.
+const CONNECTIONS_USUAL: usize = 12_000;
+
+/// A webhook's secret shorter than this can be guessed.
+const SECRET_CHARS_MIN: usize = 32;
+
+/// Checked settings.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where everything is kept.
+    pub dir: PathBuf,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How agents and operators reach the hub; if nobody says, by the address it listens on.
+    pub public_url: Option<PublicUrl>,
+    /// Where events are forwarded to, if anywhere.
+    pub webhook: Option<WebhookSettings>,
+    /// Connections at a time.
+    pub connections_max: usize,
+}
+
+/// Where events are forwarded to.
+#[derive(Debug)]
+pub struct WebhookSettings {
+    /// The receiver.
+    pub url: Url,
+    /// What its signatures are made with.
+    pub secret: Secret,
+}
+
+/// What was given on the command line.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// `--dir`.
+    pub dir: PathBuf,
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--listen`.
+    pub listen: Option<SocketAddr>,
+    /// `--public-url`.
+    pub public_url: Option<PublicUrl>,
+}
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HubFile {
+    listen: Option<SocketAddr>,
+    public_url: Option<String>,
+    connections_max: Option<usize>,
+    webhook: Option<WebhookFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WebhookFile {
+    url: String,
+    secret_file: PathBuf,
+}
+
+/// Why the settings are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A file cannot be read.
+    #[error("{path} cannot be read: correct the path, or let the hub's user read it")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not as it should be.
+    #[error("{path} is refused: correct it")]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// The public URL is none.
+    #[error("public_url in {path} is refused: correct it")]
+    PublicUrl {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: PublicUrlError,
+    },
+    /// The webhook's URL is none, or sends events in the clear.
+    #[error(
+        "the webhook's url {url} is refused: write an https URL (http is accepted to this machine alone)"
+    )]
+    WebhookUrl {
+        /// What was written.
+        url: String,
+    },
+    /// The webhook's secret is too short.
+    #[error(
+        "the webhook's secret in {path} is shorter than {SECRET_CHARS_MIN} characters: make a longer one"
+    )]
+    WebhookSecret {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No connection would be accepted.
+    #[error("connections_max is 0: set how many connections may be open at a time")]
+    Connections,
+}
+
+impl Settings {
+    /// Lays flags over the file over what is usual.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn load(given: Given) -> Result<Self, SettingsError> {
+        let usual = given.dir.join("hub.toml");
+        let (path, file) = match given.config {
+            Some(path) => (path.clone(), read_file(&path)?),
+            None if usual.exists() => (usual.clone(), read_file(&usual)?),
+            None => (usual, HubFile::default()),
+        };
+        let from_file = file.public_url.map(|text| text.parse::<PublicUrl>()).transpose();
+        let from_file = from_file.map_err(|source| SettingsError::PublicUrl { path, source })?;
+        let listen = given.listen.or(file.listen);
+        let connections_max = file.connections_max.unwrap_or(CONNECTIONS_USUAL);
+        if connections_max == 0 {
+            return Err(SettingsError::Connections);
+        }
+        Ok(Self {
+            dir: given.dir,
+            listen: listen.unwrap_or_else(usual_listen),
+            public_url: given.public_url.or(from_file),
+            webhook: file.webhook.map(webhook).transpose()?,
+            connections_max,
+        })
+    }
+}
+
+fn usual_listen() -> SocketAddr {
+    LISTEN_USUAL.parse().unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 8440)))
+}
+
+fn read_file(path: &Path) -> Result<HubFile, SettingsError> {
+    let text = read(path)?;
+    toml::from_str(&text)
+        .map_err(|source| SettingsError::Form { path: path.to_owned(), source: Box::new(source) })
+}
+
+fn read(path: &Path) -> Result<String, SettingsError> {
+    std::fs::read_to_string(path).map_err(|source| SettingsError::Read { path: path.to_owned(), source })
+}
+
+fn webhook(file: WebhookFile) -> Result<WebhookSettings, SettingsError> {
+    let refused = || SettingsError::WebhookUrl { url: file.url.clone() };
+    let url = Url::parse(&file.url).map_err(|_| refused())?;
+    let here = url.host_str().is_some_and(|host| ["127.0.0.1", "[::1]", "localhost"].contains(&host));
+    if url.scheme() != "https" && !(url.scheme() == "http" && here) {
+        return Err(refused());
+    }
+    let secret = Secret::new(read(&file.secret_file)?.trim().to_owned());
+    if secret.expose().len() < SECRET_CHARS_MIN {
+        return Err(SettingsError::WebhookSecret { path: file.secret_file });
+    }
+    Ok(WebhookSettings { url, secret })
+}
+
+/// How the hub is reached: `https://name` or `https://name:port`, nothing after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl {
+    text: String,
+    host: String,
+}
+
+/// Text that is no public URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text} is not how a hub is reached: write https://name or https://name:port, without a path")]
+pub struct PublicUrlError {
+    text: String,
+}
+
+impl PublicUrl {
+    /// By an address.
+    #[must_use]
+    pub fn of(address: SocketAddr) -> Self {
+        Self { text: format!("https://{address}"), host: address.ip().to_string() }
+    }
+
+    /// As it stands in invites.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The name or address in it, as a certificate has it.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = PublicUrlError;
+    fn from_str(text: &str) -> Result<Self, PublicUrlError> {
+        let refused = || PublicUrlError { text: text.chars().take(96).collect() };
+        let url = Url::parse(text).map_err(|_| refused())?;
+        let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let anonymous = url.username().is_empty() && url.password().is_none();
+        let host =
+            url.host_str().filter(|_| url.scheme() == "https" && bare && anonymous).ok_or_else(refused)?;
+        let unbracketed = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { text: url.as_str().trim_end_matches('/').to_owned(), host: unbracketed })
+    }
+}
+
+/// The names that the hub's own certificate is for.
+#[must_use]
+pub fn certificate_names(public_url: &PublicUrl, listen: IpAddr) -> Vec<String> {
+    let mut names = vec![public_url.host().to_owned()];
+    let own = (!listen.is_unspecified()).then(|| listen.to_string());
+    let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    for name in own.into_iter().chain(local) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_url_is_a_name_and_perhaps_a_port() {
+        let good = [
+            ("https://hub.example", "https://hub.example", "hub.example"),
+            ("https://hub.example:8440/", "https://hub.example:8440", "hub.example"),
+            ("https://[::1]:8440", "https://[::1]:8440", "::1"),
+        ];
+        for (text, url, host) in good {
+            let parsed: PublicUrl = text.parse().unwrap();
+            assert_eq!((parsed.as_str(), parsed.host()), (url, host));
+        }
+        for bad in [
+            "",
+            "hub.example",
+            "http://hub.example",
+            "https://hub/x",
+            "https://a:b@hub",
+            "https://hub?x",
+            "https://hub#x",
+        ] {
+            assert!(bad.parse::<PublicUrl>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_file_is_closed_and_flags_go_over_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("hub.toml");
+        let load = |text: &str| {
+            std::fs::write(&config, text).unwrap();
+            Settings::load(Given { dir: folder.path().to_owned(), ..Given::default() })
+        };
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "s".repeat(40)).unwrap();
+        let hook = |url: &str| format!("[webhook]\nurl = \"{url}\"\nsecret_file = {secret:?}\n");
+        assert_eq!(load("").unwrap().listen.to_string(), LISTEN_USUAL);
+        assert_eq!(load("listen = \"0.0.0.0:1\"").unwrap().listen.to_string(), "0.0.0.0:1");
+        assert!(load(&hook("https://alarm.example/x")).unwrap().webhook.is_some());
+        assert!(load(&hook("http://127.0.0.1:9/x")).unwrap().webhook.is_some());
+        assert!(matches!(load(&hook("http://alarm.example/x")), Err(SettingsError::WebhookUrl { .. })));
+        assert!(matches!(load("lisen = \"0.0.0.0:1\""), Err(SettingsError::Form { .. })));
+        assert!(matches!(load("connections_max = 0"), Err(SettingsError::Connections)));
+        std::fs::write(&secret, "short").unwrap();
+        assert!(matches!(load(&hook("https://alarm.example/x")), Err(SettingsError::WebhookSecret { .. })));
+        std::fs::write(&config, "listen = \"0.0.0.0:1\"").unwrap();
+        let listen = "127.0.0.1:2".parse().unwrap();
+        let given = Given { dir: folder.path().to_owned(), listen: Some(listen), ..Given::default() };
+        assert_eq!(Settings::load(given).unwrap().listen, listen);
+    }
+}

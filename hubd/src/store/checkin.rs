@@ -1,0 +1,348 @@
+//! A check-in: identity, last-seen and report in one durable step.
+//!
+//! This is the hot path. It is a lookup by id, one update of the host's small row, and, when something changed, one of
+//! its report. The sections come as text, made outside the writer.
+
+use holdfast_protocol::checkin::{Coverage, Need};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{CorrelationId, HostName};
+use holdfast_protocol::size::PollSeconds;
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use super::columns::{Id, Number, Time, Word};
+use super::events::emit;
+use super::writer::{Shape, Tx};
+use super::{Store, StoreError};
+use crate::domain::desired::{Telling, judge_telling};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::identity::{self, HostStanding, IdentityError, IdentityRecord, Presented};
+use crate::domain::intake::{self, Arriving, Intake};
+use crate::domain::summary::Summary;
+
+/// The sections of a report, each as JSON text. `None` is unchanged.
+#[derive(Clone, Debug, Default)]
+pub struct SectionTexts {
+    /// The agent itself.
+    pub agent: Option<String>,
+    /// The box.
+    pub host: Option<String>,
+    /// What the agent holds.
+    pub desired: Option<String>,
+    /// The guests.
+    pub guests: Option<String>,
+    /// Operations.
+    pub operations: Option<String>,
+    /// What waits.
+    pub waiting: Option<String>,
+}
+
+impl SectionTexts {
+    const fn is_empty(&self) -> bool {
+        self.agent.is_none()
+            && self.host.is_none()
+            && self.desired.is_none()
+            && self.guests.is_none()
+            && self.operations.is_none()
+            && self.waiting.is_none()
+    }
+}
+
+/// A check-in.
+#[derive(Clone, Debug)]
+pub struct Checkin {
+    /// The certificate it came with.
+    pub presented: Presented,
+    /// Coverage, run and sequence of the report.
+    pub arriving: Arriving,
+    /// What the host holds.
+    pub held: Generation,
+    /// What changed.
+    pub sections: SectionTexts,
+    /// What of it the list shows.
+    pub summary: Summary,
+    /// Now.
+    pub at: Timestamp,
+    /// The wish it belongs to.
+    pub correlation: CorrelationId,
+}
+
+/// What is kept after a check-in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The newest report that is kept; 0 is none.
+    pub acknowledged: u64,
+    /// What the next report should carry.
+    pub need: Need,
+    /// How often the host should ask.
+    pub poll: PollSeconds,
+    /// What the host is told of its desired document.
+    pub telling: Telling,
+    /// The document, where there is one to tell.
+    pub desired: Option<String>,
+}
+
+/// A host whose certificate is served.
+pub(super) struct Admitted {
+    pub number: i64,
+    pub name: HostName,
+    pub issued: u32,
+    liveness: String,
+    kept: Option<intake::Kept>,
+    poll: PollSeconds,
+    wanted: Generation,
+    refused: Option<Generation>,
+}
+
+struct Looked {
+    record: IdentityRecord,
+    host: Admitted,
+}
+
+fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
+    // By place: names are looked up anew for every row, and this is every request.
+    let standing = match row.get_ref(1)?.as_str()? {
+        "active" => HostStanding::Active,
+        "revoked" => HostStanding::Revoked,
+        _ => HostStanding::Frozen,
+    };
+    let sequence: Option<i64> = row.get(6)?;
+    let run = row.get::<_, Option<Time>>(5)?.map(|time| time.0);
+    let poll: u32 = row.get(7)?;
+    let issued = row.get(2)?;
+    Ok(Looked {
+        record: IdentityRecord { standing, issued, used: row.get(3)? },
+        host: Admitted {
+            number: row.get(0)?,
+            name: row.get::<_, Word<_>>(10)?.0,
+            issued,
+            liveness: row.get(4)?,
+            kept: sequence
+                .map(|sequence| intake::Kept { run, sequence: u64::try_from(sequence).unwrap_or_default() }),
+            poll: PollSeconds::try_from(poll).unwrap_or(PollSeconds::MAX),
+            wanted: row.get::<_, Number>(8)?.0,
+            refused: row.get::<_, Option<Number>>(9)?.map(|number| number.0),
+        },
+    })
+}
+
+const LOOK: &str =
+    "SELECT number, standing, issued_generation, used_generation, liveness, run_started_at, sequence,
+    poll_interval_s, wanted, refused, name FROM hosts WHERE id = ?1";
+
+/// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
+pub(super) fn admit(
+    tx: &Tx<'_>,
+    presented: Presented,
+    at: Timestamp,
+    correlation: CorrelationId,
+) -> rusqlite::Result<Result<Admitted, IdentityError>> {
+    let looked = tx.prepare_cached(LOOK)?.query_row([Id(presented.host.uuid())], look).optional()?;
+    let Some(looked) = looked else { return Ok(Err(IdentityError::Unknown)) };
+    match identity::judge(presented.generation, looked.record) {
+        Ok(()) => Ok(Ok(looked.host)),
+        Err(error) => {
+            if matches!(error, IdentityError::Twice { .. }) {
+                let sql = "UPDATE hosts SET standing = 'frozen' WHERE number = ?1";
+                tx.prepare_cached(sql)?.execute([looked.host.number])?;
+                let message = format!("{} is frozen: {error}", looked.host.name);
+                let kind = EventKind::HostFrozen;
+                let host = Some(presented.host);
+                emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+            }
+            Ok(Err(error))
+        }
+    }
+}
+
+impl Store {
+    /// Keeps a check-in. It is durable when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the inner error says that the certificate is not served.
+    pub async fn check_in(&self, checkin: Checkin) -> Result<Result<Kept, IdentityError>, StoreError> {
+        let kept = self.write("keep a check-in", Shape::Single, move |tx| {
+            Ok(match admit(tx, checkin.presented, checkin.at, checkin.correlation)? {
+                Ok(admitted) => Ok(keep(tx, &checkin, &admitted)?),
+                Err(error) => Err(error),
+            })
+        });
+        kept.await.map_err(StoreError::from)
+    }
+
+    /// What a held check-in is told when something may have changed.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the inner error says that the certificate is not served any more.
+    pub async fn look_again(
+        &self,
+        presented: Presented,
+        held: Generation,
+    ) -> Result<Result<(Telling, Option<String>), IdentityError>, StoreError> {
+        self.read("look for a newer document", move |connection| {
+            let looked =
+                connection.prepare_cached(LOOK)?.query_row([Id(presented.host.uuid())], look).optional()?;
+            let Some(looked) = looked else { return Ok(Err(IdentityError::Unknown)) };
+            if let Err(error) = identity::judge(presented.generation, looked.record) {
+                return Ok(Err(error));
+            }
+            let telling = judge_telling(looked.host.wanted, held, looked.host.refused);
+            Ok(Ok((telling, document(connection, &looked.host, telling)?)))
+        })
+        .await
+    }
+}
+
+fn document(
+    connection: &rusqlite::Connection,
+    host: &Admitted,
+    telling: Telling,
+) -> rusqlite::Result<Option<String>> {
+    if telling == Telling::Nothing {
+        return Ok(None);
+    }
+    let sql = "SELECT document FROM desired WHERE host = ?1 AND generation = ?2";
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![host.number, Number(host.wanted)], |row| row.get(0))
+        .optional()
+}
+
+fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kept> {
+    let (intake, need) = intake::judge(host.kept, checkin.arriving);
+    let sequence = match intake {
+        Intake::Replace | Intake::LayOver => Some(checkin.arriving.sequence),
+        Intake::Aside => host.kept.map(|kept| kept.sequence),
+    };
+    let run = match intake {
+        Intake::Replace => checkin.arriving.run,
+        Intake::LayOver | Intake::Aside => host.kept.and_then(|kept| kept.run),
+    };
+    let farewell = checkin.arriving.coverage == Coverage::Farewell;
+    let sql =
+        "UPDATE hosts SET seen_at = ?2, used_generation = ?3, run_started_at = ?4, sequence = ?5, held = ?6,
+                   liveness = 'online', farewell_at = ?7 WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![
+        host.number,
+        Time(checkin.at),
+        checkin.presented.generation,
+        run.map(Time),
+        sequence.and_then(|sequence| i64::try_from(sequence).ok()),
+        Number(checkin.held),
+        farewell.then_some(Time(checkin.at)),
+    ])?;
+    match intake {
+        Intake::Replace => replace(tx, host.number, checkin)?,
+        Intake::LayOver if !checkin.sections.is_empty() => lay_over(tx, host.number, checkin)?,
+        Intake::LayOver | Intake::Aside => {}
+    }
+    let refused = match (intake, checkin.summary.refused) {
+        (Intake::Replace, refused) => refused.flatten(),
+        (Intake::LayOver, Some(refused)) => refused,
+        (Intake::LayOver | Intake::Aside, _) => host.refused,
+    };
+    tell(tx, checkin, host, refused, intake)?;
+    let telling = judge_telling(host.wanted, checkin.held, refused);
+    Ok(Kept {
+        acknowledged: sequence.unwrap_or(0),
+        need,
+        poll: host.poll,
+        telling,
+        desired: document(tx, host, telling)?,
+    })
+}
+
+/// Writes down what this check-in makes happen.
+fn tell(
+    tx: &Tx<'_>,
+    checkin: &Checkin,
+    host: &Admitted,
+    refused: Option<Generation>,
+    intake: Intake,
+) -> rusqlite::Result<()> {
+    let event = |kind, message| NewEvent {
+        at: checkin.at,
+        kind,
+        host: Some(checkin.presented.host),
+        actor: None,
+        correlation: checkin.correlation,
+        message,
+    };
+    match host.liveness.as_str() {
+        "new" => emit(tx, &event(EventKind::HostOnline, format!("{} spoke for the first time", host.name)))?,
+        "offline" => emit(tx, &event(EventKind::HostOnline, format!("{} speaks again", host.name)))?,
+        _ => {}
+    }
+    if checkin.arriving.coverage == Coverage::Farewell && intake != Intake::Aside {
+        emit(tx, &event(EventKind::AgentFarewell, format!("the agent of {} stopped on purpose", host.name)))?;
+    }
+    match refused {
+        Some(generation) if host.refused != refused => {
+            let message = format!("{} would not take desired generation {generation}", host.name);
+            emit(tx, &event(EventKind::DesiredRefused, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn replace(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO reports (host, agent, host_text, desired, guests, operations, waiting)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let texts = &checkin.sections;
+    tx.prepare_cached(sql)?.execute(params![
+        number,
+        texts.agent,
+        texts.host,
+        texts.desired,
+        texts.guests,
+        texts.operations,
+        texts.waiting
+    ])?;
+    let summary = &checkin.summary;
+    let counts = summary.guests.unwrap_or_default();
+    let sql = "UPDATE hosts SET agent_version = ?2, guests = ?3, guests_running = ?4, attention_guests = ?5,
+                   attention_waiting = ?6, refused = ?7 WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![
+        number,
+        summary.agent_version,
+        counts.guests,
+        counts.running,
+        counts.attention,
+        summary.waiting.unwrap_or(0),
+        summary.refused.flatten().map(Number),
+    ])?;
+    Ok(())
+}
+
+fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {
+    let sql = "UPDATE reports SET agent = coalesce(?2, agent), host_text = coalesce(?3, host_text),
+                   desired = coalesce(?4, desired), guests = coalesce(?5, guests),
+                   operations = coalesce(?6, operations), waiting = coalesce(?7, waiting) WHERE host = ?1";
+    let texts = &checkin.sections;
+    tx.prepare_cached(sql)?.execute(params![
+        number,
+        texts.agent,
+        texts.host,
+        texts.desired,
+        texts.guests,
+        texts.operations,
+        texts.waiting
+    ])?;
+    let summary = &checkin.summary;
+    let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),
+                   guests_running = coalesce(?4, guests_running),
+                   attention_guests = coalesce(?5, attention_guests),
+                   attention_waiting = coalesce(?6, attention_waiting),
+                   refused = CASE WHEN ?7 THEN ?8 ELSE refused END WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![
+        number,
+        summary.agent_version,
+        summary.guests.map(|counts| counts.guests),
+        summary.guests.map(|counts| counts.running),
+        summary.guests.map(|counts| counts.attention),
+        summary.waiting,
+        summary.refused.is_some(),
+        summary.refused.flatten().map(Number),
+    ])?;
+    Ok(())
+}

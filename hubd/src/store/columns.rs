@@ -1,0 +1,71 @@
+//! How our types stand in columns: times as milliseconds, ids as 16 bytes, names and words as text.
+
+use std::str::FromStr;
+
+use holdfast_protocol::generation::Generation;
+use jiff::Timestamp;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use uuid::Uuid;
+
+/// A time.
+#[derive(Clone, Copy)]
+pub(super) struct Time(pub Timestamp);
+
+impl ToSql for Time {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.as_millisecond().into())
+    }
+}
+
+impl FromSql for Time {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Timestamp::from_millisecond(value.as_i64()?).map(Self).map_err(FromSqlError::other)
+    }
+}
+
+/// An id.
+#[derive(Clone, Copy)]
+pub(super) struct Id(pub Uuid);
+
+impl ToSql for Id {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Blob(self.0.as_bytes())))
+    }
+}
+
+impl FromSql for Id {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Uuid::from_slice(value.as_blob()?).map(Self).map_err(FromSqlError::other)
+    }
+}
+
+/// A generation.
+#[derive(Clone, Copy)]
+pub(super) struct Number(pub Generation);
+
+impl ToSql for Number {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let number = i64::try_from(self.0.number());
+        number.map(Into::into).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    }
+}
+
+impl FromSql for Number {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let number = u64::try_from(value.as_i64()?).map_err(FromSqlError::other)?;
+        Ok(Self(Generation::new(number)))
+    }
+}
+
+/// A name, or another type that reads itself from text.
+pub(super) struct Word<T>(pub T);
+
+impl<T> FromSql for Word<T>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str()?.parse().map(Self).map_err(FromSqlError::other)
+    }
+}

@@ -1,0 +1,298 @@
+//! Knocks: agents that ask to be let in without an invite.
+
+use holdfast_protocol::id::{CorrelationId, HostId, HostName, KnockId};
+use holdfast_protocol::operator::{KnockApproval, KnockState, KnockView};
+use holdfast_protocol::pin::{Pin, PinKind};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::certificates::{CertificateRecord, certificate, insert_certificate, insert_host, name_is_taken};
+use super::columns::{Id, Time, Word};
+use super::events::emit;
+use super::idempotency::By;
+use super::writer::{Shape, Tx};
+use super::{Failed, Store, StoreError, WriteError};
+use crate::authority::{AgentKey, CsrError, IssueError, Issued};
+use crate::domain::enrolment::KNOCKS_PENDING_MAX;
+use crate::domain::event::{EventKind, NewEvent};
+
+/// A knock.
+pub struct Knock {
+    /// Its id, should it be a new one.
+    pub id: KnockId,
+    /// The applicant's key.
+    pub key: AgentKey,
+    /// What the applicant says it is called.
+    pub says: HostName,
+    /// Now.
+    pub at: Timestamp,
+    /// The wish it belongs to.
+    pub correlation: CorrelationId,
+}
+
+/// What a knocking agent is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KnockAnswered {
+    /// An operator has to decide.
+    Pending(KnockId),
+    /// Let in.
+    Approved(CertificateRecord),
+}
+
+/// An approval.
+pub struct Approval {
+    /// The knock.
+    pub knock: KnockId,
+    /// What the operator wrote.
+    pub request: KnockApproval,
+    /// The id of the host, should it become one.
+    pub host: HostId,
+}
+
+/// A knock, as written.
+#[derive(Clone, Debug)]
+pub struct KnockRecord {
+    /// As operators see it.
+    pub view: KnockView,
+    key: Vec<u8>,
+    host: Option<i64>,
+}
+
+/// Why a knock, or a decision on one, is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum KnockError {
+    /// There is no such knock.
+    #[error("there is no such knock: `holdfast host list --knocks` shows those that wait")]
+    Unknown,
+    /// It was refused for good.
+    #[error("this knock was refused for good: ask an operator for an invite if that was a mistake")]
+    Refused,
+    /// It was let in.
+    #[error("this knock was let in already: revoke the host instead")]
+    Decided,
+    /// The list is full.
+    #[error("{KNOCKS_PENDING_MAX} knocks wait already: an operator must decide on some first")]
+    Full,
+    /// The operator read another key off the box.
+    #[error("the knock's key is {actual}, not the one given: compare again; somebody else may be knocking")]
+    Fingerprint {
+        /// The knock's key.
+        actual: Pin,
+    },
+    /// A host of that name is there.
+    #[error("a host called {name} is there already: choose another name")]
+    Taken {
+        /// The name.
+        name: HostName,
+    },
+    /// What is written of the key cannot be used.
+    #[error("the knock's key cannot be used: let the agent knock again")]
+    Key(#[source] CsrError),
+    /// The certificate could not be made.
+    #[error("the hub could not make the certificate")]
+    Issue(#[source] IssueError),
+    /// The host that came of it was let go, or has moved on.
+    #[error("this knock was let in once, and its host has moved on: ask an operator for an invite")]
+    Spent,
+}
+
+const COLUMNS: &str = "id, says, spki_der, first_at, state, host";
+
+/// The table's check allows these three alone.
+fn read(row: &Row<'_>) -> rusqlite::Result<KnockRecord> {
+    let key: Vec<u8> = row.get("spki_der")?;
+    let state: String = row.get("state")?;
+    let view = KnockView {
+        id: KnockId::new(row.get::<_, Id>("id")?.0),
+        says: row.get::<_, Word<_>>("says")?.0,
+        fingerprint: Pin::of(PinKind::Spki, &key),
+        first_at: row.get::<_, Time>("first_at")?.0,
+        state: match state.as_str() {
+            "pending" => KnockState::Pending,
+            "approved" => KnockState::Approved,
+            _ => KnockState::Refused,
+        },
+    };
+    Ok(KnockRecord { view, key, host: row.get("host")? })
+}
+
+fn find(connection: &Connection, knock: KnockId) -> rusqlite::Result<Option<KnockRecord>> {
+    let sql = format!("SELECT {COLUMNS} FROM knocks WHERE id = ?1");
+    connection.prepare_cached(&sql)?.query_row([Id(knock.uuid())], read).optional()
+}
+
+impl Store {
+    /// Takes a knock. Knocking again with the same key is the same knock.
+    ///
+    /// # Errors
+    /// [`KnockError`].
+    pub async fn knock(&self, knock: Knock) -> Result<KnockAnswered, WriteError<KnockError>> {
+        self.write("take a knock", Shape::Several, move |tx| {
+            let sql = format!("SELECT {COLUMNS} FROM knocks WHERE spki = ?1");
+            let known = tx.prepare_cached(&sql)?.query_row([knock.key.hash()], read).optional()?;
+            let Some(known) = known else { return first(tx, &knock) };
+            tx.prepare_cached("UPDATE knocks SET last_at = ?2 WHERE id = ?1")?
+                .execute(params![Id(known.view.id.uuid()), Time(knock.at)])?;
+            match (known.view.state, known.host) {
+                (KnockState::Pending, _) => Ok(KnockAnswered::Pending(known.view.id)),
+                (KnockState::Approved, Some(host)) => approved(tx, host),
+                (KnockState::Refused | KnockState::Approved, _) => Err(Failed::Refused(KnockError::Refused)),
+            }
+        })
+        .await
+    }
+
+    /// Knocks, oldest first, those after `after`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn knocks(
+        &self,
+        after: Option<(Timestamp, KnockId)>,
+        limit: u32,
+    ) -> Result<Vec<KnockView>, StoreError> {
+        self.read("list knocks", move |connection| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM knocks WHERE (first_at, id) > (?1, ?2) ORDER BY first_at, id LIMIT ?3"
+            );
+            let (at, id) =
+                after.map_or((0, Id(uuid::Uuid::nil())), |(at, id)| (at.as_millisecond(), Id(id.uuid())));
+            let mut statement = connection.prepare_cached(&sql)?;
+            statement.query_map(params![at, id, limit], |row| Ok(read(row)?.view))?.collect()
+        })
+        .await
+    }
+
+    /// Lets a knocking host in. Doing it twice gives the same answer.
+    ///
+    /// # Errors
+    /// [`KnockError`].
+    pub async fn approve_knock(
+        &self,
+        by: By,
+        approval: Approval,
+        issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError> + Send + 'static,
+    ) -> Result<KnockView, WriteError<KnockError>> {
+        self.mutate("approve a knock", by, move |tx, by| {
+            let refuse = |error| Err(Failed::Refused(error));
+            let Some(known) = find(tx, approval.knock)? else { return refuse(KnockError::Unknown) };
+            if known.view.fingerprint != approval.request.fingerprint {
+                return refuse(KnockError::Fingerprint { actual: known.view.fingerprint });
+            }
+            match known.view.state {
+                KnockState::Approved => return Ok(known.view),
+                KnockState::Refused => return refuse(KnockError::Refused),
+                KnockState::Pending => {}
+            }
+            let name = &approval.request.host_name;
+            if name_is_taken(tx, name)? {
+                return refuse(KnockError::Taken { name: name.clone() });
+            }
+            let key = AgentKey::from_spki(known.key.clone())
+                .map_err(|error| Failed::Refused(KnockError::Key(error)))?;
+            let issued = issue(approval.host, 1, &key, by.at)
+                .map_err(|error| Failed::Refused(KnockError::Issue(error)))?;
+            let number = insert_host(tx, approval.host, name, by.at)?;
+            insert_certificate(tx, number, 1, key.hash(), &issued)?;
+            let message = format!("{name} was let in, key {}", known.view.fingerprint);
+            decide(tx, by, &known, Decision::Approved { host: number, id: approval.host, message })
+        })
+        .await
+    }
+
+    /// Refuses a knocking host for good. Doing it twice gives the same answer.
+    ///
+    /// # Errors
+    /// [`KnockError`].
+    pub async fn refuse_knock(&self, by: By, knock: KnockId) -> Result<KnockView, WriteError<KnockError>> {
+        self.mutate("refuse a knock", by, move |tx, by| {
+            let Some(known) = find(tx, knock)? else { return Err(Failed::Refused(KnockError::Unknown)) };
+            match known.view.state {
+                KnockState::Refused => Ok(known.view),
+                KnockState::Approved => Err(Failed::Refused(KnockError::Decided)),
+                KnockState::Pending => decide(tx, by, &known, Decision::Refused),
+            }
+        })
+        .await
+    }
+}
+
+fn first(tx: &Tx<'_>, knock: &Knock) -> Result<KnockAnswered, Failed<KnockError>> {
+    let sql = "SELECT count(*) FROM knocks WHERE state = 'pending'";
+    let pending: u32 = tx.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    if pending >= KNOCKS_PENDING_MAX {
+        return Err(Failed::Refused(KnockError::Full));
+    }
+    let sql = "INSERT INTO knocks (id, spki, spki_der, says, first_at, last_at, state)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending')";
+    let (id, key) = (Id(knock.id.uuid()), knock.key.der());
+    tx.prepare_cached(sql)?.execute(params![
+        id,
+        knock.key.hash(),
+        key,
+        knock.says.as_str(),
+        Time(knock.at)
+    ])?;
+    let event = NewEvent {
+        at: knock.at,
+        kind: EventKind::KnockReceived,
+        host: None,
+        actor: None,
+        correlation: knock.correlation,
+        message: format!(
+            "a box that says it is {} asks to be let in, key {}",
+            knock.says,
+            knock.key.fingerprint()
+        ),
+    };
+    emit(tx, &event)?;
+    Ok(KnockAnswered::Pending(knock.id))
+}
+
+/// The first certificate, as long as the host has no later one.
+fn approved(tx: &Tx<'_>, host: i64) -> Result<KnockAnswered, Failed<KnockError>> {
+    let sql = "SELECT 1 FROM hosts WHERE number = ?1 AND issued_generation = 1 AND standing = 'active'";
+    let spent = || Failed::Refused(KnockError::Spent);
+    if !tx.prepare_cached(sql)?.exists([host])? {
+        return Err(spent());
+    }
+    let given = certificate(tx, host, 1)?;
+    given.map(|(record, _)| KnockAnswered::Approved(record)).ok_or_else(spent)
+}
+
+enum Decision {
+    Approved { host: i64, id: HostId, message: String },
+    Refused,
+}
+
+fn decide(
+    tx: &Tx<'_>,
+    by: &By,
+    known: &KnockRecord,
+    decision: Decision,
+) -> Result<KnockView, Failed<KnockError>> {
+    let (state, word, host, kind, id, message) = match decision {
+        Decision::Approved { host, id, message } => {
+            (KnockState::Approved, "approved", Some(host), EventKind::KnockApproved, Some(id), message)
+        }
+        Decision::Refused => {
+            let message = format!("the box that says it is {} was refused for good", known.view.says);
+            (KnockState::Refused, "refused", None, EventKind::KnockRefused, None, message)
+        }
+    };
+    tx.prepare_cached("UPDATE knocks SET state = ?2, host = ?3 WHERE id = ?1")?.execute(params![
+        Id(known.view.id.uuid()),
+        word,
+        host
+    ])?;
+    let event = NewEvent {
+        at: by.at,
+        kind,
+        host: id,
+        actor: Some(by.operator.clone()),
+        correlation: by.correlation,
+        message,
+    };
+    emit(tx, &event)?;
+    Ok(KnockView { state, ..known.view.clone() })
+}

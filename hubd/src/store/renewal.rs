@@ -1,0 +1,97 @@
+//! A host's next certificate, over its present one.
+
+use holdfast_protocol::id::{CorrelationId, HostId};
+use jiff::Timestamp;
+use rusqlite::params;
+
+use super::certificates::{CertificateRecord, certificate, insert_certificate};
+use super::checkin::{Admitted, admit};
+use super::events::emit;
+use super::writer::{Shape, Tx};
+use super::{Failed, Store, WriteError};
+use crate::authority::{AgentKey, IssueError, Issued};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::identity::{IdentityError, Presented};
+
+/// A renewal, asked for.
+pub struct Renewal {
+    /// The certificate it is asked with.
+    pub presented: Presented,
+    /// The key of the next one.
+    pub key: AgentKey,
+    /// Now.
+    pub at: Timestamp,
+    /// The wish it belongs to.
+    pub correlation: CorrelationId,
+}
+
+/// Why there is no next certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum RenewError {
+    /// The present one is not served.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The certificate could not be made.
+    #[error("the hub could not make the certificate")]
+    Issue(#[source] IssueError),
+    /// Four thousand million renewals.
+    #[error("this host has had every certificate there is: revoke it and enrol it anew")]
+    Exhausted,
+}
+
+impl Store {
+    /// Makes the next certificate, or repeats it when the reply was lost.
+    ///
+    /// # Errors
+    /// [`RenewError`].
+    pub async fn renew(
+        &self,
+        renewal: Renewal,
+        issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError> + Send + 'static,
+    ) -> Result<CertificateRecord, WriteError<RenewError>> {
+        // A refusal may freeze the host, and that must stay: the answer of the transaction is itself a result.
+        let answer = self.write("renew a certificate", Shape::Several, move |tx| {
+            let admitted = match admit(tx, renewal.presented, renewal.at, renewal.correlation)? {
+                Ok(admitted) => admitted,
+                Err(error) => return Ok(Err(RenewError::Identity(error))),
+            };
+            next(tx, &renewal, &admitted, issue).map(Ok)
+        });
+        answer.await?.map_err(WriteError::Refused)
+    }
+}
+
+fn next(
+    tx: &Tx<'_>,
+    renewal: &Renewal,
+    admitted: &Admitted,
+    issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
+) -> Result<CertificateRecord, Failed<RenewError>> {
+    let presented = renewal.presented.generation;
+    let sql = "UPDATE hosts SET used_generation = max(used_generation, ?2) WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![admitted.number, presented])?;
+    let key = renewal.key.hash();
+    // The next one was made already, for the same key: the reply was lost.
+    if admitted.issued > presented
+        && let Some((record, made_for)) = certificate(tx, admitted.number, admitted.issued)?
+        && made_for == key
+    {
+        return Ok(record);
+    }
+    let refuse = Failed::Refused;
+    let generation = admitted.issued.checked_add(1).ok_or(refuse(RenewError::Exhausted))?;
+    let issued = issue(renewal.presented.host, generation, &renewal.key, renewal.at)
+        .map_err(|error| refuse(RenewError::Issue(error)))?;
+    insert_certificate(tx, admitted.number, generation, key, &issued)?;
+    let event = NewEvent {
+        at: renewal.at,
+        kind: EventKind::HostRenewed,
+        host: Some(renewal.presented.host),
+        actor: None,
+        correlation: renewal.correlation,
+        message: format!("{} got certificate {generation}", admitted.name),
+    };
+    emit(tx, &event)?;
+    let made = certificate(tx, admitted.number, generation)?;
+    made.map(|(record, _)| record).ok_or(refuse(RenewError::Exhausted))
+}

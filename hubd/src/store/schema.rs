@@ -1,0 +1,117 @@
+//! Opening the database: file mode, pragmas, and migrations that run forward on start.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::OpenError;
+
+/// `hfhb`: what `file` shows, and what keeps us off other programs' databases.
+const APPLICATION_ID: u32 = 0x6866_6862;
+
+/// Each schema's step from the one before. The number of a schema is its place here, from 1.
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_first.sql")];
+
+/// How long to wait for a lock that another process (`hubd operator`) holds.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Statements kept prepared per connection; there are fewer in the program.
+const STATEMENTS: usize = 128;
+
+pub(super) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
+    // SQLite would make the file by the umask; its companions take over the mode.
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| OpenError::File { path: path.to_owned(), source })?;
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let mut connection = Connection::open(path).map_err(sqlite)?;
+    connection.busy_timeout(LOCK_WAIT).map_err(sqlite)?;
+    check_owner(&connection, path)?;
+    prepare(&connection).map_err(sqlite)?;
+    migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+pub(super) fn open_reader(path: &Path) -> Result<Connection, OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    connection.busy_timeout(LOCK_WAIT).map_err(sqlite)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection
+        .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;")
+}
+
+fn check_owner(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, u32>(0)).map_err(sqlite);
+    let (application, pages) = (number("PRAGMA application_id")?, number("PRAGMA page_count")?);
+    if application == APPLICATION_ID || pages == 0 {
+        Ok(())
+    } else {
+        Err(OpenError::Foreign { path: path.to_owned() })
+    }
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(sqlite)?;
+    let found: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sqlite)?;
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    for step in MIGRATIONS.iter().skip(found as usize) {
+        transaction.execute_batch(step).map_err(sqlite)?;
+    }
+    transaction.pragma_update(None, "user_version", known).map_err(sqlite)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
+    transaction.commit().map_err(sqlite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_schema_and_another_programs_file_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let newer = folder.path().join("newer.db");
+        drop(open_writer(&newer).unwrap());
+        drop(open_writer(&newer).unwrap());
+        Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(open_writer(&newer), Err(OpenError::Newer { found: 99, .. })));
+        let foreign = folder.path().join("foreign.db");
+        Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
+        assert!(matches!(open_writer(&foreign), Err(OpenError::Foreign { .. })));
+    }
+
+    #[test]
+    fn writes_are_synced_and_the_file_is_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub.db");
+        let connection = open_writer(&path).unwrap();
+        let text = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0)).unwrap();
+        let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, u32>(0)).unwrap();
+        assert_eq!(text("PRAGMA journal_mode"), "wal");
+        assert_eq!((number("PRAGMA synchronous"), number("PRAGMA foreign_keys")), (2, 1));
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Who is silent, and writing down that they are.
+
+use holdfast_protocol::id::{CorrelationId, HostId, HostName};
+use holdfast_protocol::size::PollSeconds;
+use jiff::Timestamp;
+use rusqlite::params;
+
+use super::columns::{Id, Time, Word};
+use super::events::emit;
+use super::writer::Shape;
+use super::{Failed, Store, StoreError};
+use crate::domain::deadman::Liveness;
+use crate::domain::event::{EventKind, NewEvent};
+
+/// A host that was heard of, and when.
+#[derive(Clone, Debug)]
+pub struct Silence {
+    number: i64,
+    /// The host.
+    pub host: HostId,
+    /// Its name.
+    pub name: HostName,
+    /// When it was last heard of.
+    pub seen_at: Timestamp,
+    /// Whether it said farewell then.
+    pub farewell: bool,
+    /// How often it should ask.
+    pub poll: PollSeconds,
+    /// How it is written down.
+    pub written: Liveness,
+}
+
+impl Store {
+    /// Every host that may yet get worse.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn listened_to(&self) -> Result<Vec<Silence>, StoreError> {
+        self.read("look who is silent", |connection| {
+            let sql = "SELECT number, id, name, seen_at, farewell_at IS NOT NULL, poll_interval_s, liveness = 'late'
+                       FROM hosts
+                       WHERE standing = 'active' AND liveness IN ('online', 'late') AND seen_at IS NOT NULL";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| {
+                Ok(Silence {
+                    number: row.get(0)?,
+                    host: HostId::new(row.get::<_, Id>(1)?.0),
+                    name: row.get::<_, Word<_>>(2)?.0,
+                    seen_at: row.get::<_, Time>(3)?.0,
+                    farewell: row.get(4)?,
+                    poll: PollSeconds::try_from(row.get::<_, u32>(5)?).unwrap_or(PollSeconds::MAX),
+                    written: if row.get(6)? { Liveness::Late } else { Liveness::Online },
+                })
+            })?;
+            rows.collect()
+        })
+        .await
+    }
+
+    /// Writes down who got worse, unless they spoke in the meantime. Each alarm is an event, raised once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn write_down(
+        &self,
+        worse: Vec<(Silence, Liveness)>,
+        at: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError> {
+        let written = self.write("write down who is silent", Shape::Single, move |tx| {
+            for (silence, liveness) in &worse {
+                let word = match liveness {
+                    Liveness::Online => "online",
+                    Liveness::Late => "late",
+                    Liveness::Offline => "offline",
+                };
+                let sql = "UPDATE hosts SET liveness = ?2 WHERE number = ?1 AND seen_at = ?3
+                               AND standing = 'active' AND liveness IN ('online', 'late')";
+                let unmoved = params![silence.number, word, Time(silence.seen_at)];
+                let changed = tx.prepare_cached(sql)?.execute(unmoved)?;
+                if changed == 1 && *liveness == Liveness::Offline {
+                    emit(
+                        tx,
+                        &NewEvent {
+                            at,
+                            kind: EventKind::HeartbeatMissed,
+                            host: Some(silence.host),
+                            actor: None,
+                            correlation,
+                            message: alarm(silence),
+                        },
+                    )?;
+                }
+            }
+            Ok::<_, Failed<std::convert::Infallible>>(())
+        });
+        written.await.map_err(StoreError::from)
+    }
+}
+
+fn alarm(silence: &Silence) -> String {
+    let last = if silence.farewell { "said farewell" } else { "was last heard of" };
+    format!(
+        "{} is silent: it {last} at {} and should ask every {}",
+        silence.name, silence.seen_at, silence.poll
+    )
+}

@@ -1,0 +1,44 @@
+//! The dead-man's switch, ticking: read last-seen, judge, write down who got worse.
+
+use std::sync::Arc;
+
+use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{Rest, rest};
+use crate::clock::Clock;
+use crate::domain::deadman::{Listening, TICK, evaluate, worsened};
+use crate::store::{Store, StoreError};
+
+/// Ticks until told to stop. A tick that fails is said and tried again at the next.
+pub async fn run(store: Store, clock: Arc<dyn Clock>, mut stop: watch::Receiver<bool>) {
+    let mut listening = Listening::from(clock.now());
+    while rest(&mut stop, TICK).await == Rest::Over {
+        let now = clock.now();
+        let hub_up_since = listening.look(now);
+        if let Err(error) = tick(&store, hub_up_since, now).await {
+            tracing::error!(action = "deadman", result = "failed", error = %chain(&error));
+        }
+    }
+}
+
+/// One look at everybody.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn tick(store: &Store, hub_up_since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+    let mut worse = Vec::new();
+    for silence in store.listened_to().await? {
+        let judged = evaluate(silence.seen_at, silence.poll, hub_up_since, now);
+        if let Some(liveness) = worsened(silence.written, judged) {
+            worse.push((silence, liveness));
+        }
+    }
+    if worse.is_empty() {
+        return Ok(());
+    }
+    store.write_down(worse, now, CorrelationId::new(Uuid::new_v4())).await
+}

@@ -1,0 +1,43 @@
+//! Hourly: drop what is past its time, and make the listener's next certificate when it is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::strict::chain;
+use rustls::crypto::CryptoProvider;
+use tokio::sync::watch;
+
+use super::{Rest, rest};
+use crate::authority::{Authority, ServerCertificate};
+use crate::clock::Clock;
+use crate::store::Store;
+
+const EVERY: Duration = Duration::from_secs(3600);
+
+/// What is kept up.
+pub struct Upkeep {
+    /// What is kept.
+    pub store: Store,
+    /// What signs.
+    pub authority: Arc<Authority>,
+    /// The listener's certificate.
+    pub certificate: Arc<ServerCertificate>,
+    /// The TLS library's cryptography.
+    pub provider: Arc<CryptoProvider>,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Goes on until told to stop. What fails is said and tried again in an hour.
+pub async fn run(upkeep: Upkeep, mut stop: watch::Receiver<bool>) {
+    while rest(&mut stop, EVERY).await == Rest::Over {
+        let now = upkeep.clock.now();
+        if let Err(error) = upkeep.store.prune(now).await {
+            tracing::error!(action = "prune", result = "failed", error = %chain(&error));
+        }
+        let renewed = upkeep.certificate.renew_when_due(&upkeep.authority, &upkeep.provider, now);
+        if let Err(error) = renewed {
+            tracing::error!(action = "renew_own_certificate", result = "failed", error = %chain(&error));
+        }
+    }
+}
