@@ -83,6 +83,22 @@ pub(super) fn start(spec: &GuestSpec, place: Place) -> Result<Keeper, RuntimeErr
     }
 }
 
+/// Removes what an nspawn that was killed leaves behind: its lock beside the guest's directory, which a storage would
+/// take for a stray file, and the folder through which mounts could be handed in.
+pub(super) fn remove_traces(rootfs: &Path, machine: &str) -> Result<(), RuntimeError> {
+    if let (Some(folder), Some(name)) = (rootfs.parent(), rootfs.file_name()) {
+        let lock = folder.join(format!(".#{}.lck", name.to_string_lossy()));
+        forget(&lock).map_err(RuntimeError::system("removing", &lock))?;
+    }
+    let propagate = Path::new("/run/systemd/nspawn/propagate").join(machine);
+    match std::fs::remove_dir(&propagate) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(RuntimeError::system("removing", propagate)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Kept for Boot {
     #[expect(clippy::disallowed_methods, reason = "boots the guest: that is what this runtime is")]
     fn spawn(&mut self) -> io::Result<Child> {

@@ -120,16 +120,18 @@ impl Nspawn {
         match boot::start(guest, place) {
             Ok(keeper) => Ok(BootedGuest { spec: guest.clone(), keeper }),
             Err(error) => {
-                self.clear(guest.vmid)?;
+                self.clear(guest)?;
                 Err(error)
             }
         }
     }
 
     /// Removes what a guest that ended has outside its directory.
-    fn clear(&self, vmid: u32) -> Result<(), RuntimeError> {
-        cgroup::end_and_remove(&self.instance.cgroup(vmid))?;
-        self.network.unplug(&self.instance.guest_namespace(vmid), vmid)
+    fn clear(&self, guest: &GuestSpec) -> Result<(), RuntimeError> {
+        let namespace = self.instance.guest_namespace(guest.vmid);
+        cgroup::end_and_remove(&self.instance.cgroup(guest.vmid))?;
+        self.network.unplug(&namespace, guest.vmid)?;
+        boot::remove_traces(&guest.rootfs, &namespace)
     }
 
     fn end(
@@ -141,7 +143,7 @@ impl Nspawn {
         let Some(mut guest) = self.lock().remove(&vmid) else { return Ok(ShutdownOutcome::Down) };
         // Not under the lock: a slow shutdown of one guest must not hold up the others.
         if guest.keeper.end(signal, target, patience) {
-            self.clear(vmid)?;
+            self.clear(&guest.spec)?;
             return Ok(ShutdownOutcome::Down);
         }
         self.lock().insert(vmid, guest);

@@ -135,6 +135,7 @@ fn a_genuine_guest_boots_calls_the_node_and_goes_down() {
     // Started again at once: every name must be free.
     runtime.start(&spec).expect("started again");
     runtime.stop(155).expect("stopped");
+    assert!(!folder.path().join(".#155-rootfs.lck").exists(), "nothing is left beside the guest's directory");
     let names = runtime.instance.namespace();
     runtime.close().expect("closed");
     assert_eq!(namespace::with_prefix(&names).expect("listed"), Vec::<String>::new());
