@@ -1,7 +1,30 @@
-//! A Proxmox VE that remembers: for tests, and for trying Holdfast without one.
+//! A Proxmox VE that remembers.
 //!
-//! It shares no types with Holdfast's own client, so a shared misreading cannot hide.
+//! ```text
+//!  wire --> http::entry: login, route, rights, parameters --> call::* --> node::World (access, storage, guests)
+//!                                    |                            '--> task::worker (long work) --> archive, power
+//!                                    '-- schema: the table of calls and their checks
+//! ```
+//! It is built from the published rules (schema, privileges, notes) and held to recordings of a genuine one by [`replay`]. It shares no
+//! type with any client, so that a shared misreading cannot hide. Deliberately absent: virtual machines, clustering, firewall, SDN.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod archive;
+pub mod call;
+pub mod clock;
+pub mod fail;
+pub mod fault;
+pub mod guest;
+pub mod http;
+pub mod node;
+pub mod power;
 pub mod runtime;
+pub mod schema;
+pub mod sim;
+pub mod state;
+pub mod storage;
+pub mod task;
+pub mod wire;
+
+pub use sim::{Builder, Handle, Opened, Sim, StartError};

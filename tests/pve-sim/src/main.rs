@@ -1,3 +1,10 @@
-//! Under construction.
+//! `pve-sim`: serve, replay, fault.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,0 +1,207 @@
+//! What the cluster says of itself: resources, free VMIDs, status.
+use serde_json::{Map, Value, json};
+
+use super::{Call, Handler, Reply, data};
+use crate::fail::Refusal;
+use crate::guest::options::{Mount, Origin, mounts};
+use crate::node::{Node, World};
+
+/// The code of a call of this group.
+#[must_use]
+pub fn handler(at: &str) -> Option<Handler> {
+    Some(match at {
+        "GET /cluster/nextid" => nextid,
+        "GET /cluster/resources" => resources,
+        "GET /cluster/status" => status,
+        "GET /cluster/tasks" => |_| data(Vec::<Value>::new()),
+        "GET /cluster/options" => |_| data(json!({"allowed-tags": []})),
+        "GET /cluster/backup" => |_| data(Vec::<Value>::new()),
+        "GET /cluster/backup-info/not-backed-up" => not_backed_up,
+        "GET /cluster/sdn/zones" | "GET /cluster/sdn/vnets" => |_| data(Vec::<Value>::new()),
+        _ => return None,
+    })
+}
+
+fn nextid(call: &Call<'_>) -> Reply {
+    let world = call.node.world();
+    if let Some(text) = call.text("vmid") {
+        let vmid: u32 = text.parse().unwrap_or_default();
+        if world.guests.has(vmid) {
+            return Err(Refusal::param("vmid", format!("VM {vmid} already exists")));
+        }
+        return data(text);
+    }
+    let free = (100..=999_999_999_u32).find(|vmid| !world.guests.has(*vmid));
+    free.map_or_else(
+        || Err(Refusal::die("unable to get any free VMID in range [100, 1000000]")),
+        |vmid| data(vmid.to_string()),
+    )
+}
+
+/// The figures of a guest that every list of guests shows.
+#[must_use]
+pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String, Value>> {
+    let config = world.guests.get(vmid).ok()?;
+    let number =
+        |key: &str, default: i64| config.main.get(key).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let running = node.power.running(vmid);
+    let root = mounts(&node.table, &config.main).into_iter().find(|mount| mount.key == "rootfs");
+    let size = root.as_ref().and_then(Mount::size).unwrap_or(4 << 30);
+    let up = running.is_some();
+    let used = running
+        .as_ref()
+        .and(root)
+        .filter(|mount| mount.origin() == Origin::Volume)
+        .map_or(0, |mount| world.store().tree(mount.volume()).map_or(0, |tree| folder_bytes(&tree)));
+    let row = json!({
+        "vmid": vmid, "status": if up { "running" } else { "stopped" },
+        "name": config.main.get("hostname").map_or_else(|| format!("CT{vmid}"), str::to_owned),
+        "cpu": 0, "mem": if up { 24 << 20 } else { 0 }, "maxmem": number("memory", 512) << 20,
+        "disk": used, "maxdisk": size, "diskread": 0, "diskwrite": 0, "netin": 0, "netout": 0,
+        "uptime": running.map_or(0, |running| node.clock.now_s() - running.since_s),
+    });
+    let mut row = match row {
+        Value::Object(map) => map,
+        _ => return None,
+    };
+    for key in ["lock", "tags"] {
+        if let Some(text) = config.main.get(key) {
+            row.insert(key.to_owned(), json!(text));
+        }
+    }
+    Some(row)
+}
+
+/// Bytes in a folder, bounded so that a huge guest does not hold up a list.
+fn folder_bytes(folder: &std::path::Path) -> u64 {
+    let mut waiting = vec![folder.to_owned()];
+    let (mut total, mut seen) = (0, 0);
+    while let Some(next) = waiting.pop() {
+        for entry in std::fs::read_dir(next).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > 2_000 {
+                return total;
+            }
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => waiting.push(entry.path()),
+                Ok(meta) => total += meta.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    total
+}
+
+/// How many processors a guest sees.
+#[must_use]
+pub fn guest_cores(world: &World, vmid: u32) -> Value {
+    let main = world.guests.get(vmid).ok().map(|config| &config.main);
+    let limit = main
+        .and_then(|main| main.get("cpulimit"))
+        .and_then(|text| text.parse::<f64>().ok())
+        .filter(|limit| *limit > 0.0);
+    let cores = main.and_then(|main| main.get("cores")).and_then(|text| text.parse::<f64>().ok());
+    let count = limit.or(cores).unwrap_or(2.0);
+    if count.fract() == 0.0 {
+        json!(count.trunc().to_string().parse::<i64>().unwrap_or(2))
+    } else {
+        json!(count)
+    }
+}
+
+/// A guest in the list of resources.
+#[must_use]
+pub fn guest_row(node: &Node, world: &World, vmid: u32) -> Option<Value> {
+    let mut row = guest_figures(node, world, vmid)?;
+    let template = world.guests.get(vmid).is_ok_and(|config| config.main.flag("template"));
+    row.extend([
+        ("id".to_owned(), json!(format!("lxc/{vmid}"))),
+        ("type".to_owned(), json!("lxc")),
+        ("node".to_owned(), json!(node.name)),
+        ("maxcpu".to_owned(), guest_cores(world, vmid)),
+        ("memhost".to_owned(), json!(0)),
+        ("template".to_owned(), json!(u8::from(template))),
+    ]);
+    Some(Value::Object(row))
+}
+
+/// A storage in the list of resources.
+#[must_use]
+pub fn storage_row(node: &Node, world: &World, name: &str) -> Option<Value> {
+    let definition = world.storage.find(name)?;
+    let mut row = json!({
+        "id": format!("storage/{}/{name}", node.name), "type": "storage", "node": node.name, "storage": name,
+        "plugintype": definition.kind, "content": definition.get("content").unwrap_or_default(), "shared": u8::from(definition.is_shared()),
+        "status": "unknown",
+    });
+    if let (Some(space), Some(map)) = (super::storage::space(world, name), row.as_object_mut()) {
+        map.extend([
+            ("status".to_owned(), json!("available")),
+            ("disk".to_owned(), json!(space.used)),
+            ("maxdisk".to_owned(), json!(space.total)),
+        ]);
+    }
+    Some(row)
+}
+
+fn resources(call: &Call<'_>) -> Reply {
+    let (node, world) = (call.node, call.node.world());
+    let judge = world.judge(&call.who);
+    let kind = call.text("type");
+    let wanted = |name: &str| kind.as_deref().is_none_or(|held| held == name);
+    let mut rows = Vec::new();
+    if kind.is_none() {
+        let pools =
+            world.access.pools.keys().filter(|pool| judge.has(&format!("/pool/{pool}"), &["Pool.Audit"]));
+        rows.extend(pools.map(|pool| json!({"id": format!("/pool/{pool}"), "pool": pool, "type": "pool"})));
+    }
+    if wanted("vm") {
+        for vmid in world.guests.all().keys().filter(|vmid| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]))
+        {
+            let Some(mut row) = guest_row(node, &world, *vmid) else { continue };
+            if let (Some(pool), Some(map)) = (world.access.pool_of(*vmid), row.as_object_mut()) {
+                map.insert("pool".to_owned(), json!(pool));
+            }
+            rows.push(row);
+        }
+    }
+    if wanted("node") {
+        let mut row = json!({"id": format!("node/{}", node.name), "type": "node", "node": node.name, "status": "online", "level": "", "cgroup-mode": 1});
+        if judge.has(&format!("/nodes/{}", node.name), &["Sys.Audit"])
+            && let Some(map) = row.as_object_mut()
+        {
+            map.extend(super::node::figures(node));
+        }
+        rows.push(row);
+    }
+    if wanted("storage") {
+        let visible = world.storage.all.iter().filter(|(name, _)| {
+            judge.has_any(&format!("/storage/{name}"), &["Datastore.Audit", "Datastore.AllocateSpace"])
+        });
+        rows.extend(visible.filter_map(|(name, _)| storage_row(node, &world, name)));
+    }
+    if (wanted("sdn") || kind.is_none())
+        && judge.has_any("/sdn/zones/localnetwork", &["SDN.Audit", "SDN.Allocate"])
+    {
+        rows.push(json!({
+            "id": format!("network/{}/zone/localnetwork", node.name), "type": "network", "network": "localnetwork", "network-type": "zone",
+            "node": node.name, "status": "ok",
+        }));
+    }
+    data(rows)
+}
+
+fn status(call: &Call<'_>) -> Reply {
+    let name = &call.node.name;
+    data(vec![
+        json!({"id": format!("node/{name}"), "name": name, "type": "node", "ip": "10.66.0.1", "local": 1, "online": 1, "level": "", "nodeid": 0}),
+    ])
+}
+
+fn not_backed_up(call: &Call<'_>) -> Reply {
+    let world = call.node.world();
+    let judge = world.judge(&call.who);
+    let visible =
+        world.guests.all().iter().filter(|(vmid, _)| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]));
+    data(visible.map(|(vmid, config)| json!({"vmid": vmid, "type": "lxc", "name": config.main.get("hostname").unwrap_or_default()})).collect::<Vec<_>>())
+}

@@ -1,0 +1,1 @@
+//! Hand edits (being built).

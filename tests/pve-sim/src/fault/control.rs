@@ -1,0 +1,1 @@
+//! The control socket (being built).

@@ -1,0 +1,215 @@
+//! Armed faults: what goes wrong on purpose.
+//!
+//! In: faults armed by a script through the control socket. Out: at the right moment, a yes. Each fault is used up when it strikes, so
+//! that a script says exactly how often. Deliberately absent: chance; a harness brings its own seed.
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{JSON, Response, Spoil};
+
+pub mod admin;
+pub mod control;
+
+/// What can be armed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Fault {
+    /// The call takes effect, its answer is lost.
+    LostReply {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// The connection drops before the call takes effect.
+    LostRequest {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// Half of the answer's body arrives.
+    CutBody {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// A proxy's HTML page instead of JSON; no effect.
+    HtmlBody {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// `595 Connection refused`; no effect.
+    DaemonDown {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// `596 Connection timed out`, and yet the call takes effect.
+    DaemonSlow {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// A worker is killed when it reaches a phase.
+    KillWorker {
+        /// `vzdump`, `vzrestore`, …
+        task: String,
+        /// The phase, or empty for the first.
+        phase: String,
+    },
+    /// A worker stays in a phase for a while.
+    HoldWorker {
+        /// `vzdump`, `vzrestore`, …
+        task: String,
+        /// The phase, or empty for the first.
+        phase: String,
+        /// How long.
+        hold_ms: u64,
+    },
+}
+
+/// Which call a fault is meant for: the next one that fits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aim {
+    /// `PUT`, or empty for any.
+    #[serde(default)]
+    pub method: String,
+    /// A part of the path, or empty for any.
+    #[serde(default)]
+    pub path: String,
+}
+
+impl Aim {
+    fn hits(&self, method: &str, path: &str) -> bool {
+        (self.method.is_empty() || self.method == method) && path.contains(&self.path)
+    }
+}
+
+/// The armed faults.
+#[derive(Debug, Default)]
+pub struct Faults {
+    armed: Mutex<Vec<Fault>>,
+}
+
+/// What a fault does to a call.
+#[derive(Debug)]
+pub enum Strike {
+    /// Answer with this and do nothing.
+    Instead(Box<Response>),
+    /// Do it, then answer with this.
+    Afterwards(Box<Response>),
+    /// Do it, then spoil the answer.
+    Spoil(Spoil),
+}
+
+impl Faults {
+    fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Arms a fault.
+    pub fn arm(&self, fault: Fault) {
+        self.lock().push(fault);
+    }
+
+    /// Disarms everything and says how many were left.
+    pub fn clear(&self) -> usize {
+        std::mem::take(&mut *self.lock()).len()
+    }
+
+    /// What is armed.
+    #[must_use]
+    pub fn armed(&self) -> Vec<Fault> {
+        self.lock().clone()
+    }
+
+    fn take<T>(&self, pick: impl Fn(&Fault) -> Option<T>) -> Option<T> {
+        let mut armed = self.lock();
+        let (index, found) =
+            armed.iter().enumerate().find_map(|(index, fault)| pick(fault).map(|found| (index, found)))?;
+        armed.remove(index);
+        Some(found)
+    }
+
+    /// The fault for a call, used up.
+    pub fn strike(&self, method: &str, path: &str) -> Option<Strike> {
+        self.take(|fault| match fault {
+            Fault::LostReply { on } if on.hits(method, path) => Some(Strike::Spoil(Spoil::Drop)),
+            Fault::CutBody { on } if on.hits(method, path) => Some(Strike::Spoil(Spoil::Cut)),
+            Fault::LostRequest { on } if on.hits(method, path) => Some(Strike::Instead(Box::new(Response {
+                spoil: Spoil::Drop,
+                ..Response::empty(500, "lost")
+            }))),
+            Fault::HtmlBody { on } if on.hits(method, path) => {
+                let page = "<html><head><title>502 Bad Gateway</title></head><body>bad gateway</body></html>";
+                Some(Strike::Instead(Box::new(Response::text(502, "Bad Gateway", Some("text/html"), page))))
+            }
+            Fault::DaemonDown { on } if on.hits(method, path) => {
+                Some(Strike::Instead(Box::new(Response::empty(595, "Connection refused"))))
+            }
+            Fault::DaemonSlow { on } if on.hits(method, path) => {
+                Some(Strike::Afterwards(Box::new(Response::empty(596, "Connection timed out"))))
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether a worker dies in this phase.
+    pub fn kills(&self, kind: &str, reached: &str) -> bool {
+        self.take(|fault| match fault {
+            Fault::KillWorker { task, phase } if task == kind && (phase.is_empty() || phase == reached) => {
+                Some(())
+            }
+            _ => None,
+        })
+        .is_some()
+    }
+
+    /// How long a worker stays in this phase beyond its pace.
+    pub fn hold(&self, kind: &str, reached: &str) -> Duration {
+        self.take(|fault| match fault {
+            Fault::HoldWorker { task, phase, hold_ms }
+                if task == kind && (phase.is_empty() || phase == reached) =>
+            {
+                Some(Duration::from_millis(*hold_ms))
+            }
+            _ => None,
+        })
+        .unwrap_or_default()
+    }
+}
+
+/// Whether an answer carries JSON.
+#[must_use]
+pub fn is_json(response: &Response) -> bool {
+    response.content_type == Some(JSON)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_strikes_once_and_only_where_aimed() {
+        let faults = Faults::default();
+        faults.arm(Fault::LostReply { on: Aim { method: "POST".into(), path: "/lxc".into() } });
+        assert!(faults.strike("GET", "/nodes/pve1/lxc").is_none());
+        assert!(matches!(faults.strike("POST", "/nodes/pve1/lxc"), Some(Strike::Spoil(Spoil::Drop))));
+        assert!(faults.strike("POST", "/nodes/pve1/lxc").is_none());
+        faults.arm(Fault::KillWorker { task: "vzdump".into(), phase: "copy".into() });
+        assert!(
+            !faults.kills("vzdump", "start")
+                && faults.kills("vzdump", "copy")
+                && !faults.kills("vzdump", "copy")
+        );
+    }
+
+    #[test]
+    fn faults_are_told_as_json() {
+        let text = r#"{"fault":"lost-reply","method":"POST","path":"/lxc"}"#;
+        let fault: Fault = serde_json::from_str(text).expect("fault");
+        assert_eq!(serde_json::to_string(&fault).expect("text"), text);
+    }
+}

@@ -1,0 +1,7 @@
+//! Guests: their configuration in the real `.conf` form, and the rules for changing it.
+pub mod change;
+pub mod config;
+pub mod options;
+pub mod rights;
+pub mod shelf;
+pub mod spec;

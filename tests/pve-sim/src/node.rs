@@ -1,0 +1,201 @@
+//! The node: everything the calls work on, put together once.
+//!
+//! [`World`] is what changes under one lock (access, storages, guests); tasks, faults and the clock have their own. Long work such as
+//! unpacking an archive is done without the lock, behind the guest's `lock:` value, as on the real one.
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::access::config::AccessConfig;
+use crate::access::credential::{Secrets, Who};
+use crate::access::evaluate::Judge;
+use crate::clock::Clock;
+use crate::fail::{Fallible, host};
+use crate::fault::Faults;
+use crate::guest::shelf::Shelf;
+use crate::power::Power;
+use crate::schema::table::{Table, TableError};
+use crate::state::Paths;
+use crate::storage::config::StorageConfig;
+use crate::storage::volume::Store;
+use crate::task::index::{Tasks, write_whole};
+
+/// Knobs of an instance.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long a worker rests between its steps.
+    pub pace: Duration,
+    /// How long a failed login is held back; the real one takes three seconds.
+    pub login_delay: Duration,
+    /// The fingerprint shown by `/nodes`.
+    pub fingerprint: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            pace: Duration::from_millis(20),
+            login_delay: Duration::from_secs(3),
+            fingerprint: String::new(),
+        }
+    }
+}
+
+/// What changes under the lock.
+#[derive(Debug)]
+pub struct World {
+    /// Users, roles, access lists, pools.
+    pub access: AccessConfig,
+    /// Secrets.
+    pub secrets: Secrets,
+    /// Storage definitions.
+    pub storage: StorageConfig,
+    /// Guest configurations.
+    pub guests: Shelf,
+    paths: Paths,
+    root: std::path::PathBuf,
+    run: std::path::PathBuf,
+}
+
+/// The node.
+#[derive(Debug)]
+pub struct Node {
+    /// `pve1`
+    pub name: String,
+    /// The call table.
+    pub table: Table,
+    /// Where things are.
+    pub paths: Paths,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Knobs.
+    pub settings: Settings,
+    /// Tasks.
+    pub tasks: Tasks,
+    /// Armed faults.
+    pub faults: Faults,
+    /// Which guests run.
+    pub power: Power,
+    /// Only one backup job at a time.
+    pub backup_lock: Mutex<()>,
+    world: Mutex<World>,
+}
+
+/// Why a node cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The committed call table is broken.
+    #[error("the call table is not usable")]
+    Table(#[source] TableError),
+    /// The state folder cannot be used.
+    #[error(
+        "the state folder cannot be used; check that it is writable and was written by this program: {what}"
+    )]
+    State {
+        /// Which part.
+        what: &'static str,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Node {
+    /// Opens a seeded state folder.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(
+        state: &Path,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        power: Power,
+    ) -> Result<Arc<Self>, OpenError> {
+        let paths = Paths::new(state);
+        let name = "pve1".to_owned();
+        let state = |what| move |source| OpenError::State { what, source };
+        let text = |file: &str| match std::fs::read_to_string(paths.etc(file)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            other => other,
+        };
+        let secrets = Secrets {
+            tokens: Secrets::parse(&text("token.cfg").map_err(state("token.cfg"))?, ' '),
+            passwords: Secrets::parse(&text("shadow.cfg").map_err(state("shadow.cfg"))?, ':'),
+            key: text("ticket.key").map_err(state("ticket.key"))?,
+        };
+        let world = World {
+            access: AccessConfig::parse(&text("user.cfg").map_err(state("user.cfg"))?),
+            secrets,
+            storage: StorageConfig::parse(&text("storage.cfg").map_err(state("storage.cfg"))?),
+            guests: Shelf::open(&paths.lxc(), &name).map_err(state("lxc"))?,
+            root: paths.root(),
+            run: paths.run(),
+            paths: paths.clone(),
+        };
+        let tasks = Tasks::open(&paths.tasks(), clock.now_s()).map_err(state("tasks"))?;
+        let table = Table::committed().map_err(OpenError::Table)?;
+        Ok(Arc::new(Self {
+            name,
+            table,
+            paths,
+            clock,
+            settings,
+            tasks,
+            faults: Faults::default(),
+            power,
+            backup_lock: Mutex::new(()),
+            world: Mutex::new(world),
+        }))
+    }
+
+    /// Takes the lock. Held only for short, synchronous work.
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A fresh MAC address with the vendor's prefix.
+    #[must_use]
+    pub fn fresh_mac(&self) -> String {
+        let mut tail = [0_u8; 3];
+        self.clock.random(&mut tail);
+        let [a, b, c] = tail;
+        format!("BC:24:11:{a:02X}:{b:02X}:{c:02X}")
+    }
+}
+
+impl World {
+    /// Judges for a caller.
+    #[must_use]
+    pub fn judge<'a>(&'a self, who: &'a Who) -> Judge<'a> {
+        Judge { config: &self.access, who: &who.id }
+    }
+
+    /// The storages with their places.
+    #[must_use]
+    pub fn store(&self) -> Store<'_> {
+        Store { config: &self.storage, root: &self.root, run: &self.run }
+    }
+
+    /// Writes the user configuration and the secrets.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn save_access(&self) -> Fallible<()> {
+        let write = |name: &str, text: String| {
+            write_whole(&self.paths.etc(name), &text)
+                .map_err(|error| host("write of user configuration", &error))
+        };
+        write("user.cfg", self.access.print())?;
+        write("token.cfg", Secrets::print(&self.secrets.tokens, ' '))?;
+        write("shadow.cfg", Secrets::print(&self.secrets.passwords, ':'))
+    }
+
+    /// Writes the storage configuration.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save_storage(&self) -> Fallible<()> {
+        write_whole(&self.paths.etc("storage.cfg"), &self.storage.print())
+            .map_err(|error| host("write of storage configuration", &error))
+    }
+}

@@ -1,0 +1,223 @@
+//! The memory of tasks: which run, how the others ended, and their logs as files.
+//!
+//! In: starts, log lines, ends. Out: lists and log pages. On disk: `index` (a line per ended task: name, end time, status; newest last,
+//! the oldest dropped beyond a bound), `active` (names of running tasks) and one log file per task.
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::upid::Upid;
+
+/// How many ended tasks are remembered; the real one rotates at about this many.
+const REMEMBERED: usize = 5_000;
+
+/// What was asked of a running task.
+#[derive(Debug, Default)]
+pub struct Wish(AtomicU8);
+
+impl Wish {
+    /// It shall stop and clean up.
+    pub fn stop(&self) {
+        let _ = self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// It dies where it stands.
+    pub fn kill(&self) {
+        self.0.store(2, Ordering::SeqCst);
+    }
+
+    /// Whether a stop was asked.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 1
+    }
+
+    /// Whether it was killed.
+    #[must_use]
+    pub fn is_kill(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 2
+    }
+}
+
+/// A task that ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// Unix seconds.
+    pub endtime: i64,
+    /// `OK`, `WARNINGS: 1`, an error, `unexpected status`.
+    pub status: String,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    running: BTreeMap<String, Arc<Wish>>,
+    ended: Vec<(String, Ended)>,
+}
+
+/// All tasks.
+#[derive(Debug)]
+pub struct Tasks {
+    dir: PathBuf,
+    held: Mutex<Held>,
+}
+
+impl Tasks {
+    /// Opens the memory; what was running before is now ended with `unexpected status`.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written.
+    pub fn open(dir: &Path, now_s: i64) -> std::io::Result<Self> {
+        std::fs::create_dir_all(dir)?;
+        let text = |name: &str| match std::fs::read_to_string(dir.join(name)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            other => other,
+        };
+        let mut ended: Vec<(String, Ended)> = text("index")?.lines().filter_map(read_line).collect();
+        let lost: Vec<String> = text("active")?.lines().map(str::to_owned).collect();
+        let tasks = Self { dir: dir.to_owned(), held: Mutex::default() };
+        ended.extend(
+            lost.into_iter()
+                .map(|upid| (upid, Ended { endtime: now_s, status: "unexpected status".to_owned() })),
+        );
+        tasks.lock().ended = ended;
+        tasks.save(&tasks.lock())?;
+        Ok(tasks)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save(&self, held: &Held) -> std::io::Result<()> {
+        let first = held.ended.len().saturating_sub(REMEMBERED);
+        let lines: String = held
+            .ended
+            .iter()
+            .skip(first)
+            .map(|(upid, ended)| format!("{upid} {:08X} {}\n", ended.endtime, ended.status))
+            .collect();
+        write_whole(&self.dir.join("index"), &lines)?;
+        let active: String = held.running.keys().map(|upid| format!("{upid}\n")).collect();
+        write_whole(&self.dir.join("active"), &active)
+    }
+
+    /// A task starts.
+    ///
+    /// # Errors
+    /// When the memory cannot be written.
+    pub fn start(&self, upid: &Upid) -> std::io::Result<Arc<Wish>> {
+        let wish = Arc::new(Wish::default());
+        let mut held = self.lock();
+        std::fs::File::create(self.log_path(upid))?;
+        held.running.insert(upid.to_string(), Arc::clone(&wish));
+        self.save(&held)?;
+        Ok(wish)
+    }
+
+    /// A task ends.
+    ///
+    /// # Errors
+    /// When the memory cannot be written.
+    pub fn end(&self, upid: &Upid, ended: Ended) -> std::io::Result<()> {
+        let mut held = self.lock();
+        let name = upid.to_string();
+        held.running.remove(&name);
+        held.ended.push((name, ended));
+        if held.ended.len() > REMEMBERED {
+            held.ended.remove(0);
+        }
+        self.save(&held)
+    }
+
+    /// Puts a task that ended elsewhere into the memory, with its log.
+    ///
+    /// # Errors
+    /// When the memory cannot be written.
+    pub fn import(&self, upid: &Upid, ended: Ended, log: &[String]) -> std::io::Result<()> {
+        write_whole(&self.log_path(upid), &log.iter().map(|line| format!("{line}\n")).collect::<String>())?;
+        self.end(upid, ended)
+    }
+
+    /// Drops a task from the memory as if the index had been rotated away.
+    ///
+    /// # Errors
+    /// When the memory cannot be written.
+    pub fn forget(&self, upid: &Upid) -> std::io::Result<()> {
+        let mut held = self.lock();
+        let name = upid.to_string();
+        held.ended.retain(|(known, _)| *known != name);
+        let _ = std::fs::remove_file(self.log_path(upid));
+        self.save(&held)
+    }
+
+    /// The wish of a running task.
+    #[must_use]
+    pub fn running(&self, upid: &str) -> Option<Arc<Wish>> {
+        self.lock().running.get(upid).cloned()
+    }
+
+    /// How a task ended.
+    #[must_use]
+    pub fn ended(&self, upid: &str) -> Option<Ended> {
+        self.lock().ended.iter().rev().find(|(known, _)| known == upid).map(|(_, ended)| ended.clone())
+    }
+
+    /// Names of running tasks, then of ended ones, newest first.
+    #[must_use]
+    pub fn all(&self) -> (Vec<Upid>, Vec<(Upid, Ended)>) {
+        let held = self.lock();
+        let running = held.running.keys().rev().filter_map(|name| Upid::parse(name)).collect();
+        let ended = held
+            .ended
+            .iter()
+            .rev()
+            .filter_map(|(name, ended)| Upid::parse(name).map(|upid| (upid, ended.clone())))
+            .collect();
+        (running, ended)
+    }
+
+    fn log_path(&self, upid: &Upid) -> PathBuf {
+        // `>` and `@` are fine in a file name; a slash cannot be in a parsed name.
+        self.dir.join(upid.to_string())
+    }
+
+    /// Adds a line to a log.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn append(&self, upid: &Upid, line: &str) -> std::io::Result<()> {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(self.log_path(upid))?;
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    /// The whole log, or the system's reason why there is none.
+    ///
+    /// # Errors
+    /// When there is no log.
+    pub fn log(&self, upid: &Upid) -> std::io::Result<String> {
+        std::fs::read_to_string(self.log_path(upid))
+    }
+}
+
+fn read_line(line: &str) -> Option<(String, Ended)> {
+    let mut parts = line.splitn(3, ' ');
+    let (upid, endtime, status) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((
+        upid.to_owned(),
+        Ended { endtime: i64::from_str_radix(endtime, 16).ok()?, status: status.to_owned() },
+    ))
+}
+
+/// Writes a file so that a crash leaves the old or the new one.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let temporary = path.with_extension("new");
+    std::fs::write(&temporary, text)?;
+    std::fs::rename(&temporary, path)
+}

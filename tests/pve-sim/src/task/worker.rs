@@ -1,0 +1,151 @@
+//! A running task: its thread, its log, its checkpoints.
+//!
+//! The body works step by step and calls [`Task::pace`] between steps: there a stop, a kill or an armed fault takes hold. A stop comes
+//! back as an ordinary error, so that the body cleans up as the real worker's signal handler lets it; a kill comes back as
+//! [`Halt::Killed`], after which nothing may be cleaned up: the process is gone.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::index::{Ended, Wish};
+use super::upid::Upid;
+use crate::fail::{Fallible, Refusal, host};
+use crate::node::Node;
+
+/// Why a body did not reach its end.
+#[derive(Debug)]
+pub enum Halt {
+    /// It failed with this.
+    Failed(Refusal),
+    /// Its process was killed; nothing is cleaned up.
+    Killed,
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::Failed(refusal)
+    }
+}
+
+/// What a body returns.
+pub type Outcome = Result<(), Halt>;
+
+/// The handle a body works with.
+#[derive(Debug)]
+pub struct Task {
+    /// The node it runs on.
+    pub node: Arc<Node>,
+    /// Its name.
+    pub upid: Upid,
+    wish: Arc<Wish>,
+    warnings: AtomicU32,
+}
+
+impl Task {
+    /// A line in the log.
+    pub fn log(&self, line: impl AsRef<str>) {
+        for part in line.as_ref().split('\n') {
+            if let Err(error) = self.node.tasks.append(&self.upid, part) {
+                tracing::error!(upid = %self.upid, %error, "task log not written");
+            }
+        }
+    }
+
+    /// A warning: a line in the log, and the task ends `WARNINGS: n`.
+    pub fn warn(&self, text: &str) {
+        self.warnings.fetch_add(1, Ordering::SeqCst);
+        self.log(format!("WARN: {text}"));
+    }
+
+    /// A step boundary with a name: lets time pass, and takes note of a stop or a kill.
+    ///
+    /// # Errors
+    /// When the task is to stop or was killed.
+    pub fn pace(&self, phase: &str) -> Result<(), Halt> {
+        let mut rest = self.node.settings.pace;
+        if self.node.faults.kills(&self.upid.kind, phase) {
+            self.wish.kill();
+        }
+        let hold = self.node.faults.hold(&self.upid.kind, phase);
+        rest += hold;
+        // Short slices, so that a stop is heard soon.
+        let slice = std::time::Duration::from_millis(10);
+        loop {
+            if self.wish.is_kill() {
+                return Err(Halt::Killed);
+            }
+            if self.wish.is_stop() {
+                return Err(Halt::Failed(Refusal::die("received interrupt")));
+            }
+            if rest.is_zero() {
+                return Ok(());
+            }
+            let now = rest.min(slice);
+            self.node.clock.pause(now);
+            rest -= now;
+        }
+    }
+
+    /// Whether somebody asked it to stop.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.wish.is_stop()
+    }
+
+    fn finish(&self, outcome: Outcome) {
+        let status = match outcome {
+            Err(Halt::Killed) => "unexpected status".to_owned(),
+            Err(Halt::Failed(refusal)) => {
+                let text = refusal.in_task();
+                let flat = text.trim_end().replace('\n', " ");
+                self.log(format!("TASK ERROR: {flat}"));
+                flat
+            }
+            Ok(()) => match self.warnings.load(Ordering::SeqCst) {
+                0 => {
+                    self.log("TASK OK");
+                    "OK".to_owned()
+                }
+                n => {
+                    self.log(format!("TASK WARNINGS: {n}"));
+                    format!("WARNINGS: {n}")
+                }
+            },
+        };
+        let ended = Ended { endtime: self.node.clock.now_s(), status };
+        if let Err(error) = self.node.tasks.end(&self.upid, ended) {
+            tracing::error!(upid = %self.upid, %error, "end of task not written");
+        }
+    }
+}
+
+/// Starts a task and gives its name.
+///
+/// # Errors
+/// When the memory of tasks or a thread cannot be had.
+pub fn spawn<F>(node: &Arc<Node>, kind: &str, id: &str, owner: &str, body: F) -> Fallible<String>
+where
+    F: FnOnce(&Task) -> Outcome + Send + 'static,
+{
+    let number = node.clock.next_number();
+    let upid = Upid {
+        node: node.name.clone(),
+        pid: number & 0xffff_ffff,
+        pstart: u64::try_from(node.clock.now_ms() / 10).unwrap_or_default() & 0xffff_ffff,
+        starttime: node.clock.now_s(),
+        kind: kind.to_owned(),
+        id: id.to_owned(),
+        owner: owner.to_owned(),
+    };
+    let wish = node.tasks.start(&upid).map_err(|error| host("start of task", &error))?;
+    let name = upid.to_string();
+    let task = Task { node: Arc::clone(node), upid, wish, warnings: AtomicU32::new(0) };
+    let run = move || {
+        let outcome = task.pace("start").and_then(|()| body(&task));
+        task.finish(outcome);
+    };
+    std::thread::Builder::new()
+        .name(format!("task-{kind}"))
+        .spawn(run)
+        .map_err(|error| host("start of worker", &error))?;
+    Ok(name)
+}
