@@ -5,6 +5,7 @@
 //!
 //! | command | module |
 //! | --- | --- |
+//! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
 //! | `setup` | [`setup`] |
 
@@ -12,6 +13,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
+pub mod doctor;
 pub mod enroll;
 pub mod setup;
 mod step_down;
@@ -30,6 +32,8 @@ enum Command {
     Enroll(enroll::EnrollArguments),
     /// Make in Proxmox, and on this box, what the agent needs: user, roles, tokens, folders, settings.
     Setup(Box<setup::SetupArguments>),
+    /// Look whether everything in Proxmox is as the agent needs it, and say what mends what is not.
+    Doctor(doctor::DoctorArguments),
 }
 
 /// How an outcome is written.
@@ -50,6 +54,9 @@ pub enum CommandError {
     /// `setup`.
     #[error(transparent)]
     Setup(#[from] setup::SetupError),
+    /// `doctor`.
+    #[error(transparent)]
+    Doctor(#[from] doctor::DoctorError),
 }
 
 impl CommandError {
@@ -59,6 +66,7 @@ impl CommandError {
         match self {
             Self::Enroll(error) => error.exit_code(),
             Self::Setup(error) => error.exit_code(),
+            Self::Doctor(error) => error.exit_code(),
         }
     }
 }
@@ -80,6 +88,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),
+        Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),
     }
 }
 

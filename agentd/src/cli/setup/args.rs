@@ -237,7 +237,7 @@ fn golden(argument: &GoldenArgument) -> Result<Golden, ChoiceError> {
 }
 
 /// Hashes a file piece by piece.
-pub(super) fn file_sha256(path: &Path) -> std::io::Result<String> {
+pub(crate) fn file_sha256(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut piece = vec![0_u8; 1 << 20];

@@ -29,6 +29,7 @@ use zeroize::Zeroizing;
 use super::Output;
 use args::ChoiceError;
 pub use args::SetupArguments;
+pub(crate) use args::file_sha256;
 use local::{LocalError, LocalStep};
 use plan::{Choices, Wanted};
 use seen::{Read, Seen, SeenError};

@@ -78,28 +78,20 @@ impl Choices {
         roles
     }
 
-    /// The paths behind a place.
+    /// What of Proxmox the table speaks of.
     #[must_use]
-    pub fn paths(&self, place: Place) -> Vec<AclPath> {
-        match place {
-            Place::Pool => vec![AclPath::pool(&self.pool)],
-            Place::ScratchPool => self.scratch_pool.iter().map(AclPath::pool).collect(),
-            Place::Node => vec![AclPath::node(&self.node)],
-            Place::GuestStorage => {
-                unique(std::iter::once(&self.storage).chain(&self.bulk_storage).map(AclPath::storage))
-            }
-            Place::ArchiveStorage => {
-                // The name before the colon is a storage's: VolumeId saw to its form.
-                let of_goldens =
-                    self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
-                let all: Vec<StorageName> = self.backup_storage.iter().cloned().chain(of_goldens).collect();
-                unique(all.iter().map(AclPath::storage))
-            }
-            Place::GoldenVmid => unique(self.goldens.iter().map(|golden| AclPath::guest(golden.vmid))),
-            Place::Bridge => {
-                let tagged = self.vlans.iter().map(|vlan| AclPath::vlan(&self.bridge, *vlan));
-                std::iter::once(AclPath::bridge(&self.bridge)).chain(tagged).collect()
-            }
+    pub fn places(&self) -> Places {
+        // The name before the colon is a storage's: VolumeId saw to its form.
+        let of_goldens = self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
+        Places {
+            node: self.node.clone(),
+            pool: self.pool.clone(),
+            scratch_pool: self.scratch_pool.clone(),
+            guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
+            archive_storages: self.backup_storage.iter().cloned().chain(of_goldens).collect(),
+            golden_vmids: self.goldens.iter().map(|golden| golden.vmid).collect(),
+            bridge: self.bridge.clone(),
+            vlans: self.vlans.clone(),
         }
     }
 
@@ -113,6 +105,61 @@ impl Choices {
     #[must_use]
     pub fn secret_file(&self, role: Role) -> PathBuf {
         self.state_dir.join("secrets").join(format!("proxmox-{role}"))
+    }
+}
+
+/// What of Proxmox the table of privileges speaks of.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The node.
+    pub node: NodeName,
+    /// The pool of our guests.
+    pub pool: PoolName,
+    /// The pool of throwaway guests.
+    pub scratch_pool: Option<PoolName>,
+    /// Where disks lie.
+    pub guest_storages: Vec<StorageName>,
+    /// Where archives lie.
+    pub archive_storages: Vec<StorageName>,
+    /// The numbers in the names of goldens.
+    pub golden_vmids: Vec<Vmid>,
+    /// The bridge.
+    pub bridge: BridgeName,
+    /// VLANs on it.
+    pub vlans: Vec<VlanTag>,
+}
+
+impl Places {
+    /// The paths behind a place.
+    #[must_use]
+    pub fn paths(&self, place: Place) -> Vec<AclPath> {
+        match place {
+            Place::Pool => vec![AclPath::pool(&self.pool)],
+            Place::ScratchPool => self.scratch_pool.iter().map(AclPath::pool).collect(),
+            Place::Node => vec![AclPath::node(&self.node)],
+            Place::GuestStorage => unique(self.guest_storages.iter().map(AclPath::storage)),
+            Place::ArchiveStorage => unique(self.archive_storages.iter().map(AclPath::storage)),
+            Place::GoldenVmid => unique(self.golden_vmids.iter().copied().map(AclPath::guest)),
+            Place::Bridge => {
+                let tagged = self.vlans.iter().map(|vlan| AclPath::vlan(&self.bridge, *vlan));
+                std::iter::once(AclPath::bridge(&self.bridge)).chain(tagged).collect()
+            }
+        }
+    }
+
+    /// The grants that these tokens need.
+    #[must_use]
+    pub fn grants(&self, tokens: &[Role]) -> BTreeSet<Grant> {
+        let mut grants = BTreeSet::new();
+        for role in tokens {
+            for place in PLACES {
+                if let Some(pve_role) = pve_role(*role, place) {
+                    let on = |path| Grant { path, pve_role, role: *role };
+                    grants.extend(self.paths(place).into_iter().map(on));
+                }
+            }
+        }
+        grants
     }
 }
 
@@ -151,15 +198,7 @@ impl Wanted {
     #[must_use]
     pub fn of(choices: &Choices) -> Self {
         let tokens = choices.roles();
-        let mut grants = BTreeSet::new();
-        for role in &tokens {
-            for place in PLACES {
-                if let Some(pve_role) = pve_role(*role, place) {
-                    let on = |path| Grant { path, pve_role, role: *role };
-                    grants.extend(choices.paths(place).into_iter().map(on));
-                }
-            }
-        }
+        let grants = choices.places().grants(&tokens);
         Self {
             pools: std::iter::once(&choices.pool).chain(&choices.scratch_pool).cloned().collect(),
             pve_roles: pve_roles(&tokens).into_iter().collect(),

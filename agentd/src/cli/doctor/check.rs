@@ -1,0 +1,242 @@
+//! The checks, in the order in which one builds on the other.
+//!
+//! What comes in: a client and the settings. What goes out: [`Check`]s. When a call fails, the checks that need its
+//! answer are *unknown*, never good.
+
+use std::path::Path;
+
+use holdfast_protocol::strict::chain;
+use serde::Serialize;
+
+use super::judge::{judge, paths_to_ask};
+use crate::cli::setup::file_sha256;
+use crate::cli::setup::plan::{Places, archive_vmid};
+use crate::port::pve::read::StorageStatus;
+use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
+use crate::settings::{GoldenSettings, Settings};
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// Not as it should be.
+    Failed,
+    /// It could not be looked at.
+    Unknown,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// How it came out.
+    pub state: State,
+    /// What was looked at.
+    pub name: String,
+    /// What was found.
+    pub detail: String,
+    /// Commands that mend it.
+    pub mend: Vec<String>,
+}
+
+impl Check {
+    fn new(state: State, name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { state, name: name.into(), detail: detail.into(), mend: Vec::new() }
+    }
+
+    fn of_error(name: impl Into<String>, error: &PveError) -> Self {
+        Self::new(State::Failed, name, chain(error))
+    }
+}
+
+/// What of Proxmox the settings speak of.
+fn places(settings: &Settings) -> Places {
+    let proxmox = &settings.proxmox;
+    let archives: Vec<VolumeId> =
+        settings.golden.iter().filter_map(|golden| golden.archive.parse().ok()).collect();
+    let of_goldens = archives.iter().filter_map(|archive| archive.storage().parse().ok());
+    Places {
+        node: proxmox.node.clone(),
+        pool: proxmox.pool.clone(),
+        scratch_pool: None,
+        guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
+        archive_storages: proxmox.backup_storage.iter().cloned().chain(of_goldens).collect(),
+        golden_vmids: archives.iter().filter_map(archive_vmid).collect(),
+        bridge: proxmox.bridge.clone(),
+        vlans: Vec::new(),
+    }
+}
+
+/// Makes all checks.
+pub async fn examine(pve: &dyn Pve, settings: &Settings) -> Vec<Check> {
+    let places = places(settings);
+    let mut checks = vec![version(pve).await];
+    if checks.iter().any(|check| check.state != State::Good) {
+        // Without the first answer every other line would repeat the same failure.
+        checks.push(Check::new(State::Unknown, "everything else", "Proxmox must answer first"));
+        return checks;
+    }
+    let proxmox = &settings.proxmox;
+    for (role, token) in [
+        (Role::Observe, &proxmox.tokens.observe),
+        (Role::Operate, &proxmox.tokens.operate),
+        (Role::Allocate, &proxmox.tokens.allocate),
+    ] {
+        checks.extend(token_rights(pve, role, &token.id, &places).await);
+    }
+    checks.push(match pve.node_status().await {
+        Ok(status) => Check::new(
+            State::Good,
+            format!("node {}", places.node),
+            format!("up for {} h", status.uptime_s / 3600),
+        ),
+        Err(error) => Check::of_error(format!("node {}", places.node), &error),
+    });
+    checks.push(match pve.resources().await {
+        Ok(all) if all.has_pool(&places.pool) => {
+            Check::new(State::Good, format!("pool {}", places.pool), "visible")
+        }
+        Ok(_) => Check::new(
+            State::Failed,
+            format!("pool {}", places.pool),
+            "not visible: it is missing, or Pool.Audit is",
+        ),
+        Err(error) => Check::of_error(format!("pool {}", places.pool), &error),
+    });
+    checks.extend(storages(pve, &places).await);
+    for golden in &settings.golden {
+        checks.push(golden_listed(pve, golden).await);
+        checks.push(golden_file(&golden.file, golden));
+    }
+    checks
+}
+
+/// The first answer also proves address, pin and token.
+async fn version(pve: &dyn Pve) -> Check {
+    match pve.version().await {
+        Ok(version) if version.is_supported() => Check::new(
+            State::Good,
+            "Proxmox VE",
+            format!("{}, address, pin and token are right", version.text),
+        ),
+        Ok(version) => {
+            let (major, minor) = crate::port::pve::read::Version::OLDEST;
+            let detail = format!("{} is too old: {major}.{minor} or newer is needed", version.text);
+            Check::new(State::Failed, "Proxmox VE", detail)
+        }
+        Err(error) => Check::of_error("Proxmox VE", &error),
+    }
+}
+
+async fn token_rights(pve: &dyn Pve, role: Role, token_id: &str, places: &Places) -> Vec<Check> {
+    let permissions = match rights(pve, role, places).await {
+        Ok(permissions) => permissions,
+        Err(error) => return vec![Check::of_error(format!("token {token_id}"), &error)],
+    };
+    let findings = judge(role, token_id, places, &permissions);
+    if findings.is_empty() {
+        return vec![Check::new(
+            State::Good,
+            format!("token {token_id}"),
+            "may what it needs and nothing more",
+        )];
+    }
+    let list = |set: &std::collections::BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+    let line = |finding: super::judge::Finding| {
+        let name = format!("{role} on {}", finding.path);
+        let detail = if finding.missing.is_empty() {
+            format!("{} is too much", list(&finding.surplus))
+        } else {
+            format!("{} is missing: {}", list(&finding.missing), finding.prevents.join("; "))
+        };
+        Check { mend: finding.mend, ..Check::new(State::Failed, name, detail) }
+    };
+    findings.into_iter().map(line).collect()
+}
+
+async fn rights(pve: &dyn Pve, role: Role, places: &Places) -> Result<Permissions, PveError> {
+    let everything = pve.permissions(role, None).await?;
+    let mut all: Vec<_> = everything.iter().map(|(path, set)| (path.to_owned(), set.clone())).collect();
+    for path in paths_to_ask(role, places) {
+        let here = pve.permissions(role, Some(path)).await?;
+        all.extend(here.iter().map(|(path, set)| (path.to_owned(), set.clone())));
+    }
+    Ok(all.into_iter().collect())
+}
+
+async fn storages(pve: &dyn Pve, places: &Places) -> Vec<Check> {
+    let list = match pve.storages().await {
+        Ok(list) => list,
+        Err(error) => return vec![Check::of_error("storages", &error)],
+    };
+    let mut wanted: Vec<_> = places.guest_storages.iter().map(|storage| (storage, "rootdir")).collect();
+    wanted.extend(places.archive_storages.iter().map(|storage| (storage, "backup")));
+    wanted.sort();
+    wanted.dedup();
+    let check = |(storage, content): (&holdfast_protocol::id::StorageName, &str)| {
+        let name = format!("storage {storage} for {content}");
+        match list.iter().find(|status| status.storage == *storage) {
+            None => Check::new(State::Failed, name, "not visible: it is missing, or Datastore.Audit is"),
+            Some(status) => storage_check(name, status, content),
+        }
+    };
+    wanted.into_iter().map(check).collect()
+}
+
+fn storage_check(name: String, status: &StorageStatus, content: &str) -> Check {
+    let free = format!("{} GiB free", status.available >> 30);
+    if !status.enabled {
+        let mend = vec![format!("pvesm set {} --disable 0", status.storage)];
+        return Check { mend, ..Check::new(State::Failed, name, "switched off") };
+    }
+    if !status.active {
+        return Check::new(State::Failed, name, "not available: mount it, or look at its server");
+    }
+    if !status.content.iter().any(|kind| kind == content) {
+        let all = status.content.join(",");
+        let mend = vec![format!("pvesm set {} --content {all},{content}", status.storage)];
+        return Check { mend, ..Check::new(State::Failed, name, format!("holds {all} only")) };
+    }
+    Check::new(State::Good, name, free)
+}
+
+/// Listed for the token that restores it, which also proves its right to it.
+async fn golden_listed(pve: &dyn Pve, golden: &GoldenSettings) -> Check {
+    let name = format!("golden {} in Proxmox", golden.version);
+    let Ok(archive) = golden.archive.parse::<VolumeId>() else {
+        return Check::new(State::Failed, name, format!("{:?} is not the name of a volume", golden.archive));
+    };
+    let Ok(storage) = archive.storage().parse() else {
+        return Check::new(State::Failed, name, format!("{:?} names no storage", golden.archive));
+    };
+    match pve.storage_content(Role::Allocate, &storage, ContentKind::Backup, archive_vmid(&archive)).await {
+        Ok(volumes) if volumes.iter().any(|volume| volume.volid == golden.archive) => {
+            Check::new(State::Good, name, golden.archive.clone())
+        }
+        Ok(_) => Check::new(
+            State::Failed,
+            name,
+            format!("{} is not listed: build it, or name another", golden.archive),
+        ),
+        Err(error) => Check::of_error(name, &error),
+    }
+}
+
+fn golden_file(path: &Path, golden: &GoldenSettings) -> Check {
+    let name = format!("golden {} on disk", golden.version);
+    match file_sha256(path) {
+        Ok(sha256) if sha256.eq_ignore_ascii_case(&golden.sha256) => {
+            Check::new(State::Good, name, "its digest is the approved one")
+        }
+        Ok(sha256) => Check::new(
+            State::Failed,
+            name,
+            format!(
+                "{} has the digest {sha256}, not the approved one: approve it by `agentd setup`, or find out who changed it",
+                path.display()
+            ),
+        ),
+        Err(error) => Check::new(State::Failed, name, format!("{} cannot be read: {error}", path.display())),
+    }
+}
