@@ -15,7 +15,7 @@
 //! | 4 | [`task`]: one loop per file, the only place that starts tasks |
 //! | 3 | [`api`]: what guests may ask |
 //! | 2 | [`port`]: the outside world |
-//! | 1 | [`gate`], [`operation`]: pure decisions |
+//! | 1 | [`plan`], [`gate`], [`operation`]: pure decisions |
 //! | 0 | [`model`]: the host as data, and the bounds |
 //!
 //! Deliberately absent: anything that needs root or a capability. The daemon refuses to start with either.
@@ -26,6 +26,7 @@ pub mod cli;
 pub mod gate;
 pub mod model;
 pub mod operation;
+pub mod plan;
 pub mod port;
 pub mod settings;
 pub mod task;

@@ -111,9 +111,10 @@ impl World {
         let id = OperationId::new(Uuid::now_v7());
         let provision = Provision {
             guest,
-            number: NumberWish::AnyOf(
-                VmidRange::try_from([100.try_into().unwrap(), 199.try_into().unwrap()]).unwrap(),
-            ),
+            number: NumberWish::AnyOf {
+                range: VmidRange::try_from([100.try_into().unwrap(), 199.try_into().unwrap()]).unwrap(),
+                except: Vec::new(),
+            },
             archive: VolumeId::new("local:backup/golden.tar.zst"),
             archive_sha256: "a".repeat(64).try_into().unwrap(),
             archive_file: "/golden".into(),

@@ -94,13 +94,18 @@ impl Provision {
 }
 
 /// Which VMID a new guest gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NumberWish {
     /// This one, as the document says.
     Exactly(Vmid),
     /// A free one of the range, never used for another guest of ours.
-    AnyOf(VmidRange),
+    AnyOf {
+        /// The range.
+        range: VmidRange,
+        /// Numbers of the range that the document asks for by name, for other guests.
+        except: Vec<Vmid>,
+    },
 }
 
 /// New sizes. What is not set stays.

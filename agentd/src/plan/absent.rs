@@ -1,0 +1,151 @@
+//! A guest that the document names and that is not there.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{DesiredGuest, VolumeKind};
+use holdfast_protocol::id::Vmid;
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::report::Standing;
+
+use super::{Action, Context, Judged, passes};
+use crate::gate::held::{Fingerprint, Held, Target, TargetKind, Verb};
+use crate::gate::{Effect, Verdict};
+use crate::model::observed::VmidFact;
+use crate::operation::{NumberWish, Operation, Provision};
+
+pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
+    let judged = Judged::new(Standing::Absent);
+    let policy = context.inputs.policy;
+    if let Some(vmid) = context.marked(guest.uid) {
+        let text = format!(
+            "guest {vmid} says it is this one, but our records do not know it: an operator must adopt it"
+        );
+        let mut judged = judged.with(ErrorCode::ForeignGuest, text);
+        judged.held.push(adoption(guest, vmid));
+        return judged;
+    }
+    if let Some((code, text)) = misplaced(context, guest) {
+        return judged.with(code, text);
+    }
+    let number = match number(context, guest) {
+        Ok(number) => number,
+        Err((code, text)) => return judged.with(code, text),
+    };
+    match passes(context, &effects(guest)) {
+        Verdict::Free => {}
+        Verdict::NeedsSignature(reason) => {
+            let text = format!("golden {} is not approved on this box", guest.golden);
+            let mut judged = judged.with(ErrorCode::GoldenUnapproved, text);
+            judged.held.push(approval(guest, reason));
+            return judged;
+        }
+        Verdict::Forbidden(why) => return judged.with(ErrorCode::Forbidden, why),
+    }
+    // The gate has just said that the golden is one of the policy's.
+    let Some(golden) = policy.goldens.get(&guest.golden) else {
+        return judged.with(
+            ErrorCode::GoldenUnapproved,
+            format!("golden {} is not approved on this box", guest.golden),
+        );
+    };
+    if let Some((tried, until)) = context.waits(guest.uid, OperationKind::Provision) {
+        let text = format!("making it failed {} times, next try at {until}: {}", tried.failed, tried.message);
+        return judged.with(ErrorCode::Unavailable, text);
+    }
+    let operation = Operation::Provision(Box::new(Provision {
+        guest: guest.clone(),
+        number,
+        archive: golden.archive.clone(),
+        archive_sha256: golden.sha256.clone(),
+        archive_file: golden.file.clone(),
+        pool: policy.pool.clone(),
+        storage: policy.storage.clone(),
+        bulk_storage: policy.bulk_storage.clone(),
+        backup_storage: policy.backup_storage.clone(),
+    }));
+    let reason = "the document names it and it is not there".to_owned();
+    Judged { action: Some(Action { operation, reason }), ..judged }
+}
+
+fn effects(guest: &DesiredGuest) -> Vec<Effect> {
+    let mut effects =
+        vec![Effect::RestoreFresh { golden: guest.golden.clone() }, Effect::Protect, Effect::Start];
+    effects.extend(guest.volumes.iter().map(|_| Effect::AttachNewVolume));
+    effects.push(Effect::Backup);
+    effects
+}
+
+/// What this box cannot give it, whatever its number.
+fn misplaced(context: &Context<'_>, guest: &DesiredGuest) -> Option<(ErrorCode, String)> {
+    let policy = context.inputs.policy;
+    if guest.network.bridge != policy.bridge {
+        let text = format!(
+            "the agent was given the bridge {}, not {}: correct the document, or the settings on the box",
+            policy.bridge, guest.network.bridge
+        );
+        return Some((ErrorCode::Forbidden, text));
+    }
+    let bulk = guest.volumes.iter().find(|volume| matches!(volume.kind, VolumeKind::Bulk(_)));
+    bulk.filter(|_| policy.bulk_storage.is_none()).map(|volume| {
+        let text = format!(
+            "volume {} is bulk, and this box has no bulk_storage: add one to the settings",
+            volume.name
+        );
+        (ErrorCode::Unavailable, text)
+    })
+}
+
+fn number(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (ErrorCode, String)> {
+    let inputs = context.inputs;
+    let Some(vmid) = guest.vmid else {
+        let range = inputs.policy.range;
+        let except = context.pinned().iter().copied().filter(|v| *v >= range.first() && *v <= range.last());
+        return Ok(NumberWish::AnyOf { range, except: except.collect() });
+    };
+    let foreign = |whose: String| {
+        let text = format!(
+            "VMID {vmid} is {whose}: it is not touched; take the number out of the document or choose another"
+        );
+        Err((ErrorCode::VmidForeign, text))
+    };
+    if let Some(other) = context.recorded(vmid).filter(|other| *other != guest.uid) {
+        return foreign(format!("our guest {other}'s"));
+    }
+    if let Some(seen) = inputs.observed.guests.get(&vmid) {
+        return foreign(format!("taken by {:?}, which is not ours", seen.name));
+    }
+    match inputs.observed.vmids.get(&vmid) {
+        Some(VmidFact::Free) => Ok(NumberWish::Exactly(vmid)),
+        Some(VmidFact::Taken) => foreign("taken by a guest that we may not see".to_owned()),
+        Some(VmidFact::Unknown) | None => {
+            let text = format!("whether VMID {vmid} is free could not be told: it is asked again");
+            Err((ErrorCode::Unavailable, text))
+        }
+    }
+}
+
+fn target(guest: &DesiredGuest, vmid: Option<Vmid>) -> Target {
+    let fingerprint = Fingerprint { name: guest.name.clone(), volumes: Vec::new() };
+    Target { kind: TargetKind::Guest, uid: guest.uid, vmid, fingerprint }
+}
+
+fn approval(guest: &DesiredGuest, reason: &'static str) -> Held {
+    Held {
+        effect: format!("make guest {} from golden {}", guest.name, guest.golden),
+        reason,
+        verb: Verb::ApproveRelease,
+        target: target(guest, None),
+        args: BTreeMap::from([("golden", guest.golden.to_string())]),
+    }
+}
+
+fn adoption(guest: &DesiredGuest, vmid: Vmid) -> Held {
+    Held {
+        effect: format!("take over guest {vmid} as {}", guest.name),
+        reason: "our records do not know this guest",
+        verb: Verb::AdoptGuest,
+        target: target(guest, Some(vmid)),
+        args: BTreeMap::new(),
+    }
+}

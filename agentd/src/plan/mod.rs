@@ -1,0 +1,315 @@
+//! What should be done next, from what is wanted, what is seen and what is written down.
+//!
+//! `plan(inputs) -> Plan` is synchronous, touches nothing, asks no clock and prints well; its printout has golden files.
+//! What is missing from the document is kept; what is not provably ours is not touched; what cannot be seen is not gone.
+//! One operation at a time per guest, sizes before power, and nothing at all on a guest that is parked, locked or frozen
+//! in doubt. The cost is linear: wishes and records are both walked once, in the order of their uids.
+//!
+//! | module | decides |
+//! | --- | --- |
+//! | [`absent`] | what to do for a guest that is not there |
+//! | [`present`] | what to do for a guest that was made |
+//! | [`report`] | what is told of each guest |
+//! | [`recovery`] | what becomes of operations that a stopped agent left open |
+
+mod absent;
+mod present;
+mod print;
+pub mod recovery;
+pub mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestUid, Vmid};
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::report::{Condition, Standing};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::gate::held::Held;
+use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::model::limits;
+use crate::model::mark::Mark;
+use crate::model::observed::{Detail, Observed, ObservedGuest};
+use crate::model::policy::Policy;
+use crate::model::record::{Attempts, GuestRecord, ParkedOperation, Place, Records};
+use crate::operation::Operation;
+
+/// Everything a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The document's number.
+    pub generation: Generation,
+    /// What it names.
+    pub desired: &'a [DesiredGuest],
+    /// What is seen.
+    pub observed: &'a Observed,
+    /// What is written down.
+    pub records: &'a Records,
+    /// What root named on this box.
+    pub policy: &'a Policy,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What should be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// For which document.
+    pub generation: Generation,
+    /// Operations to open, in order.
+    pub actions: Vec<Action>,
+    /// Wishes that wait for a signature.
+    pub held: Vec<Held>,
+    /// One for each guest, named by the document or not, ours or not.
+    pub verdicts: Vec<GuestVerdict>,
+    /// When to plan again although nothing changes: the end of the shortest wait.
+    pub again_at: Option<Timestamp>,
+}
+
+/// One operation to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// What.
+    pub operation: Operation,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// How one guest stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestVerdict {
+    /// Its place in the document.
+    pub wanted: Option<usize>,
+    /// Its place in the records.
+    pub recorded: Option<usize>,
+    /// Its number.
+    pub vmid: Option<Vmid>,
+    /// How it stands to us.
+    pub standing: Standing,
+    /// What a person should know.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a judge of one guest says, beside its standing.
+#[derive(Debug)]
+struct Judged {
+    standing: Standing,
+    conditions: Vec<Condition>,
+    action: Option<Action>,
+    held: Vec<Held>,
+}
+
+impl Judged {
+    fn new(standing: Standing) -> Self {
+        Self { standing, conditions: Vec::new(), action: None, held: Vec::new() }
+    }
+
+    fn with(mut self, code: ErrorCode, message: impl Into<String>) -> Self {
+        self.conditions.push(Condition { code, message: message.into() });
+        self
+    }
+}
+
+/// What judges look up about other guests. Made only when the first one asks: with nothing to do nobody does.
+struct Context<'a> {
+    inputs: &'a Inputs<'a>,
+    approved: Approved,
+    open: BTreeSet<GuestUid>,
+    parked: BTreeMap<GuestUid, &'a ParkedOperation>,
+    attempts: BTreeMap<(GuestUid, OperationKind), &'a Attempts>,
+    recorded_vmids: std::cell::OnceCell<BTreeMap<Vmid, GuestUid>>,
+    marked: std::cell::OnceCell<BTreeMap<GuestUid, Vmid>>,
+    pinned: std::cell::OnceCell<Vec<Vmid>>,
+    again_at: std::cell::Cell<Option<Timestamp>>,
+}
+
+impl<'a> Context<'a> {
+    fn new(inputs: &'a Inputs<'a>) -> Self {
+        let records = inputs.records;
+        Self {
+            inputs,
+            approved: Approved { goldens: inputs.policy.goldens.keys().cloned().collect() },
+            open: records.open.iter().map(|open| open.guest).collect(),
+            parked: records.parked.iter().map(|parked| (parked.guest, parked)).collect(),
+            attempts: records.attempts.iter().map(|tried| ((tried.guest, tried.kind), tried)).collect(),
+            recorded_vmids: std::cell::OnceCell::new(),
+            marked: std::cell::OnceCell::new(),
+            pinned: std::cell::OnceCell::new(),
+            again_at: std::cell::Cell::new(None),
+        }
+    }
+
+    /// Which guest of ours has a number.
+    fn recorded(&self, vmid: Vmid) -> Option<GuestUid> {
+        let all = self.recorded_vmids.get_or_init(|| {
+            let of = |record: &GuestRecord| Some((record.place.vmid()?, record.uid));
+            self.inputs.records.guests.iter().filter_map(of).collect()
+        });
+        all.get(&vmid).copied()
+    }
+
+    /// Which guest on the node says that it is this one.
+    fn marked(&self, uid: GuestUid) -> Option<Vmid> {
+        let all = self.marked.get_or_init(|| {
+            let of = |guest: &ObservedGuest| match &guest.detail {
+                Detail::Known(facts) => match facts.mark {
+                    Mark::Of(uid) => Some((uid, guest.vmid)),
+                    Mark::None | Mark::Broken => None,
+                },
+                Detail::Unknown(_) => None,
+            };
+            self.inputs.observed.guests.values().filter_map(of).collect()
+        });
+        all.get(&uid).copied()
+    }
+
+    /// Numbers that the document asks for by name.
+    fn pinned(&self) -> &[Vmid] {
+        self.pinned.get_or_init(|| self.inputs.desired.iter().filter_map(|guest| guest.vmid).collect())
+    }
+
+    /// Until when to wait before an operation of this kind is tried again, and why.
+    fn waits(&self, uid: GuestUid, kind: OperationKind) -> Option<(&'a Attempts, Timestamp)> {
+        let tried = *self.attempts.get(&(uid, kind))?;
+        let wait = SignedDuration::from_secs(limits::retry_after_s(tried.failed));
+        let until = tried.last.checked_add(wait).unwrap_or(Timestamp::MAX);
+        (until > self.inputs.now).then(|| {
+            let sooner = self.again_at.get().is_none_or(|at| until < at);
+            if sooner {
+                self.again_at.set(Some(until));
+            }
+            (tried, until)
+        })
+    }
+}
+
+/// Decides what should be done next.
+#[must_use]
+pub fn plan(inputs: &Inputs<'_>) -> Plan {
+    let context = Context::new(inputs);
+    let mut plan = Plan {
+        generation: inputs.generation,
+        actions: Vec::new(),
+        held: Vec::new(),
+        verdicts: Vec::with_capacity(inputs.desired.len()),
+        again_at: None,
+    };
+    let mut wanted: Vec<(usize, &DesiredGuest)> = inputs.desired.iter().enumerate().collect();
+    wanted.sort_unstable_by_key(|(_, guest)| guest.uid);
+    let mut wanted = wanted.into_iter().peekable();
+    let mut recorded = inputs.records.guests.iter().enumerate().peekable();
+    loop {
+        let order = match (wanted.peek(), recorded.peek()) {
+            (None, None) => break,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some((_, guest)), Some((_, record))) => guest.uid.cmp(&record.uid),
+        };
+        let guest = if order.is_le() { wanted.next() } else { None };
+        let record = if order.is_ge() { recorded.next() } else { None };
+        let judged = judge(&context, guest.map(|(_, guest)| guest), record.map(|(_, record)| record));
+        // A guest of the past that is nowhere and that nobody wants is no news.
+        let Some(judged) = judged else { continue };
+        plan.actions.extend(judged.action);
+        plan.held.extend(judged.held);
+        plan.verdicts.push(GuestVerdict {
+            wanted: guest.map(|(place, _)| place),
+            recorded: record.map(|(place, _)| place),
+            vmid: record.and_then(|(_, record)| record.place.vmid()),
+            standing: judged.standing,
+            conditions: judged.conditions,
+        });
+    }
+    strangers(inputs, &mut plan);
+    plan.again_at = context.again_at.get();
+    plan
+}
+
+fn judge(
+    context: &Context<'_>,
+    guest: Option<&DesiredGuest>,
+    record: Option<&GuestRecord>,
+) -> Option<Judged> {
+    let uid = guest.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid))?;
+    let place = record.map_or(&Place::Nowhere, |record| &record.place);
+    if let Some(parked) = context.parked.get(&uid) {
+        let text = format!("{} was parked: {}", parked.kind.as_str(), parked.message);
+        return Some(Judged::new(Standing::Parked).with(ErrorCode::Parked, text));
+    }
+    if context.open.contains(&uid) {
+        let made = matches!(place, Place::Made { .. });
+        let standing = match (guest, made) {
+            (None, _) => Standing::Unmanaged,
+            (Some(_), true) => Standing::Managed,
+            (Some(_), false) => Standing::Absent,
+        };
+        return Some(Judged::new(standing));
+    }
+    match (guest, place) {
+        (Some(guest), Place::Nowhere) => Some(absent::judge(context, guest)),
+        (None, Place::Nowhere) => None,
+        (_, Place::Making { .. }) => Some(Judged::new(Standing::Parked).with(
+            ErrorCode::Parked,
+            "its making stopped half-way and no operation is open for it: look at it on the node",
+        )),
+        (guest, Place::Made { vmid, volumes, .. }) => record
+            .map(|record| present::judge(context, &present::Made { guest, record, vmid: *vmid, volumes })),
+    }
+}
+
+/// Guests on the node that no record of ours names: never touched, but told.
+fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
+    let mut ours: Vec<Vmid> = plan.verdicts.iter().filter_map(|verdict| verdict.vmid).collect();
+    ours.sort_unstable();
+    let mut ours = ours.into_iter().peekable();
+    for (vmid, guest) in &inputs.observed.guests {
+        while ours.next_if(|known| known < vmid).is_some() {}
+        if ours.peek() == Some(vmid) {
+            continue;
+        }
+        let marked = matches!(&guest.detail, Detail::Known(facts) if facts.mark != Mark::None);
+        let conditions = if marked {
+            let message = format!(
+                "guest {vmid} carries a mark of ours, but our records do not know it: it is not touched"
+            );
+            vec![Condition { code: ErrorCode::ForeignGuest, message }]
+        } else {
+            Vec::new()
+        };
+        let standing = Standing::Foreign;
+        plan.verdicts.push(GuestVerdict {
+            wanted: None,
+            recorded: None,
+            vmid: Some(*vmid),
+            standing,
+            conditions,
+        });
+    }
+}
+
+/// Passes an operation's effects through the gate, by the road of the document.
+fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
+    let verdicts = effects.iter().map(|effect| gate(effect, Provenance::Document, &context.approved));
+    verdicts.fold(Verdict::Free, |worst, verdict| match (&worst, &verdict) {
+        (Verdict::Forbidden(_), _) | (_, Verdict::Free) => worst,
+        _ => verdict,
+    })
+}
+
+/// VMIDs that a plan will want to know about: those asked for by name for guests that are not there yet.
+#[must_use]
+pub fn questions(desired: &[DesiredGuest], records: &Records) -> Vec<Vmid> {
+    let placed: BTreeSet<GuestUid> = records
+        .guests
+        .iter()
+        .filter(|record| record.place != Place::Nowhere)
+        .map(|record| record.uid)
+        .collect();
+    desired.iter().filter(|guest| !placed.contains(&guest.uid)).filter_map(|guest| guest.vmid).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! A guest that was made: is it provably ours, and is it as wanted?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{DesiredGuest, RunState};
+use holdfast_protocol::id::Vmid;
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::report::{Running, Standing};
+use holdfast_protocol::size::DiskGib;
+
+use super::{Action, Context, Judged, passes};
+use crate::gate::held::{Fingerprint, Held, Target as HeldTarget, TargetKind, Verb};
+use crate::gate::{Effect, Provenance, Verdict, gate};
+use crate::model::limits;
+use crate::model::mark::Mark;
+use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight};
+use crate::model::record::{Access, GuestRecord, VolumeId};
+use crate::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
+
+/// A guest that was made.
+pub(super) struct Made<'a> {
+    pub guest: Option<&'a DesiredGuest>,
+    pub record: &'a GuestRecord,
+    pub vmid: Vmid,
+    pub volumes: &'a BTreeSet<VolumeId>,
+}
+
+pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
+    let vmid = made.vmid;
+    let Some(seen) = context.inputs.observed.guests.get(&vmid) else {
+        return unseen(context, vmid);
+    };
+    let facts = match &seen.detail {
+        Detail::Known(facts) => facts,
+        Detail::Unknown(why) => {
+            let text =
+                format!("the configuration of guest {vmid} cannot be read ({why}): nothing is concluded");
+            return Judged::new(Standing::Missing).with(ErrorCode::Unavailable, text);
+        }
+    };
+    if let Some(why) = foreign(made, facts) {
+        let text =
+            format!("guest {vmid} has our number, but {why}: it is not touched; an operator must look");
+        return Judged::new(Standing::Foreign).with(ErrorCode::ForeignGuest, text);
+    }
+    let Some(guest) = made.guest else {
+        return Judged::new(Standing::Unmanaged);
+    };
+    let mut judged = Judged::new(Standing::Managed);
+    if made.record.access == Access::Frozen {
+        judged = judged.with(
+            ErrorCode::ClaimTwice,
+            "its claim was redeemed twice: its access is frozen until a person looks",
+        );
+    }
+    if let Some(lock) = &seen.lock {
+        let text = format!(
+            "guest {vmid} is locked ({lock}): wait for the task that holds it; if none runs, `pct unlock {vmid}` on the node"
+        );
+        return judged.with(ErrorCode::Locked, text);
+    }
+    judged = differences(judged, guest, facts);
+    judged.held.extend(shrinking(context, made, guest, facts));
+    let Some((operation, effect, reason)) = next_operation(guest, made, seen, facts) else {
+        return judged;
+    };
+    act(context, judged, made, (operation, effect, reason))
+}
+
+/// Not in the list. Even with proved sight nothing follows from it here: what becomes of a lost guest is decided on more
+/// than one look, elsewhere.
+fn unseen(context: &Context<'_>, vmid: Vmid) -> Judged {
+    let judged = Judged::new(Standing::Missing);
+    match &context.inputs.observed.sight {
+        Sight::Proved => {
+            judged.with(ErrorCode::NotFound, format!("guest {vmid} is no longer in our pool: look for it on the node"))
+        }
+        Sight::Unproved(why) => judged.with(
+            ErrorCode::Unavailable,
+            format!("guest {vmid} is not listed, but something may be hidden from us ({why}): nothing is concluded"),
+        ),
+    }
+}
+
+/// Why it is not ours any more, if so: number, mark and volumes must all agree.
+fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
+    match facts.mark {
+        Mark::Of(uid) if uid == made.record.uid => {}
+        Mark::Of(other) => return Some(format!("it carries the mark of guest {other}")),
+        Mark::None => return Some("it carries no mark of ours".to_owned()),
+        Mark::Broken => return Some("its mark was changed".to_owned()),
+    }
+    let gone = made.volumes.iter().find(|volume| !facts.volumes.contains(*volume));
+    gone.map(|volume| format!("its volume {volume} is not the one we made"))
+}
+
+/// What differs and is not changed by this agent: told, not acted on.
+fn differences(mut judged: Judged, guest: &DesiredGuest, facts: &GuestFacts) -> Judged {
+    if facts.address.is_some_and(|address| address != guest.network.address) {
+        let text = format!(
+            "its address differs from the document's {}: change one of them by hand",
+            guest.network.address
+        );
+        judged = judged.with(ErrorCode::Unavailable, text);
+    }
+    let mounted: BTreeSet<&str> = facts.mounts.values().map(|mount| mount.path.as_str()).collect();
+    for volume in guest.volumes.iter().filter(|volume| !mounted.contains(volume.mount.as_str())) {
+        let text = format!(
+            "volume {} is not attached: this agent attaches volumes only while it makes a guest",
+            volume.name
+        );
+        judged = judged.with(ErrorCode::Unavailable, text);
+    }
+    judged
+}
+
+const fn bytes(size: DiskGib) -> u64 {
+    (size.get() as u64) << 30
+}
+
+/// Every disk of the document that is there, with its size as it is.
+fn disks<'a>(
+    guest: &'a DesiredGuest,
+    facts: &'a GuestFacts,
+) -> impl Iterator<Item = (DiskRef, &'a str, DiskGib, u64)> {
+    let root = facts.rootfs_bytes.map(|seen| (DiskRef::Rootfs, "the root disk", guest.size.rootfs_gib, seen));
+    let mounts = facts.mounts.iter().filter_map(|(slot, mount)| {
+        let volume = guest.volumes.iter().find(|volume| volume.mount.as_str() == mount.path)?;
+        let slot = u8::try_from(*slot).ok()?;
+        Some((DiskRef::Mount(slot), volume.name.as_str(), volume.size_gib, mount.bytes?))
+    });
+    root.into_iter().chain(mounts)
+}
+
+fn shrinking(context: &Context<'_>, made: &Made<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Vec<Held> {
+    let mut held = Vec::new();
+    for (_, name, wanted, _) in disks(guest, facts).filter(|(_, _, wanted, seen)| bytes(*wanted) < *seen) {
+        if let Verdict::NeedsSignature(reason) =
+            gate(&Effect::ShrinkDisk, Provenance::Document, &context.approved)
+        {
+            held.push(Held {
+                effect: format!("shrink {name} of guest {} to {wanted}", guest.name),
+                reason,
+                verb: Verb::Restore,
+                target: HeldTarget {
+                    kind: TargetKind::Guest,
+                    uid: guest.uid,
+                    vmid: Some(made.vmid),
+                    fingerprint: Fingerprint {
+                        name: guest.name.clone(),
+                        volumes: made.volumes.iter().map(ToString::to_string).collect(),
+                    },
+                },
+                args: BTreeMap::from([("disk", name.to_owned()), ("size_gib", wanted.get().to_string())]),
+            });
+        }
+    }
+    held
+}
+
+/// The one thing to do next: sizes before power, so that a guest starts as it should be.
+fn next_operation(
+    guest: &DesiredGuest,
+    made: &Made<'_>,
+    seen: &ObservedGuest,
+    facts: &GuestFacts,
+) -> Option<(Operation, Effect, String)> {
+    let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
+    if let Some((change, reason)) = reconfigure(guest, facts, target()) {
+        return Some((Operation::Reconfigure(change), Effect::Reconfigure, reason));
+    }
+    let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
+    if let Some((disk, name, size, seen)) = small {
+        let reason = format!("{name} has {} GiB, wanted are {size}", seen >> 30);
+        return Some((Operation::Grow(Grow { target: target(), disk, size }), Effect::GrowDisk, reason));
+    }
+    match (guest.run, seen.run) {
+        (RunState::Running, Running::Stopped) => {
+            Some((Operation::Start(target()), Effect::Start, "it should run and stands still".to_owned()))
+        }
+        (RunState::Stopped, Running::Running) => Some((
+            Operation::Stop(target()),
+            Effect::StopOrRestart,
+            "it should stand still and runs".to_owned(),
+        )),
+        _ => None,
+    }
+}
+
+fn reconfigure(guest: &DesiredGuest, facts: &GuestFacts, target: Target) -> Option<(Reconfigure, String)> {
+    let size = guest.size;
+    let mut why = Vec::new();
+    let cores = (facts.cores != Some(u64::from(size.cores.get()))).then(|| {
+        let seen = facts.cores.map_or_else(|| "all".to_owned(), |cores| cores.to_string());
+        why.push(format!("{seen} cores, wanted {}", size.cores.get()));
+        size.cores
+    });
+    let memory = (facts.memory_mib != u64::from(size.memory_mib.get())).then(|| {
+        why.push(format!("{} MiB memory, wanted {}", facts.memory_mib, size.memory_mib.get()));
+        size.memory_mib
+    });
+    let swap = (facts.swap_mib != u64::from(size.swap_mib.get())).then(|| {
+        why.push(format!("{} MiB swap, wanted {}", facts.swap_mib, size.swap_mib.get()));
+        size.swap_mib
+    });
+    let protection = match facts.protection {
+        Protection::On => KeepProtection::AsItIs,
+        Protection::Off => {
+            why.push("its protection was taken off".to_owned());
+            KeepProtection::PutBack
+        }
+    };
+    (!why.is_empty()).then(|| (Reconfigure { target, cores, memory, swap, protection }, why.join("; ")))
+}
+
+fn act(
+    context: &Context<'_>,
+    judged: Judged,
+    made: &Made<'_>,
+    (operation, effect, reason): (Operation, Effect, String),
+) -> Judged {
+    match passes(context, &[effect]) {
+        Verdict::Free => {}
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
+            return judged.with(ErrorCode::Forbidden, why);
+        }
+    }
+    let (uid, kind) = (made.record.uid, operation.kind());
+    let tried = context.attempts.get(&(uid, kind)).map_or(0, |tried| tried.failed);
+    if kind == OperationKind::Start && tried >= limits::START_TRIES {
+        let text =
+            format!("it was started {tried} times within an hour and does not stay up: a person must look");
+        return Judged { standing: Standing::Broken, ..judged }.with(ErrorCode::Unavailable, text);
+    }
+    if let Some((tried, until)) = context.waits(uid, kind) {
+        let text =
+            format!("{} was tried {} times, next at {until}: {}", kind.as_str(), tried.failed, tried.message);
+        return judged.with(ErrorCode::Unavailable, text);
+    }
+    Judged { action: Some(Action { operation, reason }), ..judged }
+}

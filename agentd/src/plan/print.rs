@@ -1,0 +1,52 @@
+//! The plan as a person reads it.
+
+use std::fmt;
+
+use holdfast_protocol::report::Standing;
+
+use super::{GuestVerdict, Plan};
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "plan for generation {}", self.generation)?;
+        for action in &self.actions {
+            let operation = &action.operation;
+            let vmid = operation.vmid().map(|vmid| format!(" ({vmid})")).unwrap_or_default();
+            writeln!(f, "  {:<11} {}{vmid}: {}", operation.kind().as_str(), operation.name(), action.reason)?;
+        }
+        for held in &self.held {
+            writeln!(f, "  hold        {}: {}", held.effect, held.reason)?;
+        }
+        for verdict in self.verdicts.iter().filter(|verdict| verdict.is_news()) {
+            writeln!(f, "  {verdict}")?;
+            for condition in &verdict.conditions {
+                writeln!(f, "    [{}] {}", condition.code, condition.message)?;
+            }
+        }
+        let quiet = self.verdicts.iter().filter(|verdict| !verdict.is_news()).count();
+        writeln!(f, "  {quiet} guests without news")
+    }
+}
+
+impl GuestVerdict {
+    fn is_news(&self) -> bool {
+        self.standing != Standing::Managed || !self.conditions.is_empty()
+    }
+}
+
+impl fmt::Display for GuestVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.standing {
+            Standing::Managed => "managed",
+            Standing::Unmanaged => "unmanaged",
+            Standing::Absent => "absent",
+            Standing::Missing => "missing",
+            Standing::Foreign => "foreign",
+            Standing::Broken => "broken",
+            Standing::Parked => "parked",
+        };
+        let wanted = self.wanted.map(|place| format!(" document #{place}")).unwrap_or_default();
+        let vmid = self.vmid.map(|vmid| format!(" VMID {vmid}")).unwrap_or_default();
+        write!(f, "{word:<11}{wanted}{vmid}")
+    }
+}

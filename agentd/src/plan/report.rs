@@ -1,0 +1,98 @@
+//! What is told of each guest and of the host, derived from the same inputs as the plan.
+
+use holdfast_protocol::desired::GuestSize;
+use holdfast_protocol::id::NodeName;
+use holdfast_protocol::report::{
+    ControllerReport, GuestReport, HostSection, Running, StorageReport, StorageState,
+};
+use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
+
+use super::{GuestVerdict, Inputs, Plan};
+use crate::model::observed::{Detail, GuestFacts, Observed, StorageFact};
+
+/// Sizes that change all the time are rounded to this, so that noise is no change.
+const ROUND_BYTES: u64 = 64 << 20;
+
+/// One report per verdict.
+#[must_use]
+pub fn guests(inputs: &Inputs<'_>, plan: &Plan) -> Vec<GuestReport> {
+    plan.verdicts.iter().map(|verdict| guest(inputs, verdict)).collect()
+}
+
+fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
+    let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
+    let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
+    let seen = verdict.vmid.and_then(|vmid| inputs.observed.guests.get(&vmid));
+    let facts = seen.and_then(|seen| match &seen.detail {
+        Detail::Known(facts) => Some(facts.as_ref()),
+        Detail::Unknown(_) => None,
+    });
+    let name = wanted
+        .map(|guest| guest.name.to_string())
+        .or_else(|| record.map(|record| record.name.to_string()))
+        .or_else(|| seen.map(|seen| seen.name.clone()))
+        .unwrap_or_default();
+    let controller = record.and_then(|record| record.hello.as_ref()).map(|hello| ControllerReport {
+        version: hello.version.clone(),
+        hello_at: hello.at,
+        health: hello.health,
+    });
+    GuestReport {
+        uid: wanted.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid)),
+        name,
+        vmid: verdict.vmid,
+        standing: verdict.standing,
+        run: match (seen, verdict.vmid) {
+            (Some(seen), _) => seen.run,
+            (None, Some(_)) => Running::Unknown,
+            (None, None) => Running::Stopped,
+        },
+        wanted: wanted.map(|guest| guest.run),
+        size: facts.and_then(size),
+        address: facts.and_then(|facts| facts.address),
+        controller,
+        conditions: verdict.conditions.clone(),
+    }
+}
+
+/// None when the guest has a size that no document could ask for.
+fn size(facts: &GuestFacts) -> Option<GuestSize> {
+    let number = |value: u64| u32::try_from(value).ok();
+    Some(GuestSize {
+        cores: Cores::try_from(number(facts.cores?)?).ok()?,
+        memory_mib: MemoryMib::try_from(number(facts.memory_mib)?).ok()?,
+        swap_mib: SwapMib::try_from(number(facts.swap_mib)?).ok()?,
+        rootfs_gib: DiskGib::try_from(number(facts.rootfs_bytes? >> 30)?).ok()?,
+    })
+}
+
+/// The box, when it answered.
+#[must_use]
+pub fn host(node: &NodeName, observed: &Observed) -> Option<HostSection> {
+    let facts = observed.node.as_ref()?;
+    let storages = observed.storages.iter().map(|(name, fact)| {
+        let (state, sizes) = match fact {
+            StorageFact::Active { total, used } => (StorageState::Active, Some((*total, round(*used)))),
+            StorageFact::Inactive => (StorageState::Inactive, None),
+            StorageFact::Unknown => (StorageState::Unknown, None),
+        };
+        StorageReport {
+            name: name.to_string(),
+            state,
+            total_bytes: sizes.map(|(total, _)| total),
+            used_bytes: sizes.map(|(_, used)| used),
+        }
+    });
+    Some(HostSection {
+        node: node.clone(),
+        proxmox_version: facts.version.clone(),
+        cpus: facts.cpus,
+        memory_bytes: facts.memory_bytes,
+        memory_used_bytes: round(facts.memory_used_bytes),
+        storages: storages.collect(),
+    })
+}
+
+const fn round(bytes: u64) -> u64 {
+    (bytes + ROUND_BYTES / 2) / ROUND_BYTES * ROUND_BYTES
+}

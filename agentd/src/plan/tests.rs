@@ -1,0 +1,339 @@
+//! One small host per situation, each with its printed plan as a golden file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::desired::{DesiredGuest, RunState};
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::report::Running;
+use holdfast_protocol::size::{DiskGib, MemoryMib};
+use serde_json::json;
+
+use super::*;
+use crate::model::mark;
+use crate::model::observed::{GuestFacts, MountFacts, Protection, Sight, VmidFact};
+use crate::model::policy::{Golden, VmidRange};
+use crate::model::record::{Access, OpenOperation, VolumeId};
+
+const NOW: i64 = 1_800_000_000;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(NOW + second).unwrap()
+}
+
+fn vmid(number: u32) -> Vmid {
+    Vmid::try_from(number).unwrap()
+}
+
+fn uid(n: u32) -> GuestUid {
+    GuestUid::new(uuid::Uuid::from_u128(u128::from(n) << 96 | u128::from(n)))
+}
+
+fn op(n: u128) -> OperationId {
+    OperationId::new(uuid::Uuid::from_u128(n))
+}
+
+fn guest(n: u32) -> DesiredGuest {
+    serde_json::from_value(json!({
+        "uid": uid(n), "name": format!("web-{n}"), "customer": "acme", "run": "running", "golden": "2026.11.1",
+        "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+        "network": { "bridge": "vmbr0", "address": format!("10.66.{}.{}/16", n / 250, n % 250 + 1) },
+        "volumes": [{ "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" }]
+    }))
+    .unwrap()
+}
+
+fn policy() -> Policy {
+    let golden = Golden {
+        archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
+        sha256: "ab".repeat(32).try_into().unwrap(),
+        file: "/golden.tar.zst".into(),
+    };
+    Policy {
+        range: VmidRange::try_from([vmid(300), vmid(399)]).unwrap(),
+        pool: "holdfast".parse().unwrap(),
+        storage: "fast".parse().unwrap(),
+        bulk_storage: None,
+        backup_storage: None,
+        bridge: "vmbr0".parse().unwrap(),
+        goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+    }
+}
+
+fn volumes(number: u32) -> BTreeSet<VolumeId> {
+    (0..2).map(|disk| VolumeId::new(format!("fast:{number}/vm-{number}-disk-{disk}.raw"))).collect()
+}
+
+fn facts(n: u32, number: u32) -> GuestFacts {
+    let mount = MountFacts {
+        volume: volumes(number).last().cloned(),
+        path: "/srv/db".to_owned(),
+        bytes: Some(4 << 30),
+    };
+    GuestFacts {
+        mark: mark::Mark::Of(uid(n)),
+        cores: Some(2),
+        memory_mib: 512,
+        swap_mib: 0,
+        rootfs_bytes: Some(8 << 30),
+        mounts: BTreeMap::from([(0, mount)]),
+        volumes: volumes(number),
+        protection: Protection::On,
+        address: None,
+    }
+}
+
+/// A host on which guests 1 to `count` are as wanted, under the VMIDs 300 and up.
+struct World {
+    desired: Vec<DesiredGuest>,
+    observed: Observed,
+    records: Records,
+    policy: Policy,
+}
+
+fn world(count: u32) -> World {
+    let number = |n: u32| 299 + n;
+    let seen = |n: u32| ObservedGuest {
+        vmid: vmid(number(n)),
+        name: format!("web-{n}"),
+        run: Running::Running,
+        lock: None,
+        detail: Detail::Known(Box::new(facts(n, number(n)))),
+    };
+    let record = |n: u32| GuestRecord {
+        uid: uid(n),
+        name: format!("web-{n}").parse().unwrap(),
+        customer: "acme".parse().unwrap(),
+        golden: "2026.11.1".parse().unwrap(),
+        place: Place::Made { vmid: vmid(number(n)), volumes: volumes(number(n)), by: op(1) },
+        access: Access::Open,
+        token_generation: 1,
+        hello: None,
+    };
+    let observed = Observed {
+        at: at(0),
+        guests: (1..=count).map(|n| (vmid(number(n)), seen(n))).collect(),
+        vmids: BTreeMap::new(),
+        storages: BTreeMap::new(),
+        sight: Sight::Proved,
+        node: None,
+    };
+    let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
+    World { desired: (1..=count).map(guest).collect(), observed, records, policy: policy() }
+}
+
+impl World {
+    fn plan(&self) -> Plan {
+        plan(&self.inputs())
+    }
+
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            generation: Generation::new(7),
+            desired: &self.desired,
+            observed: &self.observed,
+            records: &self.records,
+            policy: &self.policy,
+            now: at(0),
+        }
+    }
+
+    fn seen(&mut self, number: u32) -> &mut ObservedGuest {
+        self.observed.guests.get_mut(&vmid(number)).unwrap()
+    }
+
+    fn facts(&mut self, number: u32) -> &mut GuestFacts {
+        match &mut self.seen(number).detail {
+            Detail::Known(facts) => facts,
+            Detail::Unknown(why) => panic!("{why}"),
+        }
+    }
+}
+
+/// A situation: its name and what sets it up on a host of two settled guests.
+type Situation = (&'static str, fn(&mut World));
+
+const SITUATIONS: &[Situation] = &[
+    ("nothing to do", |_| {}),
+    ("a new guest", |w| w.desired.push(guest(3))),
+    ("a new guest with a free number", |w| {
+        w.desired.push(DesiredGuest { vmid: Some(vmid(900)), ..guest(3) });
+        w.observed.vmids.insert(vmid(900), VmidFact::Free);
+    }),
+    ("a new guest with somebody else's number", |w| {
+        w.desired.push(DesiredGuest { vmid: Some(vmid(900)), ..guest(3) });
+        w.observed.vmids.insert(vmid(900), VmidFact::Taken);
+    }),
+    ("a new guest with a sibling's number", |w| {
+        w.desired.push(DesiredGuest { vmid: Some(vmid(300)), ..guest(3) });
+        w.observed.vmids.insert(vmid(300), VmidFact::Taken);
+    }),
+    ("a new guest with a number nobody could tell about", |w| {
+        w.desired.push(DesiredGuest { vmid: Some(vmid(900)), ..guest(3) });
+        w.observed.vmids.insert(vmid(900), VmidFact::Unknown);
+    }),
+    ("an unapproved golden", |w| {
+        w.desired.push(DesiredGuest { golden: "2026.11.2".parse().unwrap(), ..guest(3) });
+    }),
+    ("another bridge", |w| {
+        let mut other = guest(3);
+        other.network.bridge = "vmbr9".parse().unwrap();
+        w.desired.push(other);
+    }),
+    ("a guest that says it is the new one", |w| {
+        w.desired.push(guest(3));
+        w.records.guests.truncate(2);
+        let twin = ObservedGuest { vmid: vmid(500), ..w.seen(300).clone() };
+        w.observed.guests.insert(vmid(500), twin);
+        w.facts(500).mark = mark::Mark::Of(uid(3));
+    }),
+    ("making failed a moment ago", |w| {
+        w.desired.push(guest(3));
+        w.records.attempts.push(Attempts {
+            guest: uid(3),
+            kind: OperationKind::Provision,
+            failed: 2,
+            last: at(-10),
+            message: "no archive".to_owned(),
+        });
+    }),
+    ("making is under way", |w| {
+        w.desired.push(guest(3));
+        w.records.open.push(OpenOperation { id: op(9), kind: OperationKind::Provision, guest: uid(3) });
+    }),
+    ("stopped by an admin", |w| w.seen(300).run = Running::Stopped),
+    ("it does not stay up", |w| {
+        w.seen(300).run = Running::Stopped;
+        w.records.attempts.push(Attempts {
+            guest: uid(1),
+            kind: OperationKind::Start,
+            failed: 5,
+            last: at(-100),
+            message: String::new(),
+        });
+    }),
+    ("it should stand still", |w| w.desired[0].run = RunState::Stopped),
+    ("memory and cores were changed by hand, and it stands still", |w| {
+        w.facts(300).memory_mib = 4096;
+        w.facts(300).cores = None;
+        w.seen(300).run = Running::Stopped;
+    }),
+    ("protection was taken off", |w| w.facts(300).protection = Protection::Off),
+    ("disks should be larger", |w| {
+        w.desired[0].size.rootfs_gib = DiskGib::try_from(16).unwrap();
+        w.desired[1].volumes[0].size_gib = DiskGib::try_from(5).unwrap();
+    }),
+    ("a disk should be smaller, and memory larger", |w| {
+        w.desired[0].size.rootfs_gib = DiskGib::try_from(4).unwrap();
+        w.desired[0].size.memory_mib = MemoryMib::try_from(1024).unwrap();
+    }),
+    ("the document no longer names it", |w| w.desired.truncate(1)),
+    ("the document names nobody", |w| w.desired.clear()),
+    ("its mark was removed", |w| w.facts(300).mark = mark::Mark::None),
+    ("its number was reused for another of ours", |w| w.facts(300).mark = mark::Mark::Of(uid(77))),
+    ("its disk was exchanged", |w| w.facts(300).volumes = volumes(800)),
+    ("it is locked", |w| {
+        w.seen(300).lock = Some("backup".to_owned());
+        w.seen(300).run = Running::Stopped;
+    }),
+    ("it is not listed, sight proved", |w| drop(w.observed.guests.remove(&vmid(300)))),
+    ("it is not listed, sight not proved", |w| {
+        w.observed.guests.clear();
+        w.observed.sight = Sight::Unproved("/pool/holdfast".to_owned());
+    }),
+    ("its configuration cannot be read", |w| {
+        w.seen(300).detail = Detail::Unknown("403".to_owned());
+        w.seen(300).run = Running::Stopped;
+    }),
+    ("a stranger in the pool", |w| {
+        let mut stranger = w.seen(300).clone();
+        stranger.vmid = vmid(500);
+        stranger.detail = Detail::Known(Box::new(GuestFacts { mark: mark::Mark::None, ..facts(1, 500) }));
+        w.observed.guests.insert(vmid(500), stranger);
+    }),
+    ("an operation on it was parked", |w| {
+        w.seen(300).run = Running::Stopped;
+        let message = "leftover lock; run `pct unlock 300` on the node".to_owned();
+        w.records.parked.push(ParkedOperation {
+            id: op(5),
+            kind: OperationKind::Start,
+            guest: uid(1),
+            message,
+        });
+    }),
+    ("its claim was redeemed twice", |w| w.records.guests[0].access = Access::Frozen),
+    ("a volume is not attached", |w| w.facts(300).mounts.clear()),
+];
+
+#[test]
+fn every_situation_has_its_printed_plan() {
+    let mut text = String::new();
+    for (name, set_up) in SITUATIONS {
+        let mut world = world(2);
+        set_up(&mut world);
+        text.push_str(&format!("# {name}\n{}\n", world.plan()));
+    }
+    insta::assert_snapshot!(text);
+}
+
+/// I15: whatever is wrong with a guest's identity, no operation touches it.
+#[test]
+fn nothing_is_done_to_what_is_not_provably_ours() {
+    let breaks: [fn(&mut World); 6] = [
+        |w| w.facts(300).mark = mark::Mark::None,
+        |w| w.facts(300).mark = mark::Mark::Broken,
+        |w| w.facts(300).mark = mark::Mark::Of(uid(77)),
+        |w| w.facts(300).volumes.clear(),
+        |w| w.seen(300).detail = Detail::Unknown("403".to_owned()),
+        |w| drop(w.observed.guests.remove(&vmid(300))),
+    ];
+    for set_up in breaks {
+        let mut world = world(1);
+        world.seen(300).run = Running::Stopped;
+        world.facts(300).memory_mib = 64;
+        world.desired[0].size.rootfs_gib = DiskGib::try_from(99).unwrap();
+        set_up(&mut world);
+        assert!(world.plan().actions.is_empty(), "{}", world.plan());
+    }
+}
+
+#[test]
+fn a_plan_asks_again_when_a_wait_ends() {
+    let mut world = world(0);
+    world.desired.push(guest(3));
+    world.records.attempts.push(Attempts {
+        guest: uid(3),
+        kind: OperationKind::Provision,
+        failed: 1,
+        last: at(-5),
+        message: String::new(),
+    });
+    assert_eq!(world.plan().again_at, Some(at(10)));
+}
+
+#[test]
+fn a_report_has_a_line_for_everybody() {
+    let mut world = world(2);
+    world.desired.push(guest(3));
+    world.desired.remove(0);
+    let inputs = world.inputs();
+    let reports = report::guests(&inputs, &plan(&inputs));
+    let lines: Vec<_> = reports.iter().map(|r| (r.name.as_str(), r.standing, r.run)).collect();
+    assert_eq!(
+        lines,
+        [
+            ("web-1", Standing::Unmanaged, Running::Running),
+            ("web-2", Standing::Managed, Running::Running),
+            ("web-3", Standing::Absent, Running::Stopped)
+        ]
+    );
+}
+
+/// Wishes, records and sights in any order give the same plan; 10,000 settled guests give an empty one.
+#[test]
+fn ten_thousand_settled_guests_are_no_work() {
+    let mut world = world(10_000);
+    world.desired.reverse();
+    let plan = world.plan();
+    assert!(plan.actions.is_empty() && plan.held.is_empty());
+    assert_eq!(plan.verdicts.iter().filter(|verdict| verdict.standing == Standing::Managed).count(), 10_000);
+}
