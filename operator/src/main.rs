@@ -1,3 +1,42 @@
-//! Under construction.
+//! `holdfast`, the operator's command: invites and lets in hosts, puts what they should be, shows how they are.
+//!
+//! What comes in: arguments, a desired document from a file, the hub's answers. What goes out: tables for people or JSON
+//! for programs on standard output, questions and progress on standard error, one exit code per kind of failure (see
+//! [`exit`]). Deliberately absent: a decision about a host (the agent's), a secret on the command line.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod args;
+mod ask;
+mod clock;
+mod cmd;
+mod config;
+mod diff;
+mod draft;
+mod exit;
+mod hub;
+mod progress;
+mod render;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let screen = screen::Screen::new(&args);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("holdfast: the kernel gives no event loop: {error}");
+            return ExitCode::from(exit::FAILED);
+        }
+    };
+    match runtime.block_on(cmd::run(args.command, args.config, &screen)) {
+        Ok(()) => ExitCode::from(exit::DONE),
+        Err(error) => {
+            screen.error(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use holdfast_protocol::desired::Reason;
+use holdfast_protocol::id::{HostName, KnockId};
+use holdfast_protocol::pin::Pin;
+
+use crate::exit::EXIT_CODES;
+
+/// The operator's command: invite and let in hosts, say what they should be, see how they are.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, about, after_help = EXIT_CODES)]
+pub struct Args {
+    /// Tables for people, or one JSON document for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table, global = true)]
+    pub output: Output,
+    /// Say nothing beside the result and errors.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// No colours (the variable NO_COLOR does the same).
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// Where the login is kept; otherwise in the user's configuration folder.
+    #[arg(long, value_name = "DIR", env = "HOLDFAST_CONFIG", global = true)]
+    pub config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// A form of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Remember a hub, how to know it, and the token it knows us by.
+    Login(LoginArgs),
+    /// Show who the hub takes us for.
+    Whoami,
+    /// Hosts: Proxmox boxes with an agent.
+    #[command(subcommand)]
+    Host(HostCommand),
+    /// What a host should be.
+    #[command(subcommand)]
+    Desired(DesiredCommand),
+    /// Guests, as their agents see them.
+    #[command(subcommand)]
+    Guest(GuestCommand),
+    /// What happened, newest last.
+    Events(EventsArgs),
+}
+
+/// Of `holdfast login`.
+#[derive(Debug, ClapArgs)]
+#[command(group(ArgGroup::new("trust").required(true)))]
+pub struct LoginArgs {
+    /// The hub, such as https://hub.example:8440.
+    pub url: String,
+    /// The pin of the hub's CA, as the hub printed it: leaf/sha256:… or spki/sha256:…
+    #[arg(long, value_name = "PIN", group = "trust")]
+    pub ca_pin: Option<Pin>,
+    /// The hub's CA certificate, PEM.
+    #[arg(long, value_name = "FILE", group = "trust")]
+    pub ca_file: Option<PathBuf>,
+    /// Read the token from this file, `-` for standard input. Otherwise it is asked for.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// Of `holdfast host`.
+#[derive(Debug, Subcommand)]
+pub enum HostCommand {
+    /// Make an invitation: one line for `agentd enroll`, shown once.
+    Invite {
+        /// What the host will be called.
+        name: HostName,
+    },
+    /// Show all hosts, those that need a person first.
+    List,
+    /// Show one host with its guests, storages and work.
+    Show {
+        /// Its name or id.
+        host: String,
+    },
+    /// Show the hosts that ask to be let in without an invitation.
+    Knocks,
+    /// Let a host in that knocked.
+    Approve {
+        /// The knock's id.
+        knock: KnockId,
+        /// What the host will be called.
+        name: HostName,
+        /// The key's pin, read off the box itself.
+        #[arg(long, value_name = "PIN")]
+        fingerprint: Pin,
+    },
+    /// Refuse a host that knocked, for good.
+    Refuse {
+        /// The knock's id.
+        knock: KnockId,
+        #[command(flatten)]
+        sure: Sure,
+    },
+    /// Let a host go: its certificate is worth nothing from now on. Its guests run on.
+    Revoke {
+        /// Its name or id.
+        host: String,
+        #[command(flatten)]
+        sure: Sure,
+    },
+}
+
+/// Of `holdfast desired`.
+#[derive(Debug, Subcommand)]
+pub enum DesiredCommand {
+    /// Show the document that the hub holds for a host.
+    Show {
+        /// Its name or id.
+        host: String,
+    },
+    /// Show what a file would change.
+    Diff {
+        /// The host's name or id.
+        host: String,
+        /// The document: JSON, or TOML when its name ends so; `-` for JSON from standard input.
+        file: PathBuf,
+    },
+    /// Show what a file would change, ask, and put it.
+    Apply(ApplyArgs),
+    /// Show who put what, when and why.
+    History {
+        /// The host's name or id.
+        host: String,
+        /// At most this many, the newest.
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+}
+
+/// Of `holdfast desired apply`.
+#[derive(Debug, ClapArgs)]
+pub struct ApplyArgs {
+    /// The host's name or id.
+    pub host: String,
+    /// The document: JSON, or TOML when its name ends so; `-` for JSON from standard input. `schema`, `generation`,
+    /// `poll_interval_s` and the `uid` of a guest may be left out: they are taken from what the hub holds, or made.
+    pub file: PathBuf,
+    /// Why; kept in the history. Otherwise it says which file was applied.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Option<Reason>,
+    #[command(flatten)]
+    pub sure: Sure,
+    /// Follow the host until its guests are as wished.
+    #[arg(long)]
+    pub watch: bool,
+    /// Give up following after this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+}
+
+/// Whether to ask first.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub struct Sure {
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Of `holdfast guest`.
+#[derive(Debug, Subcommand)]
+pub enum GuestCommand {
+    /// Show the guests of one host, or of all.
+    List {
+        /// The host's name or id.
+        host: Option<String>,
+    },
+    /// Show one guest.
+    Show {
+        /// Its name, uid or VMID.
+        guest: String,
+        /// On this host; otherwise on all.
+        #[arg(long)]
+        host: Option<String>,
+    },
+}
+
+/// Of `holdfast events`.
+#[derive(Debug, ClapArgs)]
+pub struct EventsArgs {
+    /// Only of this host, by name or id.
+    #[arg(long)]
+    pub host: Option<String>,
+    /// At most this many, the newest.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
+fn reason(text: &str) -> Result<Reason, &'static str> {
+    Reason::try_from(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_command() {
+        let mut text = String::new();
+        let mut todo = vec![Args::command().term_width(100)];
+        while let Some(mut command) = todo.pop() {
+            command.build();
+            let help = command.render_help();
+            let name = command.get_bin_name().unwrap_or("holdfast");
+            text.push_str(&format!("# {name}\n{help}\n"));
+            let mut below: Vec<_> =
+                command.get_subcommands().filter(|c| c.get_name() != "help").cloned().collect();
+            below.reverse();
+            todo.extend(below);
+        }
+        insta::assert_snapshot!(text);
+    }
+}

@@ -1,0 +1,113 @@
+//! Questions to the person at the terminal: on standard error, so that a result can be piped away.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::secret::Secret;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
+
+use crate::args::Sure;
+
+/// A token is far shorter.
+const SECRET_BYTES_MAX: u64 = 4096;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The person said no.
+    #[error("nothing was changed: the answer was no")]
+    Declined,
+    /// Nobody to ask.
+    #[error("there is no terminal to ask at: give {instead}")]
+    NoTerminal {
+        /// What to give instead.
+        instead: &'static str,
+    },
+    /// The terminal, standard input or a file.
+    #[error("the answer cannot be read from {}", from.display())]
+    Read {
+        /// Where from.
+        from: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Nothing there.
+    #[error("no token was given: `hubd operator add NAME` prints one, once")]
+    Empty,
+}
+
+fn unread(from: &Path) -> impl FnOnce(io::Error) -> AskError {
+    move |source| AskError::Read { from: from.to_owned(), source }
+}
+
+/// Asks before something is done; `--yes` answers beforehand.
+pub fn confirm(question: &str, sure: Sure) -> Result<(), AskError> {
+    if sure.yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return Err(AskError::NoTerminal { instead: "--yes" });
+    }
+    let terminal = Path::new("the terminal");
+    write!(io::stderr(), "{question} [y/N] ").map_err(unread(terminal))?;
+    let mut line = String::new();
+    io::stdin().lock().take(64).read_line(&mut line).map_err(unread(terminal))?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(AskError::Declined),
+    }
+}
+
+/// Takes a token from a file, from standard input, or from the terminal without showing it.
+pub fn token(file: Option<&Path>) -> Result<Secret, AskError> {
+    let text = match file {
+        Some(path) if path != Path::new("-") => {
+            let opened = std::fs::File::open(path).map_err(unread(path))?;
+            line(io::BufReader::new(opened), path)?
+        }
+        None if io::stdin().is_terminal() => typed()?,
+        _ => line(io::stdin().lock(), Path::new("standard input"))?,
+    };
+    let trimmed = text.trim();
+    if trimmed.is_empty() { Err(AskError::Empty) } else { Ok(Secret::new(trimmed.to_owned())) }
+}
+
+fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, AskError> {
+    let mut text = Zeroizing::new(String::with_capacity(512));
+    from.take(SECRET_BYTES_MAX).read_line(&mut text).map_err(unread(name))?;
+    Ok(text)
+}
+
+fn typed() -> Result<Zeroizing<String>, AskError> {
+    let terminal = Path::new("the terminal");
+    write!(io::stderr(), "Token (not shown): ").map_err(unread(terminal))?;
+    let hidden = Hidden::begin().map_err(unread(terminal))?;
+    let text = line(io::stdin().lock(), terminal);
+    drop(hidden);
+    writeln!(io::stderr()).map_err(unread(terminal))?;
+    text
+}
+
+/// Typing is not shown as long as this lives.
+struct Hidden {
+    before: Termios,
+}
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // A terminal that went away needs no echo.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}

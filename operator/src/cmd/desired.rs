@@ -1,0 +1,109 @@
+//! `holdfast desired`: show, compare, put, follow.
+
+use std::path::Path;
+
+use holdfast_protocol::desired::{Desired, Reason};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::operator::{DesiredPut, DesiredVersion, HostDetail};
+use uuid::Uuid;
+
+use super::watch;
+use crate::args::{ApplyArgs, DesiredCommand};
+use crate::diff::{Diff, diff};
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::screen::Screen;
+use crate::{ask, clock, draft, render};
+
+pub async fn run(command: DesiredCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    match command {
+        DesiredCommand::Show { host } => {
+            let version: DesiredVersion = hub.get(&["v1", "hosts", &host, "desired"]).await?;
+            let desired = read(&host, &version)?;
+            screen.show(&version, |version, style| {
+                render::desired::document(version, &desired, clock::now(), style)
+            })
+        }
+        DesiredCommand::Diff { host, file } => {
+            let prepared = prepare(hub, &host, &file).await?;
+            screen.show(&prepared.diff, |diff, style| render::desired::diff(&host, diff, style))
+        }
+        DesiredCommand::Apply(args) => apply(args, hub, screen).await,
+        DesiredCommand::History { host, limit } => {
+            let path = ["v1", "hosts", &host, "desired", "history"];
+            let versions: Vec<DesiredVersion> =
+                hub.list(&path, &[], usize::try_from(limit).unwrap_or(usize::MAX)).await?;
+            screen.show(&versions, |versions, style| render::desired::history(versions, clock::now(), style))
+        }
+    }
+}
+
+fn read(host: &str, version: &DesiredVersion) -> Result<Desired, CliError> {
+    Desired::parse(version.document.as_bytes())
+        .map_err(|source| CliError::Held { host: host.to_owned(), source })
+}
+
+/// A file, completed and compared, with what it was compared to.
+struct Prepared {
+    detail: HostDetail,
+    held: Option<DesiredVersion>,
+    desired: Desired,
+    diff: Diff,
+}
+
+async fn prepare(hub: &Hub, host: &str, file: &Path) -> Result<Prepared, CliError> {
+    let draft = draft::read(file)?;
+    let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
+    let held: Option<DesiredVersion> = hub.find(&["v1", "hosts", host, "desired"]).await?;
+    let before = held.as_ref().map(|version| read(host, version)).transpose()?;
+    let before = before.as_ref().map(Desired::document);
+    // A host may be ahead of a hub that was set back to an older copy.
+    let floor = before.map_or(Generation::NONE, |document| document.generation).max(detail.host.held);
+    let desired = draft.complete(before, floor, || GuestUid::new(Uuid::now_v7()))?;
+    let diff = diff(before, desired.document());
+    Ok(Prepared { detail, held, desired, diff })
+}
+
+async fn apply(args: ApplyArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let Prepared { detail, held, desired, diff } = prepare(hub, &args.host, &args.file).await?;
+    let name = detail.host.name.as_str();
+    let (version, target) = match held {
+        Some(held) if diff.is_empty() => {
+            screen.note(render::desired::diff(name, &diff, screen.style()).trim_end());
+            let target = read(name, &held)?;
+            (held, target)
+        }
+        held => {
+            let text = render::desired::diff(name, &diff, screen.style());
+            if args.sure.yes {
+                screen.note(text.trim_end())
+            } else {
+                screen.before_question(&text)
+            }
+            ask::confirm(&format!("Put generation {} to {name}?", diff.to), args.sure)?;
+            let put = DesiredPut { reason: reason(&args)?, document: text_of(&desired)? };
+            let seen = held.map_or(Generation::NONE, |held| held.generation);
+            let version: DesiredVersion = hub.put_desired(&detail.host.id.to_string(), seen, &put).await?;
+            screen.note(&format!("Generation {} is put to {name}.", version.generation));
+            (version, desired)
+        }
+    };
+    if args.watch {
+        watch::watch(hub, &detail, target.document(), args.timeout, screen).await?;
+    }
+    screen.show(&version, |_, _| String::new())
+}
+
+fn text_of(desired: &Desired) -> Result<String, CliError> {
+    serde_json::to_string_pretty(desired.document()).map_err(CliError::Unwritable)
+}
+
+fn reason(args: &ApplyArgs) -> Result<Reason, CliError> {
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let clean: String = name.chars().filter(|c| !c.is_control()).take(150).collect();
+    match &args.reason {
+        Some(reason) => Ok(reason.clone()),
+        None => Reason::try_from(format!("apply {clean}")).map_err(CliError::Reason),
+    }
+}

@@ -1,0 +1,74 @@
+//! `holdfast guest`: what the agents last said of their guests.
+
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::report::GuestReport;
+use serde::Serialize;
+
+use crate::args::GuestCommand;
+use crate::exit::CliError;
+use crate::hub::{Hub, WHOLE};
+use crate::screen::Screen;
+use crate::{clock, render};
+
+/// A guest with its host: the document for programs.
+#[derive(Debug, Serialize)]
+struct Placed {
+    host: HostName,
+    #[serde(flatten)]
+    guest: GuestReport,
+}
+
+pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    match command {
+        GuestCommand::List { host } => {
+            let guests = guests(hub, host.as_deref()).await?;
+            screen.show(&guests, |guests, style| {
+                let pairs: Vec<_> = guests.iter().map(|placed| (&placed.host, &placed.guest)).collect();
+                render::guest::guests(&pairs, style)
+            })
+        }
+        GuestCommand::Show { guest, host } => {
+            let mut found: Vec<Placed> =
+                guests(hub, host.as_deref()).await?.into_iter().filter(|placed| is(placed, &guest)).collect();
+            match (found.pop(), found.is_empty()) {
+                (None, _) => Err(CliError::NoGuest { guest }),
+                (Some(placed), true) => screen.show(&placed, |placed, _| {
+                    render::guest::guest(&placed.host, &placed.guest, clock::now())
+                }),
+                (Some(last), false) => {
+                    let hosts: Vec<&str> =
+                        found.iter().chain([&last]).map(|placed| placed.host.as_str()).collect();
+                    Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
+                }
+            }
+        }
+    }
+}
+
+fn is(placed: &Placed, asked: &str) -> bool {
+    let guest = &placed.guest;
+    guest.name == asked
+        || guest.uid.is_some_and(|uid| uid.to_string() == asked)
+        || guest.vmid.is_some_and(|vmid| vmid.to_string() == asked)
+}
+
+/// Of one host, or of all that were not let go.
+async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<Placed>, CliError> {
+    let names = match host {
+        Some(host) => vec![host.to_owned()],
+        None => {
+            let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
+            let kept = hosts.iter().filter(|host| host.state != HostState::Revoked);
+            kept.map(|host| host.id.to_string()).collect()
+        }
+    };
+    let mut guests = Vec::new();
+    for name in names {
+        let detail: HostDetail = hub.get(&["v1", "hosts", &name]).await?;
+        let host = detail.host.name;
+        let reports = detail.sections.guests.unwrap_or_default();
+        guests.extend(reports.into_iter().map(|guest| Placed { host: host.clone(), guest }));
+    }
+    Ok(guests)
+}

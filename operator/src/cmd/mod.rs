@@ -1,0 +1,44 @@
+//! One module per command: ask the hub, show what it says.
+
+mod desired;
+mod events;
+mod guest;
+mod host;
+mod login;
+mod watch;
+
+use std::path::PathBuf;
+
+use holdfast_tls::Trust;
+
+use crate::args::Command;
+use crate::config::{self, Login};
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::render;
+use crate::screen::Screen;
+
+/// Does what was asked for.
+pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> Result<(), CliError> {
+    let folder = config::folder(config)?;
+    if let Command::Login(args) = command {
+        return login::login(args, &folder, screen).await;
+    }
+    let login = config::load(&folder)?;
+    let hub = connect(&login)?;
+    match command {
+        Command::Login(_) => Ok(()),
+        Command::Whoami => {
+            let who = hub.get(&["v1", "whoami"]).await?;
+            screen.show(&who, |who, _| render::login::whoami(&login.url, who))
+        }
+        Command::Host(command) => host::run(command, &hub, screen).await,
+        Command::Desired(command) => desired::run(command, &hub, screen).await,
+        Command::Guest(command) => guest::run(command, &hub, screen).await,
+        Command::Events(args) => events::run(&args, &hub, screen).await,
+    }
+}
+
+fn connect(login: &Login) -> Result<Hub, CliError> {
+    Ok(Hub::new(&login.url, &Trust::from(&login.ca), &login.token)?)
+}

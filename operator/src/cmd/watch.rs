@@ -1,0 +1,136 @@
+//! Follows a host until its guests are as wished: bars on a terminal, plain lines otherwise.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use holdfast_protocol::desired::DesiredDocument;
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::operation::OperationView;
+use holdfast_protocol::operator::HostDetail;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use tokio::time::{Instant, sleep};
+
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::progress::{Standpoint, current_step, end_line, judge, news, steps_done};
+use crate::screen::Screen;
+
+/// The agent reports a step within a second.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Follows. `before` is the host as it was before the document was put: what was ended then is no news.
+pub async fn watch(
+    hub: &Hub,
+    before: &HostDetail,
+    wanted: &DesiredDocument,
+    timeout_s: u64,
+    screen: &Screen,
+) -> Result<(), CliError> {
+    let (id, host) = (before.host.id.to_string(), before.host.name.to_string());
+    let begin = Instant::now();
+    let mut known = before.sections.operations.clone().unwrap_or_default();
+    let mut view = View::new(screen);
+    loop {
+        let detail: HostDetail = hub.get(&["v1", "hosts", &id]).await?;
+        let operations = detail.sections.operations.clone().unwrap_or_default();
+        view.show(&known, &operations);
+        known = operations;
+        match judge(wanted, &detail.sections) {
+            Standpoint::Reached => {
+                let count = wanted.guests.len();
+                let guests = if count == 1 { "guest is" } else { "guests are" };
+                screen.note(&format!(
+                    "{host}: {count} {guests} as wished, after {} s.",
+                    begin.elapsed().as_secs()
+                ));
+                return Ok(());
+            }
+            Standpoint::Refused(problem) => {
+                return Err(CliError::RefusedByAgent {
+                    host,
+                    generation: wanted.generation.number(),
+                    problem,
+                });
+            }
+            Standpoint::NeedsSignature(effects) => {
+                return Err(CliError::NeedsSignature { host, effects: effects.join("; ") });
+            }
+            Standpoint::Stuck(reasons) => return Err(CliError::Stuck { host, reasons: reasons.join("; ") }),
+            Standpoint::Underway(missing) if begin.elapsed().as_secs() >= timeout_s => {
+                return Err(CliError::TimedOut { host, seconds: timeout_s, missing: few(&missing) });
+            }
+            Standpoint::Underway(_) => sleep(POLL).await,
+        }
+    }
+}
+
+/// The first three, and how many more.
+fn few(all: &[String]) -> String {
+    let first: Vec<&str> = all.iter().take(3).map(String::as_str).collect();
+    match all.len().saturating_sub(first.len()) {
+        0 => first.join("; "),
+        more => format!("{}; and {more} more", first.join("; ")),
+    }
+}
+
+/// Where the steps are shown.
+enum View<'a> {
+    Bars(Bars),
+    Lines(&'a Screen),
+}
+
+impl<'a> View<'a> {
+    fn new(screen: &'a Screen) -> Self {
+        if screen.is_live() { Self::Bars(Bars::default()) } else { Self::Lines(screen) }
+    }
+
+    fn show(&mut self, before: &[OperationView], after: &[OperationView]) {
+        match self {
+            Self::Bars(bars) => bars.show(before, after),
+            Self::Lines(screen) => {
+                for line in news(before, after) {
+                    screen.note(&line);
+                }
+            }
+        }
+    }
+}
+
+/// One bar for each open operation; an ended one leaves a line.
+#[derive(Default)]
+struct Bars {
+    all: MultiProgress,
+    open: BTreeMap<OperationId, ProgressBar>,
+}
+
+impl Bars {
+    fn show(&mut self, before: &[OperationView], after: &[OperationView]) {
+        for now in after {
+            let was_ended = before.iter().any(|was| was.id == now.id && was.status.is_end());
+            if now.status.is_end() {
+                if let Some(bar) = self.open.remove(&now.id) {
+                    bar.finish_and_clear();
+                }
+                if !was_ended {
+                    // A terminal that went away shows nothing; the work goes on.
+                    let _ = self.all.println(end_line(now));
+                }
+                continue;
+            }
+            let (done, total) = steps_done(now);
+            let bar = self.open.entry(now.id).or_insert_with(|| self.all.add(bar(now, total)));
+            bar.set_length(total);
+            bar.set_position(done);
+            bar.set_message(current_step(now));
+        }
+    }
+}
+
+fn bar(operation: &OperationView, total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total).with_prefix(format!("{}  {}", operation.name, operation.kind.as_str()));
+    // The template is fixed; were it wrong, the plain bar would do.
+    match ProgressStyle::with_template("{prefix:28} [{bar:20}] {pos}/{len} {wide_msg}") {
+        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,262 @@
+//! What one document changes over another: pure, by guest identity, field by field.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::desired::{BulkBackup, DesiredDocument, DesiredGuest, DesiredVolume, VolumeKind};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestName, GuestUid, VolumeName};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The difference.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Diff {
+    /// From which generation; 0 is no document.
+    pub from: Generation,
+    /// To which.
+    pub to: Generation,
+    /// Settings of the document itself.
+    pub settings: Vec<Change>,
+    /// Guests that are new.
+    pub added: Vec<DesiredGuest>,
+    /// Guests that change.
+    pub changed: Vec<ChangedGuest>,
+    /// Guests that are no longer named: they become unmanaged and run on.
+    pub unnamed: Vec<NamedGuest>,
+    /// How many stay as they are.
+    pub unchanged: usize,
+}
+
+/// A guest that changes.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct ChangedGuest {
+    /// Which, by its new name.
+    pub guest: NamedGuest,
+    /// What of it.
+    pub changes: Vec<Change>,
+}
+
+/// A guest, by name and identity.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct NamedGuest {
+    /// Its name.
+    pub name: GuestName,
+    /// Its identity.
+    pub uid: GuestUid,
+}
+
+/// One field.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Which, such as `size.memory_mib` or `volumes.db.size_gib`.
+    pub field: String,
+    /// Before; none where it was not there.
+    pub before: Option<String>,
+    /// After; none where it will not be there.
+    pub after: Option<String>,
+    /// What a person should know of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<&'static str>,
+}
+
+impl Diff {
+    /// Whether nothing changes but, perhaps, the number.
+    pub const fn is_empty(&self) -> bool {
+        self.settings.is_empty()
+            && self.added.is_empty()
+            && self.changed.is_empty()
+            && self.unnamed.is_empty()
+    }
+}
+
+/// Compares.
+pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
+    let mut old: BTreeMap<GuestUid, &DesiredGuest> =
+        before.iter().flat_map(|before| &before.guests).map(|guest| (guest.uid, guest)).collect();
+    let (mut added, mut changed, mut unchanged) = (Vec::new(), Vec::new(), 0);
+    for guest in &after.guests {
+        let Some(earlier) = old.remove(&guest.uid) else {
+            added.push(guest.clone());
+            continue;
+        };
+        let mut changes = changes(&fields(earlier), &fields(guest));
+        changes.extend(volume_changes(earlier, guest));
+        if changes.is_empty() {
+            unchanged += 1;
+        } else {
+            changed.push(ChangedGuest { guest: named(guest), changes });
+        }
+    }
+    let poll = |document: &DesiredDocument| BTreeMap::from([poll_field(document)]);
+    Diff {
+        from: before.map_or(Generation::NONE, |before| before.generation),
+        to: after.generation,
+        settings: changes(&before.map(poll).unwrap_or_default(), &poll(after)),
+        added,
+        changed,
+        unnamed: old.into_values().map(named).collect(),
+        unchanged,
+    }
+}
+
+fn poll_field(document: &DesiredDocument) -> (String, Value) {
+    ("poll_interval_s".to_owned(), document.poll_interval_s.get().into())
+}
+
+fn named(guest: &DesiredGuest) -> NamedGuest {
+    NamedGuest { name: guest.name.clone(), uid: guest.uid }
+}
+
+fn changes(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Vec<Change> {
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let differs = |name: &&&String| before.get(name.as_str()) != after.get(name.as_str());
+    let change = |name: &String| {
+        let (old, new) = (before.get(name), after.get(name));
+        Change {
+            field: name.clone(),
+            before: old.map(word),
+            after: new.map(word),
+            remark: remark(name, old, new),
+        }
+    };
+    names.iter().filter(differs).map(|name| change(name)).collect()
+}
+
+fn remark(field: &str, before: Option<&Value>, after: Option<&Value>) -> Option<&'static str> {
+    let number = |value: Option<&Value>| value.and_then(Value::as_u64);
+    let shrinks = matches!((number(before), number(after)), (Some(before), Some(after)) if after < before);
+    (field.ends_with("_gib") && shrinks).then_some("disks only grow: the agent will refuse this")
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A guest as flat fields, without its volumes.
+fn fields(guest: &DesiredGuest) -> BTreeMap<String, Value> {
+    let mut fields = BTreeMap::new();
+    // A guest that was read from JSON can be written as JSON; if not, it has no fields, and every one shows as changed.
+    if let Ok(Value::Object(mut whole)) = serde_json::to_value(guest) {
+        whole.remove("uid");
+        whole.remove("volumes");
+        flatten("", &Value::Object(whole), &mut fields);
+    }
+    fields
+}
+
+/// Volumes are compared under their names, so that their order does not matter; one that comes or goes is one change.
+fn volume_changes(before: &DesiredGuest, after: &DesiredGuest) -> Vec<Change> {
+    let of = |guest: &DesiredGuest| -> BTreeMap<VolumeName, DesiredVolume> {
+        guest.volumes.iter().map(|volume| (volume.name.clone(), volume.clone())).collect()
+    };
+    let (mut old, new) = (of(before), of(after));
+    let mut found = Vec::new();
+    for (name, volume) in &new {
+        match old.remove(name) {
+            Some(earlier) => found.extend(changes(&volume_fields(&earlier), &volume_fields(volume))),
+            None => found.push(whole_volume(name, None, Some(volume))),
+        }
+    }
+    found.extend(old.iter().map(|(name, volume)| whole_volume(name, Some(volume), None)));
+    found
+}
+
+fn volume_fields(volume: &DesiredVolume) -> BTreeMap<String, Value> {
+    let field = |name: &str, value: Value| (format!("volumes.{}.{name}", volume.name), value);
+    BTreeMap::from([
+        field("mount", volume.mount.as_str().into()),
+        field("size_gib", volume.size_gib.get().into()),
+        field("kind", kind_words(&volume.kind).into()),
+    ])
+}
+
+fn whole_volume(name: &VolumeName, before: Option<&DesiredVolume>, after: Option<&DesiredVolume>) -> Change {
+    let gone = before.is_some() && after.is_none();
+    Change {
+        field: format!("volumes.{name}"),
+        before: before.map(volume_words),
+        after: after.map(volume_words),
+        remark: gone.then_some("its data stays: nothing is destroyed without a signature"),
+    }
+}
+
+/// A volume, for people.
+pub fn volume_words(volume: &DesiredVolume) -> String {
+    format!("{}, {}, {}", volume.mount, volume.size_gib, kind_words(&volume.kind))
+}
+
+fn kind_words(kind: &VolumeKind) -> String {
+    match kind {
+        VolumeKind::Hot => "hot, backed up with the guest".to_owned(),
+        VolumeKind::Bulk(BulkBackup::BackupTo(target)) => format!("bulk, backed up to {target}"),
+        VolumeKind::Bulk(BulkBackup::None(why)) => format!("bulk, NOT backed up: {}", why.as_str()),
+    }
+}
+
+fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
+    let Value::Object(map) = value else {
+        into.insert(path.to_owned(), value.clone());
+        return;
+    };
+    for (key, inner) in map {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        flatten(&path, inner, into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::samples;
+
+    #[test]
+    fn order_and_numbers_are_no_change() {
+        let before = samples::document();
+        let mut after = before.clone();
+        after.generation = before.generation.next();
+        after.guests.reverse();
+        after.guests[0].volumes.reverse();
+        let diff = diff(Some(&before), &after);
+        assert!(diff.is_empty());
+        assert_eq!(diff.unchanged, before.guests.len());
+    }
+
+    #[test]
+    fn each_change_is_named_once_and_back_again() {
+        let before = samples::document();
+        let after = samples::changed_document();
+        let forth = diff(Some(&before), &after);
+        let names = |diff: &Diff| -> Vec<String> {
+            diff.changed
+                .iter()
+                .flat_map(|g| g.changes.iter().map(|c| format!("{}.{}", g.guest.name, c.field)))
+                .collect()
+        };
+        let back = diff(Some(&after), &before);
+        assert_eq!(names(&forth), names(&back));
+        assert_eq!((forth.added.len(), forth.unnamed.len()), (back.unnamed.len(), back.added.len()));
+        assert!(forth.changed[0].changes.iter().any(|c| c.field == "size.memory_mib"));
+    }
+
+    #[test]
+    fn a_shrinking_disk_and_a_dropped_volume_are_remarked() {
+        let before = samples::document();
+        let mut after = before.clone();
+        after.guests[0].size.rootfs_gib = 1.try_into().unwrap();
+        after.guests[0].volumes.clear();
+        let remarks: Vec<_> = diff(Some(&before), &after)
+            .changed
+            .remove(0)
+            .changes
+            .into_iter()
+            .filter_map(|c| c.remark)
+            .collect();
+        assert!(remarks.iter().any(|remark| remark.contains("only grow")), "{remarks:?}");
+        assert!(remarks.iter().any(|remark| remark.contains("data stays")), "{remarks:?}");
+    }
+}

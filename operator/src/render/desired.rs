@@ -1,0 +1,166 @@
+//! Desired documents: one, its history, and what a change would do.
+
+use holdfast_protocol::desired::{Desired, DesiredGuest, RunState};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::operator::DesiredVersion;
+use jiff::Timestamp;
+
+use super::table::{NOTHING, clean, plain, table};
+use super::time::{ago, when};
+use crate::diff::{Change, Diff, volume_words};
+use crate::screen::{Colour, Style};
+
+/// The document that the hub holds, with who put it.
+pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, style: Style) -> String {
+    let mut text = clean(&format!(
+        "Generation {} by {}, {}: {}",
+        version.generation,
+        version.author,
+        when(version.put_at, now),
+        version.reason.as_str()
+    ));
+    text.push_str(&format!("\nThe agent asks every {}.\n", desired.document().poll_interval_s));
+    if desired.guests().is_empty() {
+        text.push_str("It names no guest.\n");
+        return text;
+    }
+    text.push('\n');
+    let header =
+        ["NAME", "CUSTOMER", "VMID", "RUN", "GOLDEN", "CORES", "MEMORY", "ROOT", "ADDRESS", "VOLUMES"];
+    let rows = desired.guests().iter().map(|guest| {
+        let volumes: Vec<String> =
+            guest.volumes.iter().map(|v| format!("{} {}", v.name, v.size_gib)).collect();
+        vec![
+            plain(&guest.name),
+            plain(&guest.customer),
+            plain(guest.vmid.map_or_else(|| NOTHING.to_owned(), |vmid| vmid.to_string())),
+            plain(run(guest.run)),
+            plain(&guest.golden),
+            plain(guest.size.cores.get()),
+            plain(guest.size.memory_mib),
+            plain(guest.size.rootfs_gib),
+            plain(guest.network.address),
+            plain(if volumes.is_empty() { NOTHING.to_owned() } else { volumes.join(", ") }),
+        ]
+    });
+    text.push_str(&table(&header, rows, style));
+    text
+}
+
+const fn run(run: RunState) -> &'static str {
+    match run {
+        RunState::Running => "running",
+        RunState::Stopped => "stopped",
+    }
+}
+
+/// Who put what, when and why, newest first.
+pub fn history(versions: &[DesiredVersion], now: Timestamp, style: Style) -> String {
+    if versions.is_empty() {
+        return "No document was put yet.\n".to_owned();
+    }
+    let mut sorted: Vec<&DesiredVersion> = versions.iter().collect();
+    sorted.sort_by_key(|version| std::cmp::Reverse(version.generation));
+    let rows = sorted.iter().map(|version| {
+        let content: String = version.content.chars().take(12).collect();
+        vec![
+            plain(version.generation),
+            plain(ago(version.put_at, now)),
+            plain(&version.author),
+            plain(content),
+            plain(version.reason.as_str()),
+        ]
+    });
+    table(&["GENERATION", "PUT", "BY", "CONTENT", "REASON"], rows, style)
+}
+
+/// What a change would do: `+` new, `~` changed, `-` no longer named.
+pub fn diff(host: &str, diff: &Diff, style: Style) -> String {
+    if diff.is_empty() {
+        return format!(
+            "{host}: nothing changes over generation {} ({} guests).\n",
+            diff.from, diff.unchanged
+        );
+    }
+    let mut lines = vec![Line::Head(heading(host, diff))];
+    lines.extend(diff.settings.iter().map(|change| Line::Changed(format!("~ {}", change_text(change)))));
+    for guest in &diff.added {
+        lines.push(Line::Added(format!("+ guest {}  {}", guest.name, about(guest))));
+        lines.extend(volumes(guest).map(|text| Line::Added(format!("    {text}"))));
+        lines.push(Line::Plain(format!("    uid {}", guest.uid)));
+    }
+    for changed in &diff.changed {
+        lines.push(Line::Changed(format!("~ guest {}", changed.guest.name)));
+        lines.extend(
+            changed.changes.iter().map(|change| Line::Changed(format!("    {}", change_text(change)))),
+        );
+    }
+    for guest in &diff.unnamed {
+        let text = format!("- guest {}  becomes unmanaged, keeps running (uid {})", guest.name, guest.uid);
+        lines.push(Line::Unnamed(text));
+    }
+    if diff.unchanged > 0 {
+        let guests = if diff.unchanged == 1 { "guest stays" } else { "guests stay" };
+        lines.push(Line::Plain(format!("  {} {guests} as they are", diff.unchanged)));
+    }
+    lines.iter().map(|line| line.text(style.colour) + "\n").collect()
+}
+
+fn heading(host: &str, diff: &Diff) -> String {
+    if diff.from == Generation::NONE {
+        format!("{host}: its first document, generation {}", diff.to)
+    } else {
+        format!("{host}: generation {} -> {}", diff.from, diff.to)
+    }
+}
+
+enum Line {
+    Head(String),
+    Added(String),
+    Changed(String),
+    Unnamed(String),
+    Plain(String),
+}
+
+impl Line {
+    fn text(&self, colour: Colour) -> String {
+        let (text, code) = match self {
+            Self::Head(text) => (text, "1"),
+            Self::Added(text) => (text, "32"),
+            Self::Changed(text) => (text, "33"),
+            Self::Unnamed(text) => (text, "31"),
+            Self::Plain(text) => (text, "0"),
+        };
+        match colour {
+            Colour::On => format!("\u{1b}[{code}m{}\u{1b}[0m", clean(text)),
+            Colour::Off => clean(text),
+        }
+    }
+}
+
+fn about(guest: &DesiredGuest) -> String {
+    let size = &guest.size;
+    let vmid = guest.vmid.map(|vmid| format!(", VMID {vmid}")).unwrap_or_default();
+    format!(
+        "{}, {}, golden {}, {} {}, {} memory, {} root disk, {} on {}{vmid}",
+        guest.customer,
+        run(guest.run),
+        guest.golden,
+        size.cores.get(),
+        if size.cores.get() == 1 { "core" } else { "cores" },
+        size.memory_mib,
+        size.rootfs_gib,
+        guest.network.address,
+        guest.network.bridge,
+    )
+}
+
+fn volumes(guest: &DesiredGuest) -> impl Iterator<Item = String> {
+    guest.volumes.iter().map(|volume| format!("volume {}: {}", volume.name, volume_words(volume)))
+}
+
+fn change_text(change: &Change) -> String {
+    let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_owned());
+    let remark = change.remark.map(|remark| format!("   ! {remark}")).unwrap_or_default();
+    format!("{}: {} -> {}{remark}", change.field, side(&change.before), side(&change.after))
+}

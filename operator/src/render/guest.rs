@@ -1,0 +1,149 @@
+//! Guests, as their agents see them.
+
+use holdfast_protocol::desired::{GuestSize, RunState};
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::report::{ControllerReport, GuestReport, Health, Running, Standing};
+use jiff::Timestamp;
+
+use super::table::{Field, NOTHING, Tone, list, plain, table};
+use super::time::when;
+use crate::progress::standing_word;
+use crate::screen::Style;
+
+const HEADER: [&str; 9] =
+    ["NAME", "HOST", "VMID", "STANDING", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "NOTES"];
+
+/// Guests, those that need a person first.
+pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
+    if guests.is_empty() {
+        return "No guest is reported. `holdfast desired apply` says what a host should carry.\n".to_owned();
+    }
+    let mut sorted = guests.to_vec();
+    sorted.sort_by_key(|(host, guest)| (urgency(guest.standing), *host, &guest.name, guest.vmid));
+    table(&HEADER, sorted.iter().map(|(host, guest)| row(host, guest)), style)
+}
+
+const fn urgency(standing: Standing) -> u8 {
+    match standing {
+        Standing::Broken | Standing::Parked | Standing::Missing => 0,
+        Standing::Absent => 1,
+        Standing::Managed | Standing::Unmanaged => 2,
+        Standing::Foreign => 3,
+    }
+}
+
+fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
+    let notes: Vec<&str> = guest.conditions.iter().map(|condition| condition.message.as_str()).collect();
+    let or_nothing = |text: Option<String>| plain(text.unwrap_or_else(|| NOTHING.to_owned()));
+    vec![
+        plain(&guest.name),
+        plain(host),
+        or_nothing(guest.vmid.map(|vmid| vmid.to_string())),
+        standing(guest.standing),
+        run(guest),
+        or_nothing(guest.wanted.map(|wanted| run_word(wanted).to_owned())),
+        or_nothing(guest.address.map(|address| address.to_string())),
+        controller(guest.controller.as_ref()),
+        plain(if notes.is_empty() { NOTHING.to_owned() } else { notes.join("; ") }),
+    ]
+}
+
+fn standing(standing: Standing) -> Field {
+    let tone = match standing {
+        Standing::Managed => Tone::Good,
+        Standing::Absent | Standing::Unmanaged => Tone::Look,
+        Standing::Foreign => Tone::Plain,
+        Standing::Missing | Standing::Broken | Standing::Parked => Tone::Bad,
+    };
+    (standing_word(standing).to_owned(), tone)
+}
+
+fn run(guest: &GuestReport) -> Field {
+    let word = match guest.run {
+        Running::Running => "running",
+        Running::Stopped => "stopped",
+        Running::Unknown => "unknown",
+    };
+    let tone = match (guest.run, guest.wanted) {
+        (Running::Unknown, _) => Tone::Look,
+        (Running::Stopped, Some(RunState::Running)) | (Running::Running, Some(RunState::Stopped)) => {
+            Tone::Bad
+        }
+        (Running::Running | Running::Stopped, None) => Tone::Plain,
+        _ => Tone::Good,
+    };
+    (word.to_owned(), tone)
+}
+
+const fn run_word(run: RunState) -> &'static str {
+    match run {
+        RunState::Running => "running",
+        RunState::Stopped => "stopped",
+    }
+}
+
+fn controller(controller: Option<&ControllerReport>) -> Field {
+    let Some(controller) = controller else { return plain(NOTHING) };
+    let (word, tone) = health(controller.health);
+    (format!("{word} {}", controller.version), tone)
+}
+
+const fn health(health: Health) -> (&'static str, Tone) {
+    match health {
+        Health::Well => ("well", Tone::Good),
+        Health::Starting => ("starting", Tone::Look),
+        Health::Unwell => ("unwell", Tone::Bad),
+    }
+}
+
+/// One guest.
+pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
+    let unknown = || "not known".to_owned();
+    let mut pairs = vec![
+        ("Guest", guest.name.clone()),
+        ("Host", host.to_string()),
+        ("Uid", guest.uid.map_or_else(|| "none: it is not ours".to_owned(), |uid| uid.to_string())),
+        ("VMID", guest.vmid.map_or_else(|| "none yet".to_owned(), |vmid| vmid.to_string())),
+        ("Standing", standing_sentence(guest.standing)),
+        ("Runs", run(guest).0),
+        (
+            "Wanted",
+            guest.wanted.map_or_else(|| "not named by the document".to_owned(), |w| run_word(w).to_owned()),
+        ),
+        ("Size", guest.size.map_or_else(unknown, size)),
+        ("Address", guest.address.map_or_else(unknown, |address| address.to_string())),
+    ];
+    pairs.push(match &guest.controller {
+        Some(seen) => {
+            let (version, word) = (&seen.version, health(seen.health).0);
+            ("Controller", format!("guestd {version}, {word}, last hello {}", when(seen.hello_at, now)))
+        }
+        None => ("Controller", "has not said hello".to_owned()),
+    });
+    pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
+    list(&pairs)
+}
+
+fn standing_sentence(standing: Standing) -> String {
+    let means = match standing {
+        Standing::Managed => "ours, and named by the document",
+        Standing::Unmanaged => {
+            "ours, but the document no longer names it; it runs on until a signed decommission"
+        }
+        Standing::Absent => "named by the document, not there yet",
+        Standing::Missing => {
+            "ours by the records, but it cannot be seen; unknown is not gone, look at the box"
+        }
+        Standing::Foreign => "not ours; never changed",
+        Standing::Broken => "it would not stay up; left for a person",
+        Standing::Parked => "an operation on it was parked; left for a person",
+    };
+    format!("{} ({means})", standing_word(standing))
+}
+
+fn size(size: GuestSize) -> String {
+    format!(
+        "{}, {} memory, {} swap, {} root disk",
+        size.cores, size.memory_mib, size.swap_mib, size.rootfs_gib
+    )
+}

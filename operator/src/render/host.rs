@@ -1,0 +1,201 @@
+//! Hosts, knocks and invites.
+
+use holdfast_protocol::operator::{HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView};
+use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
+use jiff::Timestamp;
+
+use super::guest;
+use super::table::{Field, NOTHING, Tone, list, plain, table};
+use super::time::{ago, bytes, stamp, when};
+use crate::progress::{current_step, end_line};
+use crate::screen::Style;
+
+const HEADER: [&str; 7] = ["NAME", "STATE", "SEEN", "WANTED", "HELD", "GUESTS", "ATTENTION"];
+
+/// All hosts, those that need a person first.
+pub fn hosts(hosts: &[HostView], now: Timestamp, style: Style) -> String {
+    if hosts.is_empty() {
+        return "No host is enrolled yet. Make an invitation with `holdfast host invite NAME`.\n".to_owned();
+    }
+    let mut sorted: Vec<&HostView> = hosts.iter().collect();
+    sorted.sort_by_key(|host| (urgency(host), &host.name));
+    let mut text = table(&HEADER, sorted.iter().map(|host| row(host, now)), style);
+    let needy: Vec<&str> =
+        sorted.iter().filter(|host| needs_a_person(host)).map(|host| host.name.as_str()).collect();
+    if let Some(first) = needy.first() {
+        let count = needy.len();
+        let verb = if count == 1 { "host needs" } else { "hosts need" };
+        text.push_str(&format!("\n{count} {verb} a person. Begin with `holdfast host show {first}`.\n"));
+    }
+    text
+}
+
+fn needs_a_person(host: &HostView) -> bool {
+    host.attention > 0 || matches!(host.state, HostState::Offline | HostState::Frozen)
+}
+
+/// Small is urgent. A host that was let go comes last.
+const fn urgency(host: &HostView) -> u8 {
+    match host.state {
+        HostState::Offline | HostState::Frozen => 0,
+        HostState::Revoked => 4,
+        _ if host.attention > 0 => 1,
+        HostState::Late => 2,
+        HostState::New | HostState::Online => 3,
+    }
+}
+
+fn row(host: &HostView, now: Timestamp) -> Vec<Field> {
+    let held = if host.held < host.wanted { Tone::Look } else { Tone::Plain };
+    let guests = if host.guests_running < host.guests { Tone::Look } else { Tone::Plain };
+    let attention = if host.attention > 0 { Tone::Bad } else { Tone::Plain };
+    vec![
+        plain(&host.name),
+        state(host.state),
+        plain(host.seen_at.map_or_else(|| "never".to_owned(), |at| ago(at, now))),
+        plain(host.wanted),
+        (host.held.to_string(), held),
+        (format!("{}/{}", host.guests_running, host.guests), guests),
+        (host.attention.to_string(), attention),
+    ]
+}
+
+fn state(state: HostState) -> Field {
+    let (word, tone) = match state {
+        HostState::New => ("new", Tone::Look),
+        HostState::Online => ("online", Tone::Good),
+        HostState::Late => ("late", Tone::Look),
+        HostState::Offline => ("offline", Tone::Bad),
+        HostState::Frozen => ("frozen", Tone::Bad),
+        HostState::Revoked => ("revoked", Tone::Plain),
+    };
+    (word.to_owned(), tone)
+}
+
+/// One host with all that it says.
+pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
+    let HostDetail { host, sections } = detail;
+    let mut text = list(&about(host, sections, now));
+    let desired = sections.desired.as_ref();
+    if let Some(refused) = desired.and_then(|desired| desired.refused.as_ref()) {
+        let which = refused.generation.map_or_else(|| "a document".to_owned(), |g| format!("generation {g}"));
+        text.push_str(&format!("\nThe agent refuses {which}: {}\n", refused.problem));
+    }
+    for problem in sections.agent.iter().flat_map(|agent| &agent.problems) {
+        text.push_str(&format!("\nThe agent says: {problem}\n"));
+    }
+    if let Some(storages) = sections.host.as_ref().map(|host| &host.storages).filter(|all| !all.is_empty()) {
+        text.push('\n');
+        text.push_str(&table(&["STORAGE", "STATE", "USED", "SIZE"], storages.iter().map(storage), style));
+    }
+    if let Some(guests) = sections.guests.as_deref().filter(|guests| !guests.is_empty()) {
+        text.push('\n');
+        let guests: Vec<_> = guests.iter().map(|guest| (&host.name, guest)).collect();
+        text.push_str(&guest::guests(&guests, style));
+    }
+    text.push_str(&work(sections, now));
+    text
+}
+
+fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![
+        ("Host", format!("{} ({})", host.name, host.id)),
+        ("State", state(host.state).0),
+        ("Seen", host.seen_at.map_or_else(|| "never".to_owned(), |at| when(at, now))),
+        ("Desired", format!("generation {}, the agent holds {}", host.wanted, host.held)),
+        ("Certificate", format!("ends {}", when(host.certificate_ends_at, now))),
+    ];
+    if let Some(agent) = &sections.agent {
+        pairs.push(("Agent", format!("agentd {}, up since {}", agent.version, when(agent.started_at, now))));
+    }
+    if let Some(host) = &sections.host {
+        pairs.push(("Box", about_box(host)));
+    }
+    pairs
+}
+
+fn about_box(host: &HostSection) -> String {
+    let memory = format!("{} of {} memory used", bytes(host.memory_used_bytes), bytes(host.memory_bytes));
+    format!("{}, Proxmox VE {}, {} CPUs, {memory}", host.node, host.proxmox_version, host.cpus)
+}
+
+fn storage(storage: &StorageReport) -> Vec<Field> {
+    let (word, tone) = match storage.state {
+        StorageState::Active => ("active", Tone::Good),
+        StorageState::Inactive => ("inactive", Tone::Bad),
+        StorageState::Unknown => ("unknown", Tone::Look),
+    };
+    let amount = |count: Option<u64>| plain(count.map_or_else(|| NOTHING.to_owned(), bytes));
+    vec![
+        plain(&storage.name),
+        (word.to_owned(), tone),
+        amount(storage.used_bytes),
+        amount(storage.total_bytes),
+    ]
+}
+
+fn work(sections: &Sections, now: Timestamp) -> String {
+    let mut text = String::new();
+    for operation in sections.operations.iter().flatten() {
+        let line = if operation.status.is_end() {
+            let at = operation.ended_at.unwrap_or(operation.opened_at);
+            format!("{}  {}", end_line(operation), ago(at, now))
+        } else {
+            let (name, kind) = (&operation.name, operation.kind.as_str());
+            format!("{name}  {kind}  {} (began {})", current_step(operation), ago(operation.opened_at, now))
+        };
+        text.push_str(&format!("  {}\n", super::table::clean(&line)));
+    }
+    if !text.is_empty() {
+        text.insert_str(0, "\nWork:\n");
+    }
+    let waiting: String = sections
+        .waiting
+        .iter()
+        .flatten()
+        .map(|waiting| super::table::clean(&format!("  {}: {}", waiting.effect, waiting.reason)) + "\n")
+        .collect();
+    if !waiting.is_empty() {
+        text.push_str(&format!("\nWaits for a signature:\n{waiting}"));
+    }
+    text
+}
+
+/// Hosts that ask to be let in.
+pub fn knocks(knocks: &[KnockView], now: Timestamp, style: Style) -> String {
+    if knocks.is_empty() {
+        return "Nobody knocks.\n".to_owned();
+    }
+    let rows = knocks.iter().map(|knock| {
+        let (word, tone) = match knock.state {
+            KnockState::Pending => ("pending", Tone::Look),
+            KnockState::Approved => ("approved", Tone::Good),
+            KnockState::Refused => ("refused", Tone::Plain),
+        };
+        vec![
+            plain(knock.id),
+            plain(&knock.says),
+            (word.to_owned(), tone),
+            plain(ago(knock.first_at, now)),
+            plain(knock.fingerprint),
+        ]
+    });
+    let mut text = table(&["KNOCK", "SAYS", "STATE", "SINCE", "FINGERPRINT"], rows, style);
+    if knocks.iter().any(|knock| knock.state == KnockState::Pending) {
+        text.push_str(
+            "\nRead the fingerprint off the box itself (`agentd status`), then \
+             `holdfast host approve KNOCK NAME --fingerprint PIN`.\n",
+        );
+    }
+    text
+}
+
+/// A new invite: its code alone stands on a line of its own, to be copied.
+pub fn invite(invite: &InviteCreated, now: Timestamp) -> String {
+    let until = format!("{} ({})", stamp(invite.expires_at), ago(invite.expires_at, now));
+    format!(
+        "{}\n\nShown this once, good for one host until {until}.\n\
+         On the box: `agentd enroll`, and paste this line when it asks.\n",
+        invite.code.expose()
+    )
+}

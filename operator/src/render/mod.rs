@@ -1,0 +1,14 @@
+//! What people read. Every table is pure: data, the time and a style in; text out; a golden file for each.
+
+pub mod desired;
+pub mod event;
+pub mod guest;
+pub mod host;
+pub mod login;
+#[cfg(test)]
+pub mod samples;
+mod table;
+mod time;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Fixed data that the golden files and the tests of pure modules share.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredDocument;
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView, StepStatus, StepView};
+use holdfast_protocol::operator::{DesiredVersion, EventView, HostView, KnockView};
+use holdfast_protocol::report::{GuestReport, Sections, WaitingForSignature};
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+pub fn now() -> Timestamp {
+    "2026-11-21T03:00:00Z".parse().unwrap()
+}
+
+pub fn read<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn id(n: u128) -> Uuid {
+    Uuid::from_u128(0x018f_3c1e_6b1f_7c1d_9d0a_0000_0000_0000 + n)
+}
+
+fn guest(n: u32, memory_mib: u32) -> Value {
+    json!({
+        "uid": id(n.into()), "name": format!("web-{n}"), "customer": "acme",
+        "run": "running", "golden": "2026.11.1",
+        "size": { "cores": 2, "memory_mib": memory_mib, "swap_mib": 0, "rootfs_gib": 8 },
+        "network": { "bridge": "vmbr0", "address": format!("10.66.0.9{n}/24"), "gateway": "10.66.0.1" },
+        "volumes": [
+            { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" },
+            { "name": "media", "mount": "/srv/media", "size_gib": 100, "kind": { "bulk": { "none": "rebuilt from the origin" } } }
+        ]
+    })
+}
+
+/// Two guests, generation 7.
+pub fn document() -> DesiredDocument {
+    read(json!({ "schema": "holdfast.desired/v1", "generation": 7, "poll_interval_s": 30,
+        "guests": [guest(1, 512), guest(2, 512)] }))
+}
+
+/// One grown and stopped, one no longer named, one new.
+pub fn changed_document() -> DesiredDocument {
+    let mut first = guest(1, 1024);
+    first["run"] = json!("stopped");
+    first["size"]["rootfs_gib"] = json!(6);
+    first["volumes"] = json!([{ "name": "db", "mount": "/srv/db", "size_gib": 16, "kind": "hot" }]);
+    first["network"]["vlan"] = json!(12);
+    let mut third = guest(3, 256);
+    third["vmid"] = json!(140);
+    third["size"]["cores"] = json!(1);
+    read(
+        json!({ "schema": "holdfast.desired/v1", "generation": 8, "poll_interval_s": 10, "guests": [first, third] }),
+    )
+}
+
+pub fn version(document: &DesiredDocument) -> DesiredVersion {
+    read(json!({
+        "generation": document.generation, "content": "9f86d081884c7d659a2feaa0c55ad015", "author": "ada",
+        "reason": "two guests for acme", "put_at": "2026-11-21T02:12:00Z",
+        "document": serde_json::to_string(document).unwrap()
+    }))
+}
+
+pub fn hosts() -> Vec<HostView> {
+    read(json!([
+        { "id": id(101), "name": "box7", "state": "online", "seen_at": "2026-11-21T02:59:48Z", "wanted": 7, "held": 7,
+          "agent_version": "0.1.0", "guests_running": 12, "guests": 12, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" },
+        { "id": id(102), "name": "attic", "state": "new", "wanted": 0, "held": 0,
+          "guests_running": 0, "guests": 0, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" },
+        { "id": id(103), "name": "box9", "state": "online", "seen_at": "2026-11-21T02:59:58Z", "wanted": 5, "held": 4,
+          "agent_version": "0.1.0", "guests_running": 2, "guests": 3, "attention": 2, "certificate_ends_at": "2026-12-20T00:00:00Z" },
+        { "id": id(104), "name": "box8", "state": "offline", "seen_at": "2026-11-20T21:00:00Z", "wanted": 5, "held": 5,
+          "agent_version": "0.1.0", "guests_running": 4, "guests": 4, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" },
+        { "id": id(105), "name": "old", "state": "revoked", "seen_at": "2026-10-01T00:00:00Z", "wanted": 5, "held": 5,
+          "guests_running": 0, "guests": 0, "attention": 0, "certificate_ends_at": "2026-10-20T00:00:00Z" }
+    ]))
+}
+
+pub fn guests() -> Vec<GuestReport> {
+    let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
+    read(json!([
+        { "uid": id(1), "name": "web-1", "vmid": 120, "standing": "managed", "run": "running", "wanted": "running",
+          "size": size, "address": "10.66.0.91/24",
+          "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
+        { "uid": id(2), "name": "web-2", "vmid": 121, "standing": "managed", "run": "running", "wanted": "running",
+          "size": size, "address": "10.66.0.92/24" },
+        { "uid": id(4), "name": "shop", "standing": "absent", "run": "unknown", "wanted": "running" },
+        { "uid": id(5), "name": "blog", "vmid": 123, "standing": "parked", "run": "stopped", "wanted": "running",
+          "conditions": [{ "code": "PARKED", "message": "the restore ended without an exit status: look at task UPID:pve:0001 on the box" }] },
+        { "uid": id(6), "name": "left", "vmid": 124, "standing": "unmanaged", "run": "running" },
+        { "name": "someone-elses\u{1b}[31m", "vmid": 900, "standing": "foreign", "run": "running" }
+    ]))
+}
+
+pub fn operation(status: OperationStatus) -> OperationView {
+    let step = |name: &str, status, note: Option<&str>| StepView {
+        name: name.to_owned(),
+        status,
+        note: note.map(str::to_owned),
+        upid: None,
+    };
+    let ended = status.is_end();
+    let (second, third) = if ended {
+        (StepStatus::Done, StepStatus::Done)
+    } else {
+        (StepStatus::Intended, StepStatus::Pending)
+    };
+    OperationView {
+        id: OperationId::new(id(201)),
+        kind: OperationKind::Provision,
+        guest: GuestUid::new(id(1)),
+        name: "web-1".parse().unwrap(),
+        vmid: Some(120.try_into().unwrap()),
+        status,
+        steps: vec![
+            step("choose_vmid", StepStatus::Done, None),
+            step("restore", second, (!ended).then_some("12%")),
+            step("start", third, None),
+        ],
+        opened_at: "2026-11-21T02:58:00Z".parse().unwrap(),
+        ended_at: ended.then(|| "2026-11-21T02:59:00Z".parse().unwrap()),
+        problem: None,
+    }
+}
+
+pub fn waiting() -> WaitingForSignature {
+    WaitingForSignature {
+        guest: Some(GuestUid::new(id(1))),
+        effect: "web-1: detach volume media".to_owned(),
+        reason: "it holds the only copy of its data".to_owned(),
+        payload: "{}".to_owned(),
+    }
+}
+
+/// What a host reports when [`document`] is reached.
+pub fn sections_as_wished() -> Sections {
+    let mut guests = guests();
+    guests.truncate(2);
+    Sections { guests: Some(guests), operations: Some(Vec::new()), ..sections() }
+}
+
+pub fn sections() -> Sections {
+    let mut failed = operation(OperationStatus::Undone);
+    failed.problem =
+        Some(holdfast_protocol::envelope::Problem::new(ErrorCode::Unavailable, "the storage went away"));
+    let mut sections: Sections = read(json!({
+        "agent": { "version": "0.1.0", "started_at": "2026-11-20T12:00:00Z", "problems": [] },
+        "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 68_719_476_736_u64,
+            "memory_used_bytes": 21_474_836_480_u64, "storages": [
+                { "name": "local-zfs", "state": "active", "total_bytes": 1_099_511_627_776_u64, "used_bytes": 322_122_547_200_u64 },
+                { "name": "nas", "state": "unknown" } ] },
+        "desired": { "held": 7, "content": "9f86d081884c7d659a2feaa0c55ad015" },
+        "guests": guests(),
+    }));
+    sections.operations = Some(vec![operation(OperationStatus::Running), failed]);
+    sections
+}
+
+pub fn events() -> Vec<EventView> {
+    read(json!([
+        { "number": 12, "at": "2026-11-21T02:40:00Z", "kind": "heartbeat_missed", "host": id(104), "message": "box8 was not heard of for 3 polls" },
+        { "number": 11, "at": "2026-11-21T02:12:00Z", "kind": "desired_changed", "host": id(101), "actor": "ada", "message": "generation 7: two guests for acme" },
+        { "number": 10, "at": "2026-11-21T02:00:00Z", "kind": "host_enrolled", "host": id(999), "message": "enrolled" }
+    ]))
+}
+
+pub fn knocks() -> Vec<KnockView> {
+    let pin = format!("spki/sha256:{}", "ab".repeat(32));
+    read(json!([
+        { "id": id(301), "says": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "pending" },
+        { "id": id(302), "says": "box9", "fingerprint": pin, "first_at": "2026-11-01T00:00:00Z", "state": "approved" }
+    ]))
+}

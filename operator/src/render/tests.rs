@@ -1,0 +1,108 @@
+//! A golden file for everything that people read.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::Desired;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::InviteId;
+use holdfast_protocol::operator::{HostDetail, InviteCreated, WhoAmI};
+use holdfast_protocol::report::RefusedDocument;
+use holdfast_protocol::secret::Secret;
+use insta::assert_snapshot;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::samples::{self, now, read};
+use super::{desired, event, guest, host, login};
+use crate::diff::diff;
+use crate::screen::{Colour, Style};
+
+const PLAIN: Style = Style { colour: Colour::Off, columns: None };
+const COLOURED: Style = Style { colour: Colour::On, columns: Some(100) };
+
+#[test]
+fn host_list() {
+    assert_snapshot!(host::hosts(&samples::hosts(), now(), PLAIN));
+    assert_snapshot!("host_list_coloured", host::hosts(&samples::hosts(), now(), COLOURED));
+    assert_snapshot!("host_list_empty", host::hosts(&[], now(), PLAIN));
+}
+
+#[test]
+fn host_show() {
+    let mut detail = HostDetail { host: samples::hosts().remove(0), sections: samples::sections() };
+    assert_snapshot!(host::host(&detail, now(), PLAIN));
+    let problem =
+        Problem::new(ErrorCode::Unavailable, "Proxmox does not answer: look at pveproxy on the box");
+    detail.sections.agent.as_mut().unwrap().problems.push(problem);
+    detail.sections.desired.as_mut().unwrap().refused = Some(RefusedDocument {
+        generation: Some(Generation::new(8)),
+        problem: Problem::new(ErrorCode::DuplicateVmid, "104 stands twice"),
+    });
+    detail.sections.waiting = Some(vec![samples::waiting()]);
+    assert_snapshot!("host_show_troubled", host::host(&detail, now(), PLAIN));
+    detail.sections = Default::default();
+    assert_snapshot!("host_show_silent", host::host(&detail, now(), PLAIN));
+}
+
+#[test]
+fn knocks_and_invites() {
+    assert_snapshot!(host::knocks(&samples::knocks(), now(), PLAIN));
+    let invite = InviteCreated {
+        invite: InviteId::new(Uuid::nil()),
+        code: Secret::new("hf1_an-invite".to_owned()),
+        expires_at: "2026-11-22T03:00:00Z".parse().unwrap(),
+    };
+    assert_snapshot!("invite", host::invite(&invite, now()));
+}
+
+#[test]
+fn guest_list() {
+    let (name, reports) = ("box7".parse().unwrap(), samples::guests());
+    let pairs: Vec<_> = reports.iter().map(|report| (&name, report)).collect();
+    assert_snapshot!(guest::guests(&pairs, PLAIN));
+    assert_snapshot!("guest_list_narrow", guest::guests(&pairs, Style { columns: Some(110), ..PLAIN }));
+}
+
+#[test]
+fn guest_show() {
+    let name = "box7".parse().unwrap();
+    let all: Vec<String> =
+        samples::guests().iter().map(|report| guest::guest(&name, report, now())).collect();
+    assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn desired_documents() {
+    let document = samples::document();
+    let version = samples::version(&document);
+    assert_snapshot!(desired::document(&version, &Desired::check(document.clone()).unwrap(), now(), PLAIN));
+    let older = samples::version(&holdfast_protocol::desired::DesiredDocument {
+        generation: Generation::new(6),
+        ..document
+    });
+    assert_snapshot!("history", desired::history(&[older, version], now(), PLAIN));
+}
+
+#[test]
+fn differences() {
+    let (before, after) = (samples::document(), samples::changed_document());
+    assert_snapshot!(desired::diff("box7", &diff(Some(&before), &after), PLAIN));
+    assert_snapshot!("difference_coloured", desired::diff("box7", &diff(Some(&before), &after), COLOURED));
+    assert_snapshot!("difference_first", desired::diff("box7", &diff(None, &before), PLAIN));
+    assert_snapshot!("difference_none", desired::diff("box7", &diff(Some(&before), &before), PLAIN));
+}
+
+#[test]
+fn events() {
+    let hosts = samples::hosts();
+    let names: BTreeMap<_, _> = hosts.into_iter().map(|host| (host.id, host.name)).collect();
+    assert_snapshot!(event::events(&samples::events(), &names, PLAIN));
+}
+
+#[test]
+fn whoami() {
+    let who: WhoAmI = read(json!({ "name": "ada", "role": "operator", "hub_version": "0.1.0" }));
+    assert_snapshot!(login::whoami("https://hub.example:8440", &who));
+}

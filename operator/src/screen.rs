@@ -1,0 +1,115 @@
+//! Where results, notes and errors go: results to standard output, all else to standard error.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use holdfast_protocol::strict::chain;
+use serde::Serialize;
+
+use crate::args::{Args, Output};
+use crate::exit::CliError;
+
+/// Narrower terminals wrap; wider ones are not filled.
+const COLUMNS: std::ops::RangeInclusive<u16> = 60..=200;
+
+/// Whether text may be coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// A terminal that shows colours.
+    On,
+    /// A file, a pipe, or a person who does not want them.
+    Off,
+}
+
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Whether text may be coloured.
+    pub colour: Colour,
+    /// How wide a line may be; none where nobody looks at it.
+    pub columns: Option<u16>,
+}
+
+/// Whether to speak beside the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Talk {
+    Notes,
+    Quiet,
+}
+
+/// The person's or program's end.
+pub struct Screen {
+    output: Output,
+    talk: Talk,
+    style: Style,
+}
+
+impl Screen {
+    /// As the command line and the environment say.
+    pub fn new(args: &Args) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let no_color = args.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let columns = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col);
+        Self {
+            output: args.output,
+            talk: if args.quiet { Talk::Quiet } else { Talk::Notes },
+            style: Style {
+                colour: if terminal && !no_color { Colour::On } else { Colour::Off },
+                columns: columns.filter(|_| terminal).map(|n| n.clamp(*COLUMNS.start(), *COLUMNS.end())),
+            },
+        }
+    }
+
+    /// Shows a result: the data for programs, or what `table` makes of it for people.
+    pub fn show<T: Serialize>(
+        &self,
+        data: &T,
+        table: impl FnOnce(&T, Style) -> String,
+    ) -> Result<(), CliError> {
+        let text = match self.output {
+            Output::Json => serde_json::to_string_pretty(data).map_err(CliError::Unwritable)? + "\n",
+            Output::Table => table(data, self.style),
+        };
+        match io::stdout().lock().write_all(text.as_bytes()) {
+            // `holdfast … | head` is no failure.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(CliError::Print),
+        }
+    }
+
+    /// Says something beside the result, to people only.
+    pub fn note(&self, text: &str) {
+        if self.talk == Talk::Notes {
+            // Without standard error nobody can be told that it is missing.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    /// Shows something that a person must see before a question.
+    pub fn before_question(&self, text: &str) {
+        let _ = write!(io::stderr(), "{text}");
+    }
+
+    /// Whether notes may move about: a terminal, and nobody asked for quiet.
+    pub fn is_live(&self) -> bool {
+        self.talk == Talk::Notes && io::stderr().is_terminal()
+    }
+
+    /// The style of tables and differences.
+    pub const fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Says why it failed.
+    pub fn error(&self, error: &CliError) {
+        let message = chain(error);
+        let text = match self.output {
+            Output::Table => format!("holdfast: {message}"),
+            Output::Json => {
+                let code = error.code().map(|code| code.as_str());
+                serde_json::json!({ "error": { "code": code, "message": message, "exit": error.exit_code() } })
+                    .to_string()
+            }
+        };
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
