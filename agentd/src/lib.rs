@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | 5 | [`run`] (composition root), [`settings`], [`cli`] |
 //! | 4 | [`task`]: one loop per file, the only place that starts tasks |
-//! | 3 | [`api`]: what guests may ask |
+//! | 3 | [`execute`]: performs operations; [`api`]: what guests may ask |
 //! | 2 | [`port`]: the outside world |
 //! | 1 | [`plan`], [`gate`], [`operation`]: pure decisions |
 //! | 0 | [`model`]: the host as data, and the bounds |
@@ -23,6 +23,7 @@
 
 pub mod api;
 pub mod cli;
+pub mod execute;
 pub mod gate;
 pub mod model;
 pub mod operation;

@@ -115,6 +115,17 @@ pub enum Weight {
     Heavy,
 }
 
+/// What follows when a step has no tries left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The operation takes back what it made.
+    Undo,
+    /// The operation goes on, and says what is missing.
+    Note,
+    /// The guest serves already: it is left as it is, for a person.
+    Park,
+}
+
 impl Step {
     /// Every step, with one volume for all.
     pub const ALL: &'static [Self] = &[
@@ -235,6 +246,16 @@ impl Step {
             | Self::Configure => (60, limits::STEP_TRIES),
         };
         Bound { seconds, tries }
+    }
+
+    /// What follows when no try is left.
+    #[must_use]
+    pub const fn on_failure(self) -> OnFailure {
+        match self {
+            Self::FirstBackup => OnFailure::Note,
+            Self::DropClaim | Self::ReadBack => OnFailure::Park,
+            _ => OnFailure::Undo,
+        }
     }
 
     /// How much of the host it takes.

@@ -132,6 +132,7 @@ endpoints! {
     Shutdown = "POST /nodes/{node}/lxc/{vmid}/status/shutdown", Post, PLAIN_MAX;
     Interfaces = "GET /nodes/{node}/lxc/{vmid}/interfaces", Get, PLAIN_MAX;
     Snapshots = "GET /nodes/{node}/lxc/{vmid}/snapshot", Get, LIST_MAX;
+    Backup = "POST /nodes/{node}/vzdump", Post, PLAIN_MAX;
     ArchiveConfig = "GET /nodes/{node}/vzdump/extractconfig", Get, PLAIN_MAX;
     Storages = "GET /nodes/{node}/storage", Get, LIST_MAX;
     StorageStatus = "GET /nodes/{node}/storage/{storage}/status", Get, PLAIN_MAX;
@@ -297,6 +298,19 @@ impl Call {
 
     pub(super) fn snapshots(node: &NodeName, vmid: Vmid) -> Self {
         Self::guest(Endpoint::Snapshots, Role::Observe, node, vmid, "/snapshot")
+    }
+
+    /// A whole backup of one guest. It removes none of the older ones: that is decided elsewhere.
+    pub(super) fn backup(node: &NodeName, vmid: Vmid, storage: &StorageName) -> Self {
+        let params = vec![
+            ("vmid".into(), vmid.into()),
+            ("storage".into(), storage.as_str().into()),
+            ("mode".into(), "snapshot".into()),
+            ("compress".into(), "zstd".into()),
+            ("remove".into(), "0".into()),
+        ];
+        let call = Self::plain(Endpoint::Backup, Role::Operate, format!("/nodes/{node}/vzdump"));
+        Self { vmid: Some(vmid), ..call }.with(params)
     }
 
     pub(super) fn archive_config(node: &NodeName, role: Role, archive: &VolumeId) -> Self {

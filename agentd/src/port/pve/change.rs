@@ -12,6 +12,7 @@ use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
 use super::call::{Params, Value};
 use super::config::Digest;
+use super::restore::BootstrapEnv;
 use super::volume::InBackup;
 
 /// The number of a mount of a guest, `mp0` to `mp255`.
@@ -123,6 +124,8 @@ pub enum ConfigChange {
     Description(Description),
     /// `protection=1`.
     Protect,
+    /// Hands the bootstrap over. A running guest sees it only from its next start.
+    SetEnv(BootstrapEnv),
     /// Takes the bootstrap away. A running guest keeps it in PID 1 until its next start.
     ClearEnv,
     /// Makes a volume. Refused while protection is on.
@@ -141,6 +144,7 @@ impl ConfigChange {
             }
             Self::Description(text) => ("description".into(), text.as_str().into()),
             Self::Protect => ("protection".into(), Value::On),
+            Self::SetEnv(env) => ("env".into(), Value::Secret(env.property())),
             Self::ClearEnv => ("delete".into(), "env".into()),
             Self::AddVolume(volume) => {
                 let NewVolume { slot, storage, size, mount, in_backup } = volume;

@@ -177,6 +177,10 @@ impl Pve for PveClient {
         self.data(Call::snapshots(&self.node, vmid), Snapshot::read_list)
     }
 
+    fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid> {
+        self.started(Call::backup(&self.node, vmid, storage))
+    }
+
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, ArchiveConfig> {
         self.data(Call::archive_config(&self.node, role, archive), |data| {
             let text = data.as_str().ok_or_else(|| Unreadable("data: a text is expected".to_owned()))?;

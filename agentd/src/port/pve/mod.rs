@@ -170,6 +170,9 @@ pub trait Pve: Send + Sync {
     /// Snapshots of a guest.
     fn snapshots(&self, vmid: Vmid) -> Reply<'_, Vec<Snapshot>>;
 
+    /// Starts a backup of one guest. `OK` of the task does not prove that the archive is there.
+    fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid>;
+
     /// The configuration inside an archive, to be judged before it is restored.
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, ArchiveConfig>;
 

@@ -160,6 +160,30 @@ impl Store {
         .await
     }
 
+    /// Whether this is the guest's claim, unused, and will be at that time.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn claim_lives(
+        &self,
+        uid: GuestUid,
+        claim: TokenHash,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let count: i64 = connection
+                .query_row(
+                    "SELECT count(*) FROM guest WHERE uid = ?1 AND claim_hash = ?2 AND claim_state = 'set'
+                     AND claim_expires_at >= ?3",
+                    (uid.to_string(), claim.as_bytes(), micros(until)),
+                    |row| row.get(0),
+                )
+                .map_err(StoreError::sqlite("look at a claim"))?;
+            Ok(count > 0)
+        })
+        .await
+    }
+
     /// Makes a guest's claim worthless.
     ///
     /// # Errors

@@ -57,6 +57,10 @@ fn update() -> ConfigUpdate {
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), changes).unwrap()
 }
 
+fn ticket() -> ConfigUpdate {
+    ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), vec![ConfigChange::SetEnv(restore().env)]).unwrap()
+}
+
 fn proof() -> UndoProof {
     let tags: BTreeSet<String> = ["hf-1a2b3c4d".to_owned()].into();
     let seen = json!({"digest": DIGEST, "tags": "hf-1a2b3c4d", "description": "mine\n"});
@@ -83,6 +87,7 @@ fn all() -> Vec<Call> {
         Call::restore(&node, &restore()),
         Call::guest_config(&node, vmid()),
         Call::configure(&node, vmid(), &update()),
+        Call::configure(&node, vmid(), &ticket()),
         Call::unprotect(&node, &proof(), &digest),
         Call::resize(&node, vmid(), DiskSlot::Rootfs, 3.try_into().unwrap(), &digest),
         Call::guest_status(&node, vmid()),
@@ -91,6 +96,7 @@ fn all() -> Vec<Call> {
         Call::shutdown(&node, vmid(), 60),
         Call::interfaces(&node, vmid()),
         Call::snapshots(&node, vmid()),
+        Call::backup(&node, vmid(), &storage),
         Call::archive_config(&node, Role::Allocate, &archive),
         Call::storages(&node),
         Call::storage_status(&node, &storage),
@@ -169,7 +175,10 @@ fn a_restore_says_what_was_proved_and_nothing_more() {
             "cores=2",
         ]
     );
-    assert!(!format!("{call:?}").contains("c2VjcmV0"), "a trace of the call shows the claim");
+    let handed = Call::configure(&"pve1".parse().unwrap(), vmid(), &ticket());
+    for call in [call, handed] {
+        assert!(!format!("{call:?}").contains("c2VjcmV0"), "a trace of the call shows the claim");
+    }
 }
 
 #[test]
@@ -178,6 +187,7 @@ fn writes_that_change_or_destroy_use_their_own_token() {
         let wanted = match call.endpoint() {
             Endpoint::Restore | Endpoint::Destroy => Role::Allocate,
             Endpoint::Configure
+            | Endpoint::Backup
             | Endpoint::Resize
             | Endpoint::Start
             | Endpoint::Stop

@@ -1,0 +1,107 @@
+//! Where tests stop the world: before and after each journal write and each effect.
+//!
+//! In production nothing is ever reached: [`Nowhere`]. With the feature `failpoints` the environment may name one point,
+//! `HOLDFAST_FAILPOINT=restore:after:posted`, at which the process aborts, as if killed.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Before or after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// It has not happened.
+    Before,
+    /// It has happened, and nobody was told.
+    After,
+}
+
+/// What the point stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// The intent's write.
+    Intent,
+    /// The effect itself.
+    Effect,
+    /// The write of the task's name.
+    Posted,
+    /// The outcome's write.
+    Outcome,
+    /// The write of the operation's begin or end.
+    Frame,
+}
+
+/// One point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Point {
+    /// The step's name, or `operation`.
+    pub step: &'static str,
+    /// Before or after.
+    pub side: Side,
+    /// What.
+    pub moment: Moment,
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Before => "before",
+            Side::After => "after",
+        };
+        let moment = match self.moment {
+            Moment::Intent => "intent",
+            Moment::Effect => "effect",
+            Moment::Posted => "posted",
+            Moment::Outcome => "outcome",
+            Moment::Frame => "frame",
+        };
+        write!(f, "{}:{side}:{moment}", self.step)
+    }
+}
+
+/// The world stops here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped at {0}")]
+pub struct Killed(pub Point);
+
+/// Who decides whether the world stops at a point.
+pub trait Failpoints: Send + Sync {
+    /// A point was reached.
+    ///
+    /// # Errors
+    /// [`Killed`] when the world stops here: whoever gets it does nothing more, as if it had died.
+    fn reached(&self, point: Point) -> Result<(), Killed>;
+}
+
+/// It never stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Nowhere;
+
+impl Failpoints for Nowhere {
+    fn reached(&self, _: Point) -> Result<(), Killed> {
+        Ok(())
+    }
+}
+
+/// What the environment asks for, where this build can do it.
+#[must_use]
+pub fn from_environment() -> Arc<dyn Failpoints> {
+    #[cfg(feature = "failpoints")]
+    if let Ok(name) = std::env::var("HOLDFAST_FAILPOINT") {
+        return Arc::new(AbortAt(name));
+    }
+    Arc::new(Nowhere)
+}
+
+/// Aborts the process at one point, by its name.
+#[cfg(feature = "failpoints")]
+struct AbortAt(String);
+
+#[cfg(feature = "failpoints")]
+impl Failpoints for AbortAt {
+    fn reached(&self, point: Point) -> Result<(), Killed> {
+        if point.to_string() == self.0 {
+            std::process::abort();
+        }
+        Ok(())
+    }
+}

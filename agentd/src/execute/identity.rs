@@ -1,0 +1,64 @@
+//! Is this still our guest? Asked right before every effect, since VMIDs are reused by hand.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::Vmid;
+
+use super::attempt::Context;
+use super::trouble::Trouble;
+use crate::model::mark::{self, Mark};
+use crate::model::record::{Place, VolumeId};
+use crate::operation::Operation;
+use crate::operation::step::Step;
+use crate::port::pve::GuestConfig;
+
+/// The number this operation works on.
+pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, Trouble> {
+    context.progress.vmid().ok_or_else(|| Trouble::fault("a step needs a VMID, and none was chosen"))
+}
+
+/// The guest's configuration, when number, mark and volumes all say that it is the one this operation is about.
+pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+    let vmid = vmid(context)?;
+    let config = context.ports.pve.guest_config(vmid).await?;
+    let uid = context.progress.operation.uid();
+    let making = matches!(context.progress.operation, Operation::Provision(_));
+    let unmarked = making && !context.progress.did(Step::Mark);
+    let seen = mark::read(&config.tags, &config.description);
+    match seen {
+        Mark::Of(found) if found == uid => {}
+        // Before the mark is set, the restore in the journal is the evidence; a half-set mark is our own as well.
+        Mark::None if unmarked && context.progress.restored_by().is_some() => {}
+        _ => {
+            let text = format!(
+                "guest {vmid} does not carry the mark of {uid}: it is somebody else's now, and is not touched"
+            );
+            return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
+        }
+    }
+    let ours = volumes(context, making).await?;
+    let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
+    match ours.iter().find(|volume| !present.contains(*volume)) {
+        Some(missing) => {
+            let text = format!("guest {vmid} has lost volume {missing} that we made: it is not touched");
+            Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
+        }
+        None => Ok(config),
+    }
+}
+
+async fn volumes(context: &Context<'_>, making: bool) -> Result<BTreeSet<VolumeId>, Trouble> {
+    if making {
+        return Ok(context.progress.volumes());
+    }
+    let uid = context.progress.operation.uid();
+    match context.ports.store.guest(uid).await?.map(|record| record.place) {
+        Some(Place::Made { volumes, .. }) => Ok(volumes),
+        _ => Err(Trouble::fault(format!("there is no record of guest {uid} as made"))),
+    }
+}
+
+pub(super) fn look_at(vmid: Vmid) -> String {
+    format!("pct config {vmid}")
+}

@@ -1,0 +1,49 @@
+//! Lost replies: between "sent" and "task written down" the agent may have died. Our own task is looked for, by guest,
+//! kind, token and time; nothing is ever sent again blindly.
+
+use super::attempt::Context;
+use super::trouble::Trouble;
+use crate::operation::step::Step;
+use crate::port::pve::task::{TaskKind, TaskQuery};
+use crate::port::pve::{Role, Upid};
+
+/// The task of this step's running try, newest first.
+pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, Trouble> {
+    let (Some((kinds, role)), Some(vmid), Some(since)) =
+        (started_by(context.step), context.progress.vmid(), context.progress.intended_at(context.place))
+    else {
+        return Ok(None);
+    };
+    for kind in kinds {
+        let since_epoch_s = u64::try_from(since.as_second()).unwrap_or(0);
+        let query = TaskQuery { vmid, kind: *kind, role, since_epoch_s };
+        let rows = context.ports.pve.find_tasks(query).await?;
+        if let Some(row) = rows.into_iter().next() {
+            return Ok(Some(row.upid));
+        }
+    }
+    Ok(None)
+}
+
+/// Which tasks a step starts, and with which token.
+fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
+    match step {
+        Step::Restore => Some((&[TaskKind::Restore], Role::Allocate)),
+        Step::GrowRootfs | Step::GrowDisk => Some((&[TaskKind::Resize], Role::Operate)),
+        Step::FirstStart | Step::Start => Some((&[TaskKind::Start], Role::Operate)),
+        Step::ShutDown => Some((&[TaskKind::Stop, TaskKind::Shutdown], Role::Operate)),
+        Step::FirstBackup => Some((&[TaskKind::Backup], Role::Operate)),
+        Step::ChooseVmid
+        | Step::JudgeArchive
+        | Step::Mark
+        | Step::AttachVolume(_)
+        | Step::Protect
+        | Step::HandOverClaim
+        | Step::AwaitHello
+        | Step::DropClaim
+        | Step::ReadBack
+        | Step::ConfirmRunning
+        | Step::ConfirmStopped
+        | Step::Configure => None,
+    }
+}

@@ -1,0 +1,100 @@
+//! Performs operations, step by step, and makes no choices.
+//!
+//! ```text
+//! intent on disk ─▶ probe ─▶ (not there) effect ─▶ task followed ─▶ probe ─▶ outcome on disk
+//! ```
+//! What comes in: an operation, fresh or found in the journal after a crash; there is one road for both, because each
+//! step asks the world before it does anything. What goes out: the operation's end, through the journal. The world
+//! decides, not a task's word: a step has happened when its probe says so. Deliberately absent: what to do (`plan`),
+//! whether it may be done (`gate`), and any effect that `operation::step` does not name.
+//!
+//! | module | performs |
+//! | --- | --- |
+//! | [`run`] | one operation to its end |
+//! | `attempt` | one try of one step |
+//! | `lost` | finding a task whose reply was lost |
+//! | `identity` | is this still our guest? |
+//! | `step_*` | each step's probe and effect |
+//! | `undo` | taking back what this operation made |
+//! | [`failpoint`] | where tests stop the world |
+
+mod attempt;
+mod digest;
+pub mod failpoint;
+mod identity;
+mod lost;
+pub mod run;
+mod step_archive;
+mod step_backup;
+mod step_claim;
+mod step_config;
+mod step_disk;
+mod step_hello;
+mod step_power;
+mod step_read_back;
+mod step_restore;
+mod step_vmid;
+mod trouble;
+mod undo;
+
+use std::sync::Arc;
+
+use holdfast_protocol::pin::Pin;
+use tokio::sync::{Semaphore, watch};
+
+use crate::model::limits;
+use crate::model::view::ProgressLine;
+use crate::port::clock::Clock;
+use crate::port::pve::Pve;
+use crate::port::store::Store;
+
+pub use digest::DigestCache;
+use failpoint::Failpoints;
+
+/// Everything an operation works with.
+#[derive(Clone)]
+pub struct Ports {
+    /// Proxmox.
+    pub pve: Arc<dyn Pve>,
+    /// What lasts.
+    pub store: Store,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where guests find us.
+    pub door: GuestDoor,
+    /// How much heavy work may run at once.
+    pub heavy: Arc<Semaphore>,
+    /// Hashes of archives that were checked.
+    pub digests: Arc<DigestCache>,
+    /// The latest line of whatever is under way, for people who watch.
+    pub lines: watch::Sender<Option<ProgressLine>>,
+    /// Where tests stop the world; nowhere in production.
+    pub failpoints: Arc<dyn Failpoints>,
+}
+
+/// Where guests find us: it goes into their ticket.
+#[derive(Clone, Debug)]
+pub struct GuestDoor {
+    /// `https://address:8443`.
+    pub endpoint: String,
+    /// The pin of the local API's certificate.
+    pub pin: Pin,
+}
+
+impl Ports {
+    /// Ports with the bounds of this host.
+    #[must_use]
+    pub fn new(pve: Arc<dyn Pve>, store: Store, clock: Arc<dyn Clock>, door: GuestDoor) -> Self {
+        let (lines, _) = watch::channel(None);
+        Self {
+            pve,
+            store,
+            clock,
+            door,
+            heavy: Arc::new(Semaphore::new(limits::HEAVY_AT_ONCE)),
+            digests: Arc::new(DigestCache::default()),
+            lines,
+            failpoints: failpoint::from_environment(),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One operation to its end. Whoever calls this holds the guest's lane.
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use tokio::sync::SemaphorePermit;
+
+use super::Ports;
+use super::attempt::{Context, Entry, Learnt};
+use super::failpoint::{Killed, Moment, Point, Side};
+use super::trouble::{Next, Trouble};
+use super::undo;
+use crate::operation::log::{Event, Fact, Status, Then};
+use crate::operation::progress::{Progress, then};
+use crate::operation::step::{OnFailure, Step, Weight};
+use crate::port::store::journal::AppendError;
+
+/// So often an undo is tried when Proxmox answers but it does not work; then it is left for a person.
+const UNDO_TRIES: u32 = 10;
+
+/// The operation stands where its journal says; a later run goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// The journal could not be written.
+    #[error("the operation stops where it stands: its journal cannot be written")]
+    Journal(#[from] AppendError),
+    /// A test stopped the world.
+    #[error(transparent)]
+    Killed(#[from] Killed),
+}
+
+/// One operation under way.
+pub(super) struct Run<'a> {
+    pub(super) ports: &'a Ports,
+    pub(super) progress: Progress,
+}
+
+/// Brings an operation to its end, from wherever its journal stands.
+///
+/// # Errors
+/// [`Stopped`] when its journal cannot be written any more.
+pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
+    let mut run = Run { ports, progress };
+    // Whatever the journal says was under way was begun by an earlier run.
+    let mut entry = Entry::Resumed;
+    loop {
+        match run.progress.status() {
+            Status::Queued => run.write(Event::Begun).await?,
+            Status::Before(place) => {
+                run.write(Event::Intended { step: place }).await?;
+                entry = Entry::Fresh;
+            }
+            Status::During(place) => run.during(place, entry).await?,
+            Status::Broken(place) => run.broken(place).await?,
+            Status::AllDone => run.write(Event::Finished).await?,
+            Status::UndoBefore(place) => run.write(Event::UndoIntended { step: place }).await?,
+            Status::UndoDuring(place) => run.undoing(place).await?,
+            Status::AllUndone => run.write(Event::TakenBack).await?,
+            Status::Done | Status::Undone | Status::Parked => return Ok(run.progress),
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    async fn during(&mut self, place: u16, entry: Entry) -> Result<(), Stopped> {
+        let Some(step) = self.progress.step(place) else {
+            return self
+                .park(Trouble::fault("the journal names a step that the operation does not have"))
+                .await;
+        };
+        let _permit = self.heavy(place, step).await;
+        match self.attempt(place, step, entry).await? {
+            Ok(Learnt { facts, note }) => self.write(Event::Succeeded { step: place, facts, note }).await,
+            Err(trouble) => self.failed(place, step, trouble).await,
+        }
+    }
+
+    /// Heavy steps wait for a place; everything else goes on.
+    async fn heavy(&self, place: u16, step: Step) -> Option<SemaphorePermit<'a>> {
+        if step.weight() == Weight::Light {
+            return None;
+        }
+        Context { ports: self.ports, progress: &self.progress, place, step }.say("waits for its turn");
+        let ports: &'a Ports = self.ports;
+        // The semaphore is never closed; if it were, going on unbounded is better than not at all.
+        ports.heavy.acquire().await.ok()
+    }
+
+    async fn failed(&mut self, place: u16, step: Step, trouble: Trouble) -> Result<(), Stopped> {
+        tracing::warn!(operation = %self.progress.id, step = step.name(), problem = %trouble.problem, "a step failed");
+        let follows = match &trouble.next {
+            Next::Park(_) => return self.park(trouble).await,
+            Next::GiveUp => Then::GiveUp,
+            Next::Look | Next::Again | Next::Away | Next::Busy => {
+                then(self.progress.tries(place), step.bound().tries)
+            }
+        };
+        match (follows, step.on_failure()) {
+            (Then::Again, _) | (Then::GiveUp, OnFailure::Undo) => {
+                self.write(Event::Failed { step: place, problem: trouble.problem, then: follows }).await?;
+            }
+            (Then::GiveUp, OnFailure::Note) => {
+                let note = Some(trouble.problem.message.clone());
+                let facts = vec![Fact::Condition(trouble.problem)];
+                self.write(Event::Succeeded { step: place, facts, note }).await?;
+            }
+            (Then::GiveUp, OnFailure::Park) => {
+                let remedy = "look at the guest on the node, and correct what the message names".to_owned();
+                self.park(Trouble { next: Next::Park(remedy), ..trouble }).await?;
+            }
+        }
+        if follows == Then::Again {
+            self.ports.clock.sleep(Duration::from_secs(u64::from(self.progress.tries(place).min(30)))).await;
+        }
+        Ok(())
+    }
+
+    async fn broken(&mut self, place: u16) -> Result<(), Stopped> {
+        let problem = self.progress.failure(place).cloned();
+        let problem =
+            problem.unwrap_or_else(|| Problem::new(ErrorCode::Internal, "a step failed without a reason"));
+        self.write(Event::UndoBegun { problem }).await
+    }
+
+    async fn undoing(&mut self, place: u16) -> Result<(), Stopped> {
+        let Some(step) = self.progress.step(place) else {
+            return self
+                .park(Trouble::fault("the journal names a step that the operation does not have"))
+                .await;
+        };
+        let mut tries = 0;
+        loop {
+            self.reach(step.name(), Side::Before, Moment::Effect)?;
+            let taken = self.take_back(place, step).await?;
+            self.reach(step.name(), Side::After, Moment::Effect)?;
+            let trouble = match taken {
+                Ok(note) => return self.write(Event::UndoSucceeded { step: place, note }).await,
+                Err(trouble) => trouble,
+            };
+            // Proxmox being away is waited out; anything else is tried a few times.
+            tries += u32::from(trouble.next != Next::Away);
+            let remedy = undo::after(&trouble);
+            if let Some(remedy) =
+                remedy.or_else(|| (tries >= UNDO_TRIES).then(|| "look at the guest on the node".to_owned()))
+            {
+                return self.park(Trouble { next: Next::Park(remedy), ..trouble }).await;
+            }
+            tracing::warn!(operation = %self.progress.id, step = step.name(), problem = %trouble.problem, "an undo is tried again");
+            self.ports.clock.sleep(Duration::from_secs(u64::from(tries.clamp(1, 30)))).await;
+        }
+    }
+
+    async fn park(&mut self, trouble: Trouble) -> Result<(), Stopped> {
+        let Trouble { problem, next } = trouble;
+        let remedy = match next {
+            Next::Park(remedy) => remedy,
+            _ => "look at the guest on the node".to_owned(),
+        };
+        tracing::error!(operation = %self.progress.id, %problem, %remedy, "an operation was parked");
+        self.write(Event::Parked { problem, remedy }).await
+    }
+
+    /// Writes an event. When this returns, it is on disk.
+    pub(super) async fn write(&mut self, event: Event) -> Result<(), Stopped> {
+        let (step, moment) = self.point(&event);
+        self.reach(step, Side::Before, moment)?;
+        let now = self.ports.clock.now();
+        self.progress = self.ports.store.append(&self.progress, event, now).await?;
+        self.reach(step, Side::After, moment)
+    }
+
+    fn point(&self, event: &Event) -> (&'static str, Moment) {
+        let name = |place: u16| self.progress.step(place).map_or("operation", Step::name);
+        match event {
+            Event::Intended { step } | Event::UndoIntended { step } => (name(*step), Moment::Intent),
+            Event::Posted { step, .. } => (name(*step), Moment::Posted),
+            Event::Succeeded { step, .. }
+            | Event::Failed { step, .. }
+            | Event::UndoSucceeded { step, .. } => (name(*step), Moment::Outcome),
+            Event::Begun
+            | Event::UndoBegun { .. }
+            | Event::Parked { .. }
+            | Event::Finished
+            | Event::TakenBack => ("operation", Moment::Frame),
+        }
+    }
+
+    pub(super) fn reach(&self, step: &'static str, side: Side, moment: Moment) -> Result<(), Stopped> {
+        Ok(self.ports.failpoints.reached(Point { step, side, moment })?)
+    }
+}

@@ -1,0 +1,54 @@
+//! Judging the golden: its bytes against the approved digest, its configuration against the law of archives.
+
+use std::sync::Arc;
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt};
+use super::trouble::Trouble;
+use crate::gate::archive::judge_golden;
+use crate::operation::Operation;
+use crate::port::pve::{Role, VolumeId};
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let Operation::Provision(provision) = &context.progress.operation else {
+        return Err(Trouble::fault("only a provision judges an archive"));
+    };
+    let golden = provision.golden();
+    context.say("checking the archive's digest");
+    let (digests, file) = (Arc::clone(&context.ports.digests), golden.file.clone());
+    let read = tokio::task::spawn_blocking(move || digests.sha256(&file)).await;
+    let digest = match read {
+        Ok(Ok(digest)) => digest,
+        Ok(Err(error)) => {
+            let text = format!(
+                "the golden {} cannot be read ({error}): correct `file` in the settings",
+                golden.file.display()
+            );
+            return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        }
+        Err(_) => return Err(Trouble::again(ErrorCode::Internal, "checking the digest was cut short")),
+    };
+    if digest != golden.sha256.as_str() {
+        let text = format!(
+            "the golden {} has the digest {digest}, approved is {}: somebody changed it; build or approve it anew",
+            golden.file.display(),
+            golden.sha256.as_str()
+        );
+        return Err(Trouble::give_up(ErrorCode::GoldenUnapproved, text));
+    }
+    let volume = archive(&golden.archive)?;
+    let config = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
+    judge_golden(&config.keys, &config.odd, provision.guest.size.rootfs_gib)
+        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
+    Ok(Acted::Learnt(Learnt::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
+}
+
+pub(super) fn archive(name: &crate::model::record::VolumeId) -> Result<VolumeId, Trouble> {
+    name.as_str().parse().map_err(|_| {
+        Trouble::give_up(
+            ErrorCode::Range,
+            format!("{name} is not the name of an archive: correct it in the settings"),
+        )
+    })
+}

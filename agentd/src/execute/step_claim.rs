@@ -1,0 +1,83 @@
+//! The claim: minted at the last moment, handed over in the environment, taken out once it is used.
+//!
+//! Only its hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use holdfast_protocol::bootstrap::{CLAIM_SECONDS, Mode, Ticket, TicketSchema, VARIABLE};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::secret::Secret;
+use jiff::SignedDuration;
+use zeroize::Zeroizing;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::own_config;
+use super::step_config::change;
+use super::trouble::Trouble;
+use crate::operation::step::Step;
+use crate::port::pve::restore::BootstrapEnv;
+use crate::port::pve::{ConfigChange, GuestConfig};
+
+/// A claim must live at least this long when the guest starts: a first boot takes up to a minute, and the controller
+/// asks more than once.
+const LIFE_LEFT: SignedDuration = SignedDuration::from_secs(240);
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let config = own_config(context).await?;
+    let happened = match context.step {
+        Step::DropClaim => config.env.is_none(),
+        _ => is_fresh(context, &config).await?,
+    };
+    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = own_config(context).await?;
+    match context.step {
+        Step::DropClaim => change(context, config, vec![ConfigChange::ClearEnv]).await,
+        _ => hand_over(context, config).await,
+    }
+}
+
+/// Mints anew when the agent was away so long that the guest would find a dead claim.
+pub(super) async fn renew_when_old(context: &Context<'_>) -> Result<(), Trouble> {
+    let config = own_config(context).await?;
+    if is_fresh(context, &config).await? {
+        return Ok(());
+    }
+    context.say("the claim is too old: minting another");
+    hand_over(context, config).await.map(drop)
+}
+
+async fn is_fresh(context: &Context<'_>, config: &GuestConfig) -> Result<bool, Trouble> {
+    let value = config.env.as_ref().and_then(|env| env.expose().strip_prefix(VARIABLE)?.strip_prefix('='));
+    let Some(Ok(ticket)) = value.map(|value| Ticket::open(&Secret::new(value.to_owned()))) else {
+        return Ok(false);
+    };
+    let uid = context.progress.operation.uid();
+    let needed_until = context.ports.clock.now().checked_add(LIFE_LEFT).unwrap_or(jiff::Timestamp::MAX);
+    Ok(context.ports.store.claim_lives(uid, ticket.claim.hash(), needed_until).await?)
+}
+
+async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Acted, Trouble> {
+    let mut random = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(random.as_mut_slice()).map_err(|_| {
+        Trouble::again(ErrorCode::Internal, "the system gave no randomness: look at its kernel")
+    })?;
+    let claim = Secret::new(URL_SAFE_NO_PAD.encode(random.as_slice()));
+    let now = context.ports.clock.now();
+    let life = SignedDuration::from_secs(i64::from(CLAIM_SECONDS));
+    let expires_at = now.checked_add(life).unwrap_or(jiff::Timestamp::MAX);
+    context.ports.store.mint_claim(context.progress.operation.uid(), claim.hash(), expires_at, now).await?;
+    let door = &context.ports.door;
+    let ticket = Ticket {
+        schema: TicketSchema::V1,
+        endpoint: door.endpoint.clone(),
+        pin: door.pin,
+        claim,
+        mode: Mode::Serve,
+    };
+    let sealed = ticket.seal().map_err(|error| Trouble::fault(error.to_string()))?;
+    let env = BootstrapEnv::new(sealed).map_err(|error| Trouble::fault(error.to_string()))?;
+    change(context, config, vec![ConfigChange::SetEnv(env)]).await
+}

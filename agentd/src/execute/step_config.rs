@@ -1,0 +1,90 @@
+//! Lines of configuration: the mark, protection, sizes. Each is one call, bound to the state it was decided on.
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{own_config, vmid};
+use super::trouble::Trouble;
+use crate::model::mark::{self, Mark};
+use crate::operation::step::Step;
+use crate::operation::{KeepProtection, Operation, Reconfigure};
+use crate::port::pve::change::{Description, Tag};
+use crate::port::pve::config::Switch;
+use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig};
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let config = own_config(context).await?;
+    let happened = match context.step {
+        Step::Mark => {
+            mark::read(&config.tags, &config.description) == Mark::Of(context.progress.operation.uid())
+        }
+        Step::Protect => config.protection == Switch::On,
+        _ => sizes(context)?.is_set(&config),
+    };
+    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = own_config(context).await?;
+    let changes = match context.step {
+        Step::Mark => mark_changes(context)?,
+        Step::Protect => vec![ConfigChange::Protect],
+        _ => sizes(context)?.changes(&config),
+    };
+    change(context, config, changes).await
+}
+
+/// Sends changes, bound to the state they were decided on.
+pub(super) async fn change(
+    context: &Context<'_>,
+    config: GuestConfig,
+    changes: Vec<ConfigChange>,
+) -> Result<Acted, Trouble> {
+    let update =
+        ConfigUpdate::new(config.digest, changes).map_err(|error| Trouble::fault(error.to_string()))?;
+    context.ports.pve.configure(vmid(context)?, &update).await?;
+    Ok(Acted::Done)
+}
+
+fn mark_changes(context: &Context<'_>) -> Result<Vec<ConfigChange>, Trouble> {
+    let uid = context.progress.operation.uid();
+    let tags = mark::tags(uid).iter().map(|tag| tag.parse::<Tag>()).collect::<Result<Vec<_>, _>>();
+    let tags = tags.map_err(|error| Trouble::fault(error.to_string()))?;
+    let text =
+        Description::try_from(mark::description(uid)).map_err(|error| Trouble::fault(error.to_string()))?;
+    Ok(vec![ConfigChange::Tags(tags), ConfigChange::Description(text)])
+}
+
+fn sizes<'a>(context: &'a Context<'_>) -> Result<&'a Reconfigure, Trouble> {
+    match &context.progress.operation {
+        Operation::Reconfigure(change) => Ok(change),
+        other => {
+            let text = format!("a {} has no sizes to set", other.kind().as_str());
+            Err(Trouble::give_up(ErrorCode::Internal, text))
+        }
+    }
+}
+
+impl Reconfigure {
+    fn is_set(&self, config: &GuestConfig) -> bool {
+        self.changes(config).is_empty()
+    }
+
+    /// What still differs.
+    fn changes(&self, config: &GuestConfig) -> Vec<ConfigChange> {
+        let mut changes = Vec::new();
+        if let Some(cores) = self.cores.filter(|cores| config.cores != Some(u64::from(cores.get()))) {
+            changes.push(ConfigChange::Cores(cores));
+        }
+        if let Some(memory) = self.memory.filter(|memory| config.memory_mib != u64::from(memory.get())) {
+            changes.push(ConfigChange::Memory(memory));
+        }
+        if let Some(swap) = self.swap.filter(|swap| config.swap_mib != u64::from(swap.get())) {
+            changes.push(ConfigChange::Swap(swap));
+        }
+        if self.protection == KeepProtection::PutBack && config.protection == Switch::Off {
+            changes.push(ConfigChange::Protect);
+        }
+        changes
+    }
+}

@@ -1,0 +1,124 @@
+//! Disks: growing to an absolute size, so that a repeat cannot grow twice; and making volumes while a guest is made.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{DesiredVolume, VolumeKind};
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::size::DiskGib;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{own_config, vmid};
+use super::step_config::change;
+use super::trouble::Trouble;
+use crate::model::record::VolumeId;
+use crate::operation::log::Fact;
+use crate::operation::step::Step;
+use crate::operation::{DiskRef, Operation, Provision};
+use crate::port::pve::change::{MountSlot, NewVolume};
+use crate::port::pve::read::Power;
+use crate::port::pve::volume::{Disk, InBackup};
+use crate::port::pve::{ConfigChange, DiskSlot, GuestConfig};
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let config = own_config(context).await?;
+    if let Step::AttachVolume(index) = context.step {
+        return mounted(&config, index, volume(context, index)?.1);
+    }
+    let (slot, wanted) = target(context)?;
+    let wanted_bytes = u64::from(wanted.get()) << 30;
+    if disk(&config, slot).and_then(|disk| disk.size).is_none_or(|size| size < wanted_bytes) {
+        return Ok(Probed::Not);
+    }
+    Ok(Probed::Happened(file_system(context, slot, wanted_bytes).await?))
+}
+
+/// A running guest's file system may stay small although the disk grew, and the task says OK all the same.
+async fn file_system(context: &Context<'_>, slot: DiskSlot, wanted_bytes: u64) -> Result<Learnt, Trouble> {
+    if slot != DiskSlot::Rootfs {
+        return Ok(Learnt::nothing());
+    }
+    let status = context.ports.pve.guest_status(vmid(context)?).await?;
+    // A file system keeps up to a tenth for itself.
+    let small =
+        status.power == Power::Running && status.disk_max > 0 && status.disk_max < wanted_bytes / 10 * 8;
+    if !small {
+        return Ok(Learnt::nothing());
+    }
+    let text = "the disk grew, but the file system in the running guest did not: restart the guest";
+    Ok(Learnt::fact(Fact::Condition(Problem::new(ErrorCode::Unavailable, text))))
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = own_config(context).await?;
+    if let Step::AttachVolume(index) = context.step {
+        let (provision, volume) = volume(context, index)?;
+        let new = new_volume(provision, index, volume)?;
+        return change(context, config, vec![ConfigChange::AddVolume(new)]).await;
+    }
+    let (slot, wanted) = target(context)?;
+    Ok(Acted::Task(context.ports.pve.resize(vmid(context)?, slot, wanted, &config.digest).await?))
+}
+
+fn target(context: &Context<'_>) -> Result<(DiskSlot, DiskGib), Trouble> {
+    match &context.progress.operation {
+        Operation::Provision(provision) => Ok((DiskSlot::Rootfs, provision.guest.size.rootfs_gib)),
+        Operation::Grow(grow) => Ok((
+            match grow.disk {
+                DiskRef::Rootfs => DiskSlot::Rootfs,
+                DiskRef::Mount(slot) => DiskSlot::Mount(MountSlot(slot)),
+            },
+            grow.size,
+        )),
+        other => Err(Trouble::fault(format!("a {} grows no disk", other.kind().as_str()))),
+    }
+}
+
+fn disk(config: &GuestConfig, slot: DiskSlot) -> Option<&Disk> {
+    match slot {
+        DiskSlot::Rootfs => config.rootfs.as_ref(),
+        DiskSlot::Mount(MountSlot(number)) => config.mounts.get(&u16::from(number)),
+    }
+}
+
+fn volume<'a>(context: &'a Context<'_>, index: u8) -> Result<(&'a Provision, &'a DesiredVolume), Trouble> {
+    let Operation::Provision(provision) = &context.progress.operation else {
+        return Err(Trouble::fault("only a provision attaches volumes"));
+    };
+    let volume = provision.guest.volumes.get(usize::from(index));
+    volume.map(|volume| (provision.as_ref(), volume)).ok_or_else(|| Trouble::fault("there is no such volume"))
+}
+
+fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Probed, Trouble> {
+    let Some(disk) = config.mounts.get(&u16::from(index)) else {
+        return Ok(Probed::Not);
+    };
+    match (disk.volume(), disk.mount.as_deref()) {
+        (Some(id), Some(path)) if path == wanted.mount.as_str() => {
+            Ok(Probed::Happened(Learnt::fact(Fact::Volume(VolumeId::new(id.as_str())))))
+        }
+        _ => {
+            let text = format!("mp{index} is taken by something that we did not attach");
+            Err(Trouble::give_up(ErrorCode::ForeignGuest, text))
+        }
+    }
+}
+
+fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Result<NewVolume, Trouble> {
+    let (storage, in_backup) = match &volume.kind {
+        VolumeKind::Hot => (Some(&provision.storage), InBackup::Yes),
+        VolumeKind::Bulk(_) => (provision.bulk_storage.as_ref(), InBackup::No),
+    };
+    let storage = storage.ok_or_else(|| {
+        let text = format!(
+            "volume {} is bulk, and this box has no bulk_storage: add one to the settings",
+            volume.name
+        );
+        Trouble::give_up(ErrorCode::Unavailable, text)
+    })?;
+    Ok(NewVolume {
+        slot: MountSlot(index),
+        storage: storage.clone(),
+        size: volume.size_gib,
+        mount: volume.mount.clone(),
+        in_backup,
+    })
+}

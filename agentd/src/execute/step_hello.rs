@@ -1,0 +1,58 @@
+//! Waiting for the controller's hello, bounded, woken by the store.
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt};
+use super::identity::vmid;
+use super::trouble::Trouble;
+use crate::model::record::Access;
+use crate::port::pve::read::Power;
+
+/// How often it is looked whether the guest still runs.
+const LOOK: Duration = Duration::from_secs(5);
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let uid = context.progress.operation.uid();
+    let mut changes = context.ports.store.changes();
+    let deadline = context.ports.clock.monotonic() + Duration::from_secs(context.step.bound().seconds);
+    context.say("waiting for the controller's hello");
+    loop {
+        changes.mark_unchanged();
+        let record = context.ports.store.guest(uid).await?;
+        let record = record.ok_or_else(|| Trouble::fault(format!("there is no record of guest {uid}")))?;
+        if record.access == Access::Frozen {
+            let text =
+                "its claim was redeemed twice: two holders, one of them a stranger; its access is frozen";
+            return Err(Trouble::park(ErrorCode::ClaimTwice, text, format!("pct enter {}", vmid(context)?)));
+        }
+        // Minting the claim forgot every earlier hello.
+        if let Some(hello) = record.hello {
+            return Ok(Acted::Learnt(Learnt::note(format!("guestd {}", hello.version))));
+        }
+        if context.ports.clock.monotonic() >= deadline {
+            let text = format!(
+                "no hello came within {} s: look at the golden's controller",
+                context.step.bound().seconds
+            );
+            return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        }
+        tokio::select! {
+            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            () = context.ports.clock.sleep(LOOK) => still_runs(context).await?,
+        }
+    }
+}
+
+async fn still_runs(context: &Context<'_>) -> Result<(), Trouble> {
+    // Whether it runs is only worth knowing when Proxmox answers; the deadline bounds the rest.
+    let Ok(status) = context.ports.pve.guest_status(vmid(context)?).await else {
+        return Ok(());
+    };
+    if status.power == Power::Stopped {
+        let text = "the guest stopped before its controller said hello: look at its console";
+        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+    }
+    Ok(())
+}

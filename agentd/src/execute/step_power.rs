@@ -1,0 +1,72 @@
+//! Starting and stopping. A guest is asked to go down first; only a second try pulls the plug.
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{own_config, vmid};
+use super::step_claim;
+use super::trouble::Trouble;
+use crate::model::limits;
+use crate::operation::step::Step;
+use crate::port::pve::read::Power;
+
+/// A guest that falls over does so in its first seconds.
+const STAYS_UP: Duration = Duration::from_secs(3);
+
+async fn runs(context: &Context<'_>) -> Result<bool, Trouble> {
+    let status = context.ports.pve.guest_status(vmid(context)?).await?;
+    match status.power {
+        Power::Running => Ok(true),
+        Power::Stopped => Ok(false),
+        Power::Unknown(text) => {
+            let message = format!("Proxmox does not know whether the guest runs ({text})");
+            Err(Trouble {
+                next: super::trouble::Next::Busy,
+                ..Trouble::again(ErrorCode::Unavailable, message)
+            })
+        }
+    }
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let wanted = context.step != Step::ShutDown;
+    let happened = runs(context).await? == wanted;
+    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    own_config(context).await?;
+    let (pve, vmid) = (&context.ports.pve, vmid(context)?);
+    let upid = match context.step {
+        Step::ShutDown if context.progress.tries(context.place) > 1 => {
+            context.say("it did not go down when asked: stopping it");
+            pve.stop(vmid).await?
+        }
+        Step::ShutDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
+        Step::FirstStart => {
+            step_claim::renew_when_old(context).await?;
+            pve.start(vmid).await?
+        }
+        _ => pve.start(vmid).await?,
+    };
+    Ok(Acted::Task(upid))
+}
+
+/// Whether it is still so a moment later.
+pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let wanted = context.step == Step::ConfirmRunning;
+    if wanted {
+        context.ports.clock.sleep(STAYS_UP).await;
+    }
+    if runs(context).await? == wanted {
+        return Ok(Acted::Learnt(Learnt::nothing()));
+    }
+    let text = if wanted {
+        "the guest was started and fell over within seconds: look at its console and its log"
+    } else {
+        "the guest was stopped and runs again: somebody else starts it"
+    };
+    Err(Trouble::give_up(ErrorCode::Unavailable, text))
+}

@@ -1,0 +1,80 @@
+//! Restoring the golden to the fresh VMID. The guest joins its pool only at the end of the task: until then no token of
+//! ours sees it, so "not seen" means nothing while our task may run.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::secret::Secret;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity;
+use super::step_archive::archive;
+use super::trouble::Trouble;
+use crate::model::record::VolumeId;
+use crate::operation::log::Fact;
+use crate::operation::{Operation, Provision};
+use crate::port::pve::restore::{Address, BootstrapEnv, NetSpec};
+use crate::port::pve::{PveError, RestoreRequest, VmidUse};
+
+/// What the environment holds until the claim is minted: the archive's own must not live again.
+const PENDING: &str = "pending";
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let vmid = identity::vmid(context)?;
+    if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
+        return Ok(Probed::Not);
+    }
+    let Some(upid) = context.progress.upid(context.place) else {
+        let text = format!("VMID {vmid} was taken by somebody else in the meantime: it is not touched");
+        return Err(Trouble::give_up(ErrorCode::VmidForeign, text));
+    };
+    let leftover = |why: &str| {
+        let text = format!(
+            "the restore left guest {vmid} half-made ({why}), outside every pool, where no token of ours can clear it"
+        );
+        let remedy = format!("pct unlock {vmid}; pct destroy {vmid}");
+        Err(Trouble::park(ErrorCode::Locked, text, remedy))
+    };
+    let config = match context.ports.pve.guest_config(vmid).await {
+        Ok(config) => config,
+        Err(PveError::Permission { text, .. }) => return leftover(&text),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(lock) = &config.lock {
+        return leftover(&format!("lock {lock}"));
+    }
+    if config.rootfs.is_none() {
+        return leftover("no root disk");
+    }
+    let mut facts = vec![Fact::RestoredBy(upid.to_owned())];
+    facts.extend(config.volumes().iter().map(|id| Fact::Volume(VolumeId::new(id.as_str()))));
+    Ok(Probed::Happened(Learnt { facts, note: None }))
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let Operation::Provision(provision) = &context.progress.operation else {
+        return Err(Trouble::fault("only a provision restores"));
+    };
+    let request = request(context, provision)?;
+    Ok(Acted::Task(context.ports.pve.restore(&request).await?))
+}
+
+fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreRequest, Trouble> {
+    let guest = &provision.guest;
+    let env = BootstrapEnv::new(Secret::new(PENDING.to_owned()))
+        .map_err(|error| Trouble::fault(error.to_string()))?;
+    Ok(RestoreRequest {
+        vmid: identity::vmid(context)?,
+        archive: archive(&provision.archive)?,
+        storage: provision.storage.clone(),
+        pool: provision.pool.clone(),
+        net0: NetSpec {
+            bridge: guest.network.bridge.clone(),
+            address: Address::Static { cidr: guest.network.address, gateway: guest.network.gateway },
+            vlan: guest.network.vlan,
+        },
+        env,
+        hostname: guest.name.clone(),
+        memory: guest.size.memory_mib,
+        swap: guest.size.swap_mib,
+        cores: guest.size.cores,
+    })
+}

@@ -1,0 +1,88 @@
+//! Why a try of a step did not succeed, and what that allows next.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::strict::chain;
+
+use crate::port::pve::{PveError, RetryClass};
+use crate::port::store::StoreError;
+
+/// What may follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It may have happened although nobody said so: look at the world.
+    Look,
+    /// Another try, if any is left.
+    Again,
+    /// Nothing happened; the same may be asked later. Proxmox is away or closed to us: for as long as it takes.
+    Away,
+    /// Nothing happened; somebody else holds the guest or storage: for a while.
+    Busy,
+    /// No more tries.
+    GiveUp,
+    /// Leave everything as it is, for a person who does this.
+    Park(String),
+}
+
+/// A try that did not succeed.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub problem: Problem,
+    pub next: Next,
+}
+
+impl Trouble {
+    pub(super) fn give_up(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { problem: Problem::new(code, message), next: Next::GiveUp }
+    }
+
+    pub(super) fn again(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { problem: Problem::new(code, message), next: Next::Again }
+    }
+
+    pub(super) fn park(code: ErrorCode, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { problem: Problem::new(code, message), next: Next::Park(remedy.into()) }
+    }
+
+    /// A fault of our own, such as a step that this operation cannot have.
+    pub(super) fn fault(message: impl Into<String>) -> Self {
+        Self::park(ErrorCode::Internal, message, "report this with the journal of the operation")
+    }
+}
+
+impl From<PveError> for Trouble {
+    fn from(error: PveError) -> Self {
+        let code = match &error {
+            PveError::Locked { .. } | PveError::LockTimeout { .. } => ErrorCode::Locked,
+            PveError::PinMismatch { .. } | PveError::CertificateRefused { .. } => ErrorCode::PinMismatch,
+            PveError::Unauthorised { .. } | PveError::NoToken { .. } => ErrorCode::Unauthenticated,
+            PveError::Permission { .. } | PveError::Protected { .. } => ErrorCode::Forbidden,
+            PveError::Gone { .. } | PveError::VolumeGone { .. } | PveError::StorageUnknown { .. } => {
+                ErrorCode::NotFound
+            }
+            PveError::AlreadyExists { .. } => ErrorCode::VmidForeign,
+            _ => ErrorCode::Unavailable,
+        };
+        let next = match &error {
+            PveError::PinMismatch { .. }
+            | PveError::CertificateRefused { .. }
+            | PveError::Unauthorised { .. }
+            | PveError::NoToken { .. } => Next::Away,
+            PveError::DigestChanged => Next::Again,
+            other => match other.retry_class() {
+                RetryClass::Again => Next::Away,
+                RetryClass::Later => Next::Busy,
+                RetryClass::LookFirst => Next::Look,
+                RetryClass::Never => Next::GiveUp,
+            },
+        };
+        Self { problem: Problem::new(code, chain(&error)), next }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        // Without the store nothing may go on; what was begun stays as it is until it answers again.
+        Self { problem: Problem::new(ErrorCode::Internal, chain(&error)), next: Next::Away }
+    }
+}

@@ -1,0 +1,183 @@
+//! Taking back what this operation made, and nothing else: by VMID and mark and volumes, all from its own journal.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{OperationId, StorageName, Vmid};
+
+use super::attempt::Context;
+use super::identity::look_at;
+use super::run::{Run, Stopped};
+use super::trouble::{Next, Trouble};
+use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::model::mark;
+use crate::operation::log::Event;
+use crate::operation::step::{Step, Undo};
+use crate::operation::{Operation, Provision};
+use crate::port::pve::config::Switch;
+use crate::port::pve::read::Power;
+use crate::port::pve::undo::{Evidence, Made, UndoProof};
+use crate::port::pve::{ContentKind, GuestConfig, PveError, Role, Upid, VmidUse};
+
+/// What is left to do of an undo.
+enum Left {
+    Nothing(Option<String>),
+    Task(Upid),
+}
+
+impl Run<'_> {
+    /// Takes one step back. The inner error is why it could not be.
+    pub(super) async fn take_back(
+        &mut self,
+        place: u16,
+        step: Step,
+    ) -> Result<Result<Option<String>, Trouble>, Stopped> {
+        // Two rounds at most: one task, and a look at what it left.
+        for _ in 0..4 {
+            if let Some(upid) = self.progress.upid(place).map(str::to_owned)
+                && self.undo_task(step, &upid)
+            {
+                match self.follow(place, step, &upid).await {
+                    Ok(_) => {}
+                    Err(trouble) => return Ok(Err(trouble)),
+                }
+            }
+            let left = {
+                let context = Context { ports: self.ports, progress: &self.progress, place, step };
+                undo(&context).await
+            };
+            match left {
+                Ok(Left::Nothing(note)) => return Ok(Ok(note)),
+                Ok(Left::Task(upid)) => {
+                    self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
+                }
+                Err(trouble) => return Ok(Err(trouble)),
+            }
+        }
+        let text =
+            format!("the undo of {} was done by Proxmox's word, but the world does not show it", step.name());
+        Ok(Err(Trouble::again(ErrorCode::Unavailable, text)))
+    }
+
+    /// Whether a task in the journal belongs to the undo rather than to the step itself.
+    fn undo_task(&self, step: Step, upid: &str) -> bool {
+        let kind = upid.parse::<Upid>().map(|upid| upid.kind().to_owned()).unwrap_or_default();
+        match step.undo() {
+            Undo::StopGuest => kind == "vzstop",
+            Undo::DestroyGuest => kind == "vzdestroy",
+            Undo::Nothing(_) | Undo::ForgetClaim | Undo::Unprotect => false,
+        }
+    }
+}
+
+async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
+    let Operation::Provision(provision) = &context.progress.operation else {
+        return Ok(Left::Nothing(None));
+    };
+    if let Undo::Nothing(why) = context.step.undo() {
+        return Ok(Left::Nothing(Some(why.to_owned())));
+    }
+    if context.step.undo() == Undo::ForgetClaim {
+        context.ports.store.forget_claim(provision.guest.uid).await?;
+        return Ok(Left::Nothing(None));
+    }
+    permitted(context.progress.id)?;
+    let Some(vmid) = context.progress.vmid() else {
+        return Ok(Left::Nothing(Some("no VMID was chosen".to_owned())));
+    };
+    if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
+        return gone(context, provision, vmid).await;
+    }
+    if context.progress.restored_by().is_none() {
+        return Ok(Left::Nothing(Some(format!("nothing was made; guest {vmid} is somebody else's"))));
+    }
+    let config = visible(context, vmid).await?;
+    let running = context.ports.pve.guest_status(vmid).await?.power != Power::Stopped;
+    let proof = prove(context, &config)?;
+    match context.step.undo() {
+        Undo::StopGuest if running => Ok(Left::Task(context.ports.pve.stop(vmid).await?)),
+        Undo::Unprotect if config.protection == Switch::On => {
+            context.ports.pve.unprotect(&proof, &config.digest).await?;
+            Ok(Left::Nothing(None))
+        }
+        Undo::DestroyGuest if running => {
+            let text = format!("guest {vmid} runs although its start was taken back: somebody started it");
+            Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
+        }
+        Undo::DestroyGuest if config.protection == Switch::On => {
+            context.ports.pve.unprotect(&proof, &config.digest).await?;
+            let fresh = context.ports.pve.guest_config(vmid).await?;
+            Ok(Left::Task(context.ports.pve.destroy(prove(context, &fresh)?).await?))
+        }
+        Undo::DestroyGuest => Ok(Left::Task(context.ports.pve.destroy(proof).await?)),
+        Undo::StopGuest | Undo::Unprotect | Undo::ForgetClaim | Undo::Nothing(_) => Ok(Left::Nothing(None)),
+    }
+}
+
+/// The gate is asked here as well: an undo is an effect like any other.
+fn permitted(undoing: OperationId) -> Result<(), Trouble> {
+    match gate(&Effect::UndoOwnMaking { undoing }, Provenance::Journal(undoing), &Approved::default()) {
+        Verdict::Free => Ok(()),
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => Err(Trouble::fault(why)),
+    }
+}
+
+/// The guest is gone; its volumes must be as well.
+async fn gone(context: &Context<'_>, provision: &Provision, vmid: Vmid) -> Result<Left, Trouble> {
+    let storages: BTreeSet<&StorageName> =
+        [Some(&provision.storage), provision.bulk_storage.as_ref()].into_iter().flatten().collect();
+    for storage in storages {
+        let list = context
+            .ports
+            .pve
+            .storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(vmid))
+            .await?;
+        if let Some(left) = list.into_iter().find(|entry| entry.vmid == Some(vmid)) {
+            let text = format!("guest {vmid} is gone, but its volume {} is left", left.volid);
+            return Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)));
+        }
+    }
+    Ok(Left::Nothing(None))
+}
+
+async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Trouble> {
+    let leftover = |why: String| {
+        let text = format!("guest {vmid} was left half-made ({why}), where no token of ours can clear it");
+        Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
+    };
+    match context.ports.pve.guest_config(vmid).await {
+        Ok(config) => match config.lock.clone() {
+            Some(lock) => Err(leftover(format!("lock {lock}"))),
+            None => Ok(config),
+        },
+        Err(PveError::Permission { text, .. }) => Err(leftover(text)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Trouble> {
+    let refuse = |why: String, vmid: Vmid| Trouble::park(ErrorCode::ForeignGuest, why, look_at(vmid));
+    let vmid = context.progress.vmid().ok_or_else(|| Trouble::fault("there is no VMID to undo"))?;
+    let uid = context.progress.operation.uid();
+    // The mark may stand although its outcome was never written: then it is the better evidence.
+    let marked = mark::read(&config.tags, &config.description) == mark::Mark::Of(uid);
+    let evidence = if context.progress.did(Step::Mark) || (context.progress.began(Step::Mark) && marked) {
+        Evidence::Mark { tags: mark::tags(uid).into(), first_line: mark::first_line(uid) }
+    } else {
+        let upid = context.progress.restored_by().and_then(|text| text.parse::<Upid>().ok());
+        Evidence::Restore(upid.ok_or_else(|| Trouble::fault("the journal does not name the restore"))?)
+    };
+    let volumes =
+        context.progress.volumes().iter().filter_map(|volume| volume.as_str().parse().ok()).collect();
+    let made = Made { vmid, evidence, volumes };
+    UndoProof::establish(&made, config).map_err(|why| refuse(why.to_string(), vmid))
+}
+
+/// What follows an undo that could not be done.
+pub(super) fn after(trouble: &Trouble) -> Option<String> {
+    match &trouble.next {
+        Next::Park(remedy) => Some(remedy.clone()),
+        Next::GiveUp => Some("look at the guest on the node, and correct what the message names".to_owned()),
+        Next::Look | Next::Again | Next::Away | Next::Busy => None,
+    }
+}
