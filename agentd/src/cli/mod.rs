@@ -8,6 +8,7 @@
 //! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
 //! | `setup` | [`setup`] |
+//! | `status` | [`status`] |
 
 use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_protocol::strict::chain;
@@ -16,6 +17,7 @@ use serde::Serialize;
 pub mod doctor;
 pub mod enroll;
 pub mod setup;
+pub mod status;
 mod step_down;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
@@ -34,6 +36,8 @@ enum Command {
     Setup(Box<setup::SetupArguments>),
     /// Look whether everything in Proxmox is as the agent needs it, and say what mends what is not.
     Doctor(doctor::DoctorArguments),
+    /// Tell how the running agent, its guests and its work are.
+    Status(status::StatusArguments),
 }
 
 /// How an outcome is written.
@@ -57,6 +61,9 @@ pub enum CommandError {
     /// `doctor`.
     #[error(transparent)]
     Doctor(#[from] doctor::DoctorError),
+    /// `status`.
+    #[error(transparent)]
+    Status(#[from] status::StatusCommandError),
 }
 
 impl CommandError {
@@ -67,6 +74,7 @@ impl CommandError {
             Self::Enroll(error) => error.exit_code(),
             Self::Setup(error) => error.exit_code(),
             Self::Doctor(error) => error.exit_code(),
+            Self::Status(error) => error.exit_code(),
         }
     }
 }
@@ -87,6 +95,7 @@ pub fn main() -> std::process::ExitCode {
 fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
+        Command::Status(arguments) => Ok(status::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),
     }

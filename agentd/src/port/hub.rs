@@ -13,12 +13,13 @@ use std::time::Duration;
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, WAIT_SECONDS_MAX};
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::enrol::{EnrolRequest, Enrolled, KnockAnswer, KnockRequest, RenewRequest};
-use holdfast_protocol::envelope::{Envelope, REQUEST_ID_HEADER};
+use holdfast_protocol::envelope::{Envelope, Problem, REQUEST_ID_HEADER};
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::strict;
 use holdfast_tls::Trust;
-use serde::Serialize;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 mod error;
@@ -38,6 +39,18 @@ const ANSWER_SECONDS_MAX: u64 = 20;
 
 /// A held-open line that died without a word is found by the kernel within three of these.
 const KEEPALIVE_SECONDS: u64 = 15;
+
+/// How the agent stands with its hub, for `status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contact {
+    /// When the hub last answered.
+    pub reached_at: Option<Timestamp>,
+    /// Why it does not, or will not.
+    pub problem: Option<Problem>,
+    /// When our certificate ends.
+    pub certificate_ends_at: Timestamp,
+}
 
 /// A way to call one hub.
 #[derive(Clone, Debug)]
@@ -166,4 +179,4 @@ impl Hub {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

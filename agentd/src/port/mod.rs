@@ -10,6 +10,7 @@
 //! | [`local_tls`] | the certificate that guests pin |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
+//! | [`status_door`] | whoever asks at the box how the agent is |
 //! | [`store`] | what must last: one SQLite file |
 
 pub mod atomic_file;
@@ -20,4 +21,5 @@ pub mod identity;
 pub mod local_tls;
 pub mod privilege;
 pub mod pve;
+pub mod status_door;
 pub mod store;

@@ -21,16 +21,16 @@ use tokio::net::TcpListener;
 use super::super::identity::{Identity, IdentitySchema};
 use super::*;
 
-type Ca = CertifiedIssuer<'static, KeyPair>;
+pub(crate) type Ca = CertifiedIssuer<'static, KeyPair>;
 
-fn ca() -> Ca {
+pub(crate) fn ca() -> Ca {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
 /// A server whose certificate is made by `signer`, that shows `shown` as its CA, and asks for clients of `clients`.
-fn tls(signer: &Ca, shown: &Ca, clients: Option<&Ca>) -> ServerConfig {
+pub(crate) fn tls(signer: &Ca, shown: &Ca, clients: Option<&Ca>) -> ServerConfig {
     let key = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, signer).unwrap();
     let builder = ServerConfig::builder_with_provider(holdfast_tls::provider())
@@ -52,7 +52,7 @@ fn tls(signer: &Ca, shown: &Ca, clients: Option<&Ca>) -> ServerConfig {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server that ends with the test's runtime")]
-async fn serve(config: ServerConfig, router: Router) -> String {
+pub(crate) async fn serve(config: ServerConfig, router: Router) -> String {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
@@ -169,7 +169,7 @@ async fn a_hub_that_is_away_is_worth_waiting_for() {
     assert_eq!(error.remedy(), Remedy::Wait);
 }
 
-fn identity(base: &str, hub_ca: &Ca, signer: &Ca) -> Identity {
+pub(crate) fn identity(base: &str, hub_ca: &Ca, signer: &Ca) -> Identity {
     let key = KeyPair::generate().unwrap();
     let certificate =
         CertificateParams::new(vec!["agent".to_owned()]).unwrap().signed_by(&key, signer).unwrap();

@@ -1,0 +1,234 @@
+//! `agentd status`: how the running agent, its guests and its work are, as it tells at its door.
+//!
+//! Exit code 0: told. 69: no agent runs. What needs a person comes first, in words.
+
+use std::fmt::Write as _;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
+use holdfast_protocol::report::{GuestReport, Running, Standing};
+use jiff::{SignedDuration, Timestamp};
+
+use super::Output;
+use crate::port::status_door::{self, AgentStatus, StatusError};
+use crate::settings::{ConfigPath, Settings, SettingsError};
+
+/// A look at Proxmox older than this is worth a word: several cycles were missed.
+const OLD_LOOK: SignedDuration = SignedDuration::from_secs(120);
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+The running agent is asked, nothing is read from files, so what is shown is true now; `seen` says when Proxmox was last \
+looked at. A guest's standing is managed, absent (on its way), unmanaged (the document no longer names it; it is kept), \
+missing, foreign (not ours, never touched), broken or parked (waiting for a person).")]
+pub struct StatusArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// Tables for people, or JSON (`holdfast.status/v1`) for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// Why there is no status.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusCommandError {
+    /// The configuration.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The agent.
+    #[error(transparent)]
+    Status(#[from] StatusError),
+}
+
+impl StatusCommandError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 78,
+            Self::Status(StatusError::NotRunning { .. }) => 69,
+            Self::Status(StatusError::Silent { .. }) => 75,
+            Self::Status(StatusError::Form(_)) => 76,
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`StatusCommandError`].
+pub fn run(arguments: &StatusArguments) -> Result<(), StatusCommandError> {
+    let settings = Settings::load(&arguments.config)?;
+    let status = status_door::ask(&settings.state.dir)?;
+    match arguments.output {
+        Output::Json => super::print_json(&status),
+        Output::Table => print!("{}", page(&status)),
+    }
+    Ok(())
+}
+
+/// The whole page for people.
+fn page(status: &AgentStatus) -> String {
+    let mut page = String::new();
+    head(&mut page, status);
+    attention(&mut page, status);
+    if let Some(guests) = status.sections.guests.as_ref().filter(|guests| !guests.is_empty()) {
+        section(&mut page, "Guests", guest_table(guests, status.at));
+    }
+    if let Some(operations) = status.sections.operations.as_ref().filter(|all| !all.is_empty()) {
+        section(&mut page, "Operations", operation_table(operations, status.at));
+    }
+    page
+}
+
+fn section(page: &mut String, title: &str, table: Table) {
+    // Writing into a String cannot fail.
+    let _infallible = writeln!(page, "\n{title}\n{table}");
+}
+
+fn head(page: &mut String, status: &AgentStatus) {
+    let at = status.at;
+    let seen = status.seen_at.map_or_else(|| "never".to_owned(), |seen| ago(seen, at));
+    let hub = match (&status.contact.problem, status.contact.reached_at) {
+        (None, Some(reached)) => format!("reached {}", ago(reached, at)),
+        (None, None) => "not reached yet".to_owned(),
+        (Some(problem), Some(reached)) => {
+            format!("last reached {}, since then: {problem}", ago(reached, at))
+        }
+        (Some(problem), None) => format!("not reached: {problem}"),
+    };
+    let held = status.sections.desired.as_ref().map_or(0, |desired| desired.held.number());
+    let version = status.sections.agent.as_ref().map_or("", |agent| agent.version.as_str());
+    let _infallible = write!(
+        page,
+        "host     {} (agentd {version})\nhub      {}: {hub}\ndesired  generation {held}\nproxmox  seen {seen}\n",
+        status.host_name, status.hub
+    );
+}
+
+fn attention(page: &mut String, status: &AgentStatus) {
+    let mut lines: Vec<String> = Vec::new();
+    let sections = &status.sections;
+    lines.extend(sections.agent.iter().flat_map(|agent| &agent.problems).map(ToString::to_string));
+    if status.seen_at.is_some_and(|seen| status.at.duration_since(seen) > OLD_LOOK) {
+        lines.push("what is shown of the guests is old: Proxmox was not seen whole since".to_owned());
+    }
+    if let Some(refused) = sections.desired.as_ref().and_then(|desired| desired.refused.as_ref()) {
+        let number = refused.generation.map_or_else(String::new, |number| format!(" {number}"));
+        lines.push(format!("the document{number} was refused: {}", refused.problem));
+    }
+    for guest in sections.guests.iter().flatten() {
+        lines.extend(guest.conditions.iter().map(|c| format!("{}: {} [{}]", guest.name, c.message, c.code)));
+    }
+    for operation in sections.operations.iter().flatten() {
+        if let (OperationStatus::Parked, Some(problem)) = (operation.status, &operation.problem) {
+            lines.push(format!("{} of {} is parked: {problem}", operation.kind.as_str(), operation.name));
+        }
+    }
+    for held in sections.waiting.iter().flatten() {
+        lines.push(format!("waits for a signature: {} ({})", held.effect, held.reason));
+    }
+    if !lines.is_empty() {
+        page.push_str("\nNeeds a person\n");
+        for line in lines {
+            let _infallible = writeln!(page, "  ! {line}");
+        }
+    }
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(head);
+    table
+}
+
+fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
+    let mut rows = table(&["NAME", "VMID", "STANDING", "RUN", "SIZE", "ADDRESS", "CONTROLLER"]);
+    for guest in guests {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let size = guest.size.as_ref().map(|size| {
+            format!(
+                "{} cores, {} MiB, {} GiB",
+                size.cores.get(),
+                size.memory_mib.get(),
+                size.rootfs_gib.get()
+            )
+        });
+        let controller = guest
+            .controller
+            .as_ref()
+            .map(|c| format!("{} {:?} {}", c.version, c.health, ago(c.hello_at, at)));
+        rows.add_row([
+            guest.name.clone(),
+            or_dash(guest.vmid.map(|vmid| vmid.to_string())),
+            standing(guest.standing).to_owned(),
+            running(guest.run).to_owned(),
+            or_dash(size),
+            or_dash(guest.address.map(|address| address.to_string())),
+            or_dash(controller.map(|text| text.to_lowercase())),
+        ]);
+    }
+    rows
+}
+
+fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
+    let mut rows = table(&["OPERATION", "GUEST", "STATUS", "STEP", "NOTE", "OPENED"]);
+    for operation in operations {
+        let done = operation.steps.iter().filter(|step| step.status == StepStatus::Done).count();
+        let current = operation.steps.iter().find(|step| step.status != StepStatus::Done);
+        let step = match current {
+            Some(step) if !operation.status.is_end() => {
+                format!("{} {done}/{}", step.name, operation.steps.len())
+            }
+            _ => format!("{done}/{}", operation.steps.len()),
+        };
+        let note = operation.problem.as_ref().map(ToString::to_string);
+        let note = note.or_else(|| current.and_then(|step| step.note.clone())).unwrap_or_default();
+        let status = format!("{:?}", operation.status).to_lowercase();
+        rows.add_row([
+            operation.kind.as_str().to_owned(),
+            operation.name.to_string(),
+            status,
+            step,
+            note,
+            ago(operation.opened_at, at),
+        ]);
+    }
+    rows
+}
+
+const fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Managed => "managed",
+        Standing::Unmanaged => "unmanaged",
+        Standing::Absent => "absent",
+        Standing::Missing => "missing",
+        Standing::Foreign => "foreign",
+        Standing::Broken => "broken",
+        Standing::Parked => "parked",
+    }
+}
+
+const fn running(run: Running) -> &'static str {
+    match run {
+        Running::Running => "running",
+        Running::Stopped => "stopped",
+        Running::Unknown => "unknown",
+    }
+}
+
+/// In the largest whole unit, as people say it.
+fn ago(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs().max(0);
+    match seconds {
+        0..=1 => "now".to_owned(),
+        2..=119 => format!("{seconds} s ago"),
+        120..=7199 => format!("{} min ago", seconds / 60),
+        7200..=172_799 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! The page for people, as a golden file.
+
+use serde_json::json;
+
+use super::*;
+
+fn status() -> AgentStatus {
+    let uid = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
+    let step = |name: &str, status: &str| json!({"name": name, "status": status});
+    serde_json::from_value(json!({
+        "schema": "holdfast.status/v1", "at": "2026-11-21T12:00:00Z", "seen_at": "2026-11-21T11:59:58Z",
+        "host_name": "box7", "hub": "https://hub.example:8440",
+        "contact": {"reached_at": "2026-11-21T11:59:50Z", "problem": null, "certificate_ends_at": "2026-12-20T00:00:00Z"},
+        "sections": {
+            "agent": {"version": "0.1.0", "started_at": "2026-11-21T10:00:00Z",
+                "problems": [{"code": "UNAVAILABLE", "message": "storage slow does not answer"}]},
+            "desired": {"held": 7, "content": "00", "refused": {"generation": 8,
+                "problem": {"code": "UNKNOWN_FIELD", "message": "the desired document is refused at guests[0]"}}},
+            "guests": [
+                {"uid": uid, "name": "web", "vmid": 10000, "standing": "managed", "run": "running", "wanted": "running",
+                    "size": {"cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8}, "address": "10.66.0.91/24",
+                    "controller": {"version": "0.1.0", "hello_at": "2026-11-21T11:59:00Z", "health": "well"}},
+                {"uid": null, "name": "old", "vmid": 104, "standing": "foreign", "run": "unknown",
+                    "conditions": [{"code": "FOREIGN_GUEST", "message": "not ours, not touched"}]}],
+            "operations": [
+                {"id": uid, "kind": "provision", "guest": uid, "name": "db", "status": "running",
+                    "steps": [step("pick", "done"), {"name": "restore", "status": "intended", "note": "progress 40%"},
+                        step("start", "pending")], "opened_at": "2026-11-21T11:58:00Z"},
+                {"id": uid, "kind": "start", "guest": uid, "name": "mail", "status": "parked",
+                    "steps": [step("start", "failed")], "opened_at": "2026-11-20T11:58:00Z",
+                    "problem": {"code": "PARKED", "message": "locked: run `pct unlock 10002`"}}],
+            "waiting": [{"effect": "shrink rootfs of web", "reason": "data would be lost", "payload": "{}"}]
+        }
+    }))
+    .unwrap()
+}
+
+#[test]
+fn the_page_puts_first_what_needs_a_person() {
+    insta::assert_snapshot!(page(&status()));
+}
+
+#[test]
+fn an_old_look_is_said_to_be_old() {
+    let mut old = status();
+    old.seen_at = Some("2026-11-21T11:50:00Z".parse().unwrap());
+    assert!(page(&old).contains("what is shown of the guests is old"));
+    old.seen_at = None;
+    assert!(page(&old).contains("seen never"));
+}

@@ -1,0 +1,272 @@
+//! The exchange with the hub: report what changed, hear of a newer document, keep the certificate young.
+//!
+//! ```text
+//! sections changed ──▶ check-in (held open by the hub) ──▶ newer document ──▶ parse ──▶ law ──▶ store ──▶ reconcile
+//!        ▲                    │ no answer: back off, go on by the document that is held
+//!        └────────────────────┘
+//! ```
+//! A report that changes while a check-in is held open is told in a new one, at most one in five seconds. What was not
+//! acknowledged is told again. A document that is refused is reported as refused, and changes nothing. Deliberately
+//! absent: any effect on the host; the hub is heard, the reconcile loop acts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage};
+use holdfast_protocol::enrol::RenewRequest;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::report::{ReportSchema, Sections};
+use holdfast_protocol::strict::chain;
+use tokio::sync::watch;
+
+use super::stop::Stop;
+use crate::port::backoff::{Backoff, spread};
+use crate::port::clock::Clock;
+use crate::port::hub::{Contact, Hub, HubError, Remedy};
+use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
+use crate::port::store::{Store, StoreError};
+
+mod exchange;
+mod offer;
+
+use exchange::{Exchange, Verdict};
+
+/// Below the minute that proxies and firewalls give a silent connection.
+const WAIT_S: u32 = 25;
+/// At most one report in so long, save the first after a quiet time.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+/// A hub that is away: quick at first, since most absences are restarts.
+const AWAY: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+/// A hub that refuses us: an operator has to act, which takes minutes.
+const REFUSED: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(300) };
+/// A renewal that failed is tried again while ten days are left.
+const RENEW_AGAIN: Duration = Duration::from_secs(600);
+/// The last word may not hold up the stop.
+const FAREWELL_MAX: Duration = Duration::from_secs(3);
+
+/// The loop.
+pub struct HubSync {
+    /// Where the identity is kept.
+    pub folder: IdentityFolder,
+    /// The identity in use.
+    pub identity: Identity,
+    /// Where documents go.
+    pub store: Store,
+    /// The report.
+    pub sections: watch::Receiver<Arc<Sections>>,
+    /// Where the standing with the hub is told.
+    pub contact: watch::Sender<Contact>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a round with the hub did not succeed.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+}
+
+impl RoundError {
+    fn problem(&self) -> Problem {
+        let code = match self {
+            Self::Hub(error) => error.code(),
+            Self::Store(_) | Self::Identity(_) => holdfast_protocol::code::ErrorCode::Internal,
+        };
+        Problem::new(code, chain(self))
+    }
+
+    const fn pace(&self) -> Backoff {
+        match self {
+            Self::Hub(error) if matches!(error.remedy(), Remedy::Wait) => AWAY,
+            _ => REFUSED,
+        }
+    }
+}
+
+/// What a round came to.
+enum Round {
+    /// The hub answered; wait so long before the next.
+    Answered(Duration),
+    /// The report changed meanwhile.
+    Overtaken,
+    /// The agent is to stop.
+    Stop,
+}
+
+impl HubSync {
+    /// Talks with the hub until the agent stops.
+    pub async fn run(mut self, mut stop: Stop) {
+        let mut exchange = Exchange::default();
+        let (mut failures, mut renew_from) = (0_u32, Duration::ZERO);
+        let mut hub = None;
+        while !stop.is_requested() {
+            let client = match &hub {
+                Some(client) => client,
+                None => match Hub::enrolled(&self.identity) {
+                    Ok(client) => hub.insert(client),
+                    Err(error) => {
+                        failures += 1;
+                        self.failed(&error.into(), failures, &mut stop).await;
+                        continue;
+                    }
+                },
+            };
+            match self.round(client, &mut exchange, &mut stop).await {
+                Ok(Round::Answered(pause)) => {
+                    failures = 0;
+                    self.reached();
+                    // Only after an answer: then no request with the old certificate is still on its way.
+                    if self.renewal_is_due(renew_from) {
+                        match self.renew(client).await {
+                            Ok(()) => hub = None,
+                            Err(error) => {
+                                tracing::warn!(error = chain(&error), "the certificate could not be renewed");
+                                renew_from = self.clock.monotonic() + RENEW_AGAIN;
+                            }
+                        }
+                    }
+                    self.pause(pause, &mut stop).await;
+                }
+                Ok(Round::Overtaken) => {}
+                Ok(Round::Stop) => break,
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    self.failed(&error, failures, &mut stop).await;
+                }
+            }
+        }
+        if let Some(client) = &hub {
+            self.farewell(client, &mut exchange).await;
+        }
+    }
+
+    async fn round(
+        &mut self,
+        hub: &Hub,
+        exchange: &mut Exchange,
+        stop: &mut Stop,
+    ) -> Result<Round, RoundError> {
+        let (request, sent) = self.request(exchange).await?;
+        let begun = self.clock.monotonic();
+        let clock = Arc::clone(&self.clock);
+        let sections = &mut self.sections;
+        let overtaken = async {
+            if sections.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            sections.mark_changed();
+            clock.sleep(REPORT_EVERY.saturating_sub(clock.monotonic().saturating_sub(begun))).await;
+        };
+        let answer = tokio::select! {
+            biased;
+            () = stop.requested() => return Ok(Round::Stop),
+            answer = hub.checkin(&request, WAIT_S) => answer?,
+            () = overtaken => return Ok(Round::Overtaken),
+        };
+        let elapsed = self.clock.monotonic().saturating_sub(begun);
+        let verdict = self.take(&answer).await?;
+        exchange.answered(&answer, sent);
+        Ok(Round::Answered(exchange::pause(&answer, verdict, elapsed, Duration::from_secs(WAIT_S.into()))))
+    }
+
+    async fn request(&mut self, exchange: &mut Exchange) -> Result<(CheckinRequest, Sections), StoreError> {
+        let mut now = Sections::clone(&self.sections.borrow_and_update());
+        // Fresh from the store: a document that was just taken or refused must not be offered again.
+        let desired = self.store.desired_section().await?;
+        let held = desired.held;
+        now.desired = Some(desired);
+        let (sequence, coverage, sections) = exchange.next(&now);
+        Ok((CheckinRequest { schema: ReportSchema::V1, sequence, held, coverage, sections }, now))
+    }
+
+    async fn take(&self, answer: &CheckinAnswer) -> Result<Verdict, StoreError> {
+        match &answer.desired {
+            None => Ok(Verdict::Nothing),
+            Some(text) => offer::offer(&self.store, text, self.clock.now()).await,
+        }
+    }
+
+    fn renewal_is_due(&self, not_before: Duration) -> bool {
+        self.clock.now() >= self.identity.enrolled.renew_at() && self.clock.monotonic() >= not_before
+    }
+
+    async fn renew(&mut self, hub: &Hub) -> Result<(), RoundError> {
+        let key = self.folder.pending(Purpose::Renewal)?;
+        let enrolled = hub.renew(&RenewRequest { csr_pem: key.csr_pem()? }).await?;
+        self.identity = self.folder.accept(&key, &self.identity.hub, enrolled)?;
+        let generation = self.identity.enrolled.certificate_generation;
+        let ends_at = self.identity.enrolled.not_after;
+        tracing::info!(generation, %ends_at, "the certificate was renewed");
+        Ok(())
+    }
+
+    fn reached(&self) {
+        let contact = Contact {
+            reached_at: Some(self.clock.now()),
+            problem: None,
+            certificate_ends_at: self.identity.enrolled.not_after,
+        };
+        let before = self.contact.send_replace(contact);
+        if before.problem.is_some() {
+            tracing::info!("the hub answers again");
+        }
+    }
+
+    async fn failed(&mut self, error: &RoundError, failures: u32, stop: &mut Stop) {
+        let problem = error.problem();
+        let mut is_news = false;
+        self.contact.send_modify(|contact| {
+            is_news = contact.problem.as_ref().is_none_or(|before| before.code != problem.code);
+            contact.problem = Some(problem.clone());
+        });
+        if is_news {
+            tracing::warn!(code = %problem.code, error = problem.message, "no contact with the hub");
+        }
+        let pause = error.pace().after(failures, spread());
+        tokio::select! {
+            () = stop.requested() => {}
+            () = self.clock.sleep(pause) => {}
+        }
+    }
+
+    /// Waits for the hub's interval, or until there is something to report.
+    async fn pause(&mut self, pause: Duration, stop: &mut Stop) {
+        if pause.is_zero() {
+            return;
+        }
+        tokio::select! {
+            () = stop.requested() => {}
+            () = self.clock.sleep(pause) => {}
+            changed = self.sections.changed() => {
+                if changed.is_err() {
+                    self.clock.sleep(pause).await;
+                }
+                self.sections.mark_changed();
+            }
+        }
+    }
+
+    async fn farewell(&mut self, hub: &Hub, exchange: &mut Exchange) {
+        let said = async {
+            let (mut request, _) = self.request(exchange).await?;
+            if request.coverage == Coverage::Changed {
+                request.coverage = Coverage::Farewell;
+            }
+            hub.checkin(&request, 0).await?;
+            Ok::<(), RoundError>(())
+        };
+        match tokio::time::timeout(FAREWELL_MAX, said).await {
+            Ok(Ok(())) => tracing::info!("the hub was told goodbye"),
+            Ok(Err(error)) => tracing::info!(error = chain(&error), "the hub could not be told goodbye"),
+            Err(_) => tracing::info!("the hub did not take the goodbye in time"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

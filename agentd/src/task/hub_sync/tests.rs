@@ -1,0 +1,197 @@
+//! The loop against a small hub on loopback that writes down what it hears and answers what the story needs.
+
+use std::sync::Mutex;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::enrol::Enrolled;
+use holdfast_protocol::generation::Generation;
+use rcgen::CertificateSigningRequestParams;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::port::clock::RealClock;
+use crate::port::hub::tests::{Ca, ca, identity, serve, tls};
+use crate::task::stop;
+
+/// Generous: the machine may be busy. Every wait below ends by what it waits for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct FakeHub {
+    heard: mpsc::Sender<CheckinRequest>,
+    document: Mutex<Option<String>>,
+    ca: Arc<Ca>,
+}
+
+fn framed(data: &Value) -> Json<Value> {
+    let id = uuid::Uuid::now_v7();
+    Json(
+        json!({"schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id, "data": data,
+        "error": null, "metadata": {"timestamp": "2026-11-21T12:00:00Z"}}),
+    )
+}
+
+async fn check_in(State(hub): State<Arc<FakeHub>>, body: Bytes) -> Json<Value> {
+    let request: CheckinRequest = serde_json::from_slice(&body).unwrap();
+    let (sequence, held) = (request.sequence, request.held);
+    let farewell = request.coverage == Coverage::Farewell;
+    hub.heard.send(request).await.unwrap();
+    let document = hub.document.lock().unwrap().clone().filter(|_| held == Generation::NONE);
+    if document.is_none() && !farewell {
+        // Held open until the agent has something to say.
+        std::future::pending::<()>().await;
+    }
+    framed(&json!({"acknowledged": sequence, "need": "changed", "poll_interval_s": 30, "desired": document}))
+}
+
+async fn renew(State(hub): State<Arc<FakeHub>>, Json(ask): Json<RenewRequest>) -> Json<Value> {
+    let csr = CertificateSigningRequestParams::from_pem(&ask.csr_pem).unwrap();
+    let enrolled = Enrolled {
+        certificate_pem: csr.signed_by(&*hub.ca).unwrap().pem(),
+        certificate_generation: 2,
+        not_after: "2126-12-01T00:00:00Z".parse().unwrap(),
+        ..identity("https://hub", &hub.ca, &hub.ca).enrolled
+    };
+    framed(&serde_json::to_value(enrolled).unwrap())
+}
+
+struct World {
+    store: Store,
+    heard: mpsc::Receiver<CheckinRequest>,
+    sections: watch::Sender<Arc<Sections>>,
+    contact: watch::Receiver<Contact>,
+    sync: Option<HubSync>,
+    hub: Arc<FakeHub>,
+    dir: tempfile::TempDir,
+}
+
+async fn world() -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let store = Store::open(dir.path(), clock.now()).unwrap();
+    let ca = Arc::new(ca());
+    let (heard_tx, heard) = mpsc::channel(16);
+    let hub = Arc::new(FakeHub { heard: heard_tx, document: Mutex::new(None), ca: Arc::clone(&ca) });
+    let router = Router::new()
+        .route("/v1/agent/checkin", post(check_in))
+        .route("/v1/renew", post(renew))
+        .with_state(Arc::clone(&hub));
+    let base = serve(tls(&ca, &ca, Some(&ca)), router).await;
+    let mut identity = identity(&base, &ca, &ca);
+    identity.enrolled.not_after = "2126-12-01T00:00:00Z".parse().unwrap();
+    let (sections, sections_rx) = watch::channel(Arc::new(Sections::default()));
+    let ends_at = identity.enrolled.not_after;
+    let start = Contact { reached_at: None, problem: None, certificate_ends_at: ends_at };
+    let (contact_tx, contact) = watch::channel(start);
+    let sync = HubSync {
+        folder: IdentityFolder::open(dir.path()).unwrap(),
+        identity,
+        store: store.clone(),
+        sections: sections_rx,
+        contact: contact_tx,
+        clock,
+    };
+    World { store, heard, sections, contact, sync: Some(sync), hub, dir }
+}
+
+fn document(generation: u64) -> String {
+    format!(
+        r#"{{"schema":"holdfast.desired/v1","generation":{generation},"poll_interval_s":30,"guests":[]}}"#
+    )
+}
+
+async fn next(heard: &mut mpsc::Receiver<CheckinRequest>) -> CheckinRequest {
+    tokio::time::timeout(PATIENCE, heard.recv()).await.expect("a check-in in time").unwrap()
+}
+
+#[tokio::test]
+async fn a_document_is_taken_a_change_is_told_and_a_stop_says_goodbye() {
+    let mut world = world().await;
+    *world.hub.document.lock().unwrap() = Some(document(3));
+    let (stopper, stop) = stop::pair();
+    let sync = world.sync.take().unwrap();
+    let story = async {
+        let first = next(&mut world.heard).await;
+        assert_eq!((first.sequence, first.coverage, first.held), (1, Coverage::Full, Generation::NONE));
+        let second = next(&mut world.heard).await;
+        assert_eq!((second.coverage, second.held.number()), (Coverage::Changed, 3));
+        assert!(second.sections.guests.is_none(), "nothing of the guests has changed");
+        // The hub holds the second open; a change does not wait for it.
+        world.sections.send_replace(Arc::new(Sections { guests: Some(Vec::new()), ..Sections::default() }));
+        let third = next(&mut world.heard).await;
+        assert!(third.sections.guests.is_some());
+        stopper.stop();
+        let last = next(&mut world.heard).await;
+        assert_eq!(last.coverage, Coverage::Farewell);
+        assert!(last.sequence > third.sequence);
+    };
+    tokio::join!(sync.run(stop), story);
+    assert_eq!(world.store.desired_section().await.unwrap().held.number(), 3);
+    assert!(world.contact.borrow().reached_at.is_some());
+}
+
+#[tokio::test]
+async fn a_refused_document_is_reported_at_once_and_not_asked_for_again() {
+    let mut world = world().await;
+    *world.hub.document.lock().unwrap() = Some(document(3).replace("guests", "guestz"));
+    let (stopper, stop) = stop::pair();
+    let sync = world.sync.take().unwrap();
+    let (sections, store) = (world.sections.clone(), world.store.clone());
+    let story = async {
+        next(&mut world.heard).await;
+        // As the report's loop does it: whatever the store tells anew wakes the hub's loop.
+        let mut changes = store.changes();
+        changes.wait_for(|changes| changes.desired > 0).await.unwrap();
+        sections.send_replace(Arc::new(Sections { waiting: Some(Vec::new()), ..Sections::default() }));
+        let second = next(&mut world.heard).await;
+        let refused = second.sections.desired.unwrap().refused.unwrap();
+        assert_eq!(
+            (refused.generation.unwrap().number(), refused.problem.code),
+            (3, ErrorCode::UnknownField)
+        );
+        stopper.stop();
+    };
+    let ends = async {
+        tokio::join!(sync.run(stop), story);
+    };
+    tokio::time::timeout(PATIENCE * 3, ends).await.expect("ended in time");
+    assert_eq!(world.store.desired_section().await.unwrap().held, Generation::NONE);
+}
+
+#[tokio::test]
+async fn a_hub_that_is_away_is_said_to_be_away() {
+    let mut world = world().await;
+    let mut sync = world.sync.take().unwrap();
+    sync.identity.hub = "https://127.0.0.1:1".to_owned();
+    let (stopper, stop) = stop::pair();
+    let story = async {
+        let told = world.contact.wait_for(|contact| contact.problem.is_some());
+        let told = tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap().clone();
+        assert_eq!((told.problem.unwrap().code, told.reached_at), (ErrorCode::Unavailable, None));
+        stopper.stop();
+    };
+    tokio::join!(sync.run(stop), story);
+}
+
+#[tokio::test]
+async fn an_old_certificate_is_renewed_and_the_new_one_kept() {
+    let mut world = world().await;
+    *world.hub.document.lock().unwrap() = Some(document(3));
+    let mut sync = world.sync.take().unwrap();
+    sync.identity.enrolled.not_before = "2020-01-01T00:00:00Z".parse().unwrap();
+    sync.identity.enrolled.not_after = "2021-01-01T00:00:00Z".parse().unwrap();
+    let folder = IdentityFolder::open(world.dir.path()).unwrap();
+    let (stopper, stop) = stop::pair();
+    let story = async {
+        next(&mut world.heard).await;
+        // The second check-in comes with the new certificate, after it was kept.
+        next(&mut world.heard).await;
+        assert_eq!(folder.read().unwrap().unwrap().enrolled.certificate_generation, 2);
+        stopper.stop();
+    };
+    tokio::join!(sync.run(stop), story);
+}

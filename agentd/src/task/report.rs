@@ -1,0 +1,135 @@
+//! Puts the report together whenever something it tells of has changed.
+//!
+//! What comes in: the reconcile loop's view, and the store's change notices. What goes out: the sections, all of them, to
+//! whoever tells them on (the hub's loop, the status door). Changes that come in a burst are told once. Deliberately
+//! absent: which sections the hub has already; its loop knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::report::{AgentSection, Sections};
+use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::stop::Stop;
+use crate::model::view::View;
+use crate::port::clock::Clock;
+use crate::port::store::{Store, StoreError};
+
+/// Ended operations that are still told of: about a day of a busy box, 20 KiB.
+const ENDED_OPERATIONS: u32 = 20;
+
+/// Steps of a second belong together; a person sees no difference.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// The loop.
+pub struct ReportTask {
+    /// Operations and the desired document.
+    pub store: Store,
+    /// What the reconcile loop last saw.
+    pub view: watch::Receiver<Arc<View>>,
+    /// Where the report goes.
+    pub sections: watch::Sender<Arc<Sections>>,
+    /// For the pause between bursts.
+    pub clock: Arc<dyn Clock>,
+    /// When this agent started.
+    pub started_at: Timestamp,
+}
+
+impl ReportTask {
+    /// Reports until the agent stops.
+    pub async fn run(mut self, mut stop: Stop) {
+        let mut changes = self.store.changes();
+        loop {
+            changes.mark_unchanged();
+            self.view.mark_unchanged();
+            match self.assemble().await {
+                Ok(sections) => self.publish(sections),
+                Err(error) => tracing::error!(error = chain(&error), "the report could not be put together"),
+            }
+            tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                changed = changes.changed() => if changed.is_err() { return },
+                changed = self.view.changed() => if changed.is_err() { return },
+            }
+            self.clock.sleep(GATHER).await;
+        }
+    }
+
+    fn publish(&self, sections: Sections) {
+        self.sections.send_if_modified(|kept| {
+            let changed = **kept != sections;
+            if changed {
+                *kept = Arc::new(sections);
+            }
+            changed
+        });
+    }
+
+    async fn assemble(&self) -> Result<Sections, StoreError> {
+        let operations = self.store.operation_views(ENDED_OPERATIONS).await?;
+        let desired = self.store.desired_section().await?;
+        let view = Arc::clone(&self.view.borrow());
+        let mut problems = view.problems.clone();
+        if let Some(damage) = self.store.damage() {
+            let message = format!(
+                "the agent's database was damaged and lies in {}: nothing new is begun until a person has looked",
+                damage.set_aside.display()
+            );
+            problems.push(Problem::new(ErrorCode::Internal, message));
+        }
+        let agent = AgentSection {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.started_at,
+            problems,
+        };
+        Ok(Sections {
+            agent: Some(agent),
+            host: view.host.clone(),
+            desired: Some(desired),
+            guests: Some(view.guests.clone()),
+            operations: Some(operations),
+            waiting: Some(view.waiting.clone()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::clock::RealClock;
+    use crate::task::stop;
+    use holdfast_protocol::desired::Desired;
+
+    const DOCUMENT: &str =
+        r#"{"schema":"holdfast.desired/v1","generation":1,"poll_interval_s":30,"guests":[]}"#;
+
+    #[tokio::test]
+    async fn a_change_in_the_store_or_the_view_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(RealClock::start());
+        let store = Store::open(dir.path(), clock.now()).unwrap();
+        let (view_tx, view) = watch::channel(Arc::new(View::default()));
+        let (tx, mut told) = watch::channel(Arc::new(Sections::default()));
+        let (stopper, stop) = stop::pair();
+        let as_clock: Arc<dyn Clock> = clock.clone();
+        let task =
+            ReportTask { store: store.clone(), view, sections: tx, clock: as_clock, started_at: clock.now() };
+        let story = async {
+            let held = |told: &Arc<Sections>| told.desired.as_ref().map(|d| d.held.number());
+            told.wait_for(|told| held(told) == Some(0)).await.unwrap();
+            store.offer_desired(Desired::parse(DOCUMENT.as_bytes()).unwrap(), clock.now()).await.unwrap();
+            told.wait_for(|told| held(told) == Some(1)).await.unwrap();
+            let problem = Problem::new(ErrorCode::Unavailable, "Proxmox does not answer");
+            view_tx.send_replace(Arc::new(View { problems: vec![problem], ..View::default() }));
+            told.wait_for(|told| told.agent.as_ref().is_some_and(|a| a.problems.len() == 1)).await.unwrap();
+            stopper.stop();
+        };
+        let both = async { tokio::join!(task.run(stop), story) };
+        tokio::time::timeout(Duration::from_secs(10), both).await.expect("told in time");
+    }
+}
