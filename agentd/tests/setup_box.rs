@@ -1,0 +1,164 @@
+//! `agentd setup` on a box: the real program, with stand-ins for `pveum` and `pvesh` that keep what they are told.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::Value as Json;
+
+struct TheBox {
+    dir: tempfile::TempDir,
+    user: String,
+}
+
+impl TheBox {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["pveum", "pvesh"] {
+            let there = dir.path().join(name);
+            std::fs::copy(
+                PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/box").join(name),
+                &there,
+            )
+            .unwrap();
+            std::fs::set_permissions(&there, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        // Whoever runs this test is the agent's user, so that nobody must be made and files can be given away.
+        let uid = std::fs::metadata(dir.path()).unwrap().uid().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap();
+        let me = users.lines().find(|line| line.split(':').nth(2) == Some(&uid)).unwrap();
+        Self { user: me.split(':').next().unwrap().to_owned(), dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn run(&self, more: &[&str]) -> Output {
+        let path = |name: &str| self.path(name).display().to_string();
+        let pin = format!("spki/sha256:{}", "ab".repeat(32));
+        let (config, state) = (path("etc/agent.toml"), path("state"));
+        let words = [
+            "setup",
+            "--node",
+            "pve1",
+            "--pin",
+            &pin,
+            "--storage",
+            "labbtrfs",
+            "--vmid-range",
+            "300-399",
+            "--listen",
+            "10.66.0.1:8443",
+            "--config",
+            &config,
+            "--state-dir",
+            &state,
+            "--system-user",
+            &self.user,
+        ];
+        let path = format!("{}:/usr/bin:/bin", self.dir.path().display());
+        #[expect(clippy::disallowed_methods, reason = "the test runs the program itself")]
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_agentd"));
+        command.args(words).args(more).env("PATH", path).env("BOX", self.dir.path()).output().unwrap()
+    }
+
+    fn json(&self, more: &[&str]) -> Json {
+        let output = self.run(&[more, &["--output", "json"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+}
+
+#[test]
+fn once_is_enough_and_twice_changes_nothing() {
+    let the_box = TheBox::new();
+    let first = the_box.json(&["--yes"]);
+    assert_eq!(first["outcome"], "done");
+    assert_eq!(the_box.read("pools").lines().count(), 1);
+    let secret = the_box.read("state/secrets/proxmox-operate");
+    assert!(secret.starts_with("secret-of-operate-"), "{secret:?}");
+    let mode = std::fs::metadata(the_box.path("state/secrets/proxmox-operate")).unwrap().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert!(the_box.read("etc/agent.toml").contains("id = \"holdfast@pve!operate\""));
+    assert!(!the_box.read("log").contains("secret-of"), "no secret stands in an argument");
+    let log = the_box.read("log");
+    let second = the_box.json(&["--yes"]);
+    assert_eq!((&second["to_do"], the_box.read("log")), (&Json::from(0), log));
+}
+
+#[test]
+fn a_dry_run_and_a_no_change_nothing() {
+    let the_box = TheBox::new();
+    let planned = the_box.json(&["--dry-run"]);
+    assert_eq!(planned["outcome"], "planned");
+    // Standard input is at its end: nobody says yes.
+    let unasked = the_box.run(&[]);
+    assert_eq!(unasked.status.code(), Some(66));
+    assert!(
+        String::from_utf8_lossy(&unasked.stdout).contains("+ pool holdfast\n    pveum pool add holdfast")
+    );
+    for name in ["log", "etc/agent.toml", "state"] {
+        assert!(!the_box.path(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn what_was_changed_by_hand_is_put_right() {
+    let the_box = TheBox::new();
+    the_box.json(&["--yes"]);
+    let wide = the_box.read("roles").replace("\"privs\":\"Sys.Audit\"", "\"privs\":\"Sys.Audit,Sys.Modify\"");
+    std::fs::write(the_box.path("roles"), wide).unwrap();
+    std::fs::remove_file(the_box.path("state/secrets/proxmox-observe")).unwrap();
+    let kept = the_box.read("state/secrets/proxmox-operate");
+    the_box.json(&["--yes"]);
+    assert!(!the_box.read("roles").contains("Sys.Modify"));
+    assert!(the_box.read("state/secrets/proxmox-observe").starts_with("secret-of-observe-"));
+    assert_eq!(the_box.read("state/secrets/proxmox-operate"), kept);
+    assert_eq!(the_box.json(&["--yes"])["to_do"], 0);
+}
+
+#[test]
+fn removing_leaves_a_clean_box_and_the_state_folder() {
+    let the_box = TheBox::new();
+    the_box.json(&["--yes"]);
+    std::fs::write(the_box.path("state/agent.db"), "the only record").unwrap();
+    the_box.json(&["--yes", "--remove"]);
+    for list in ["pools", "roles", "users", "tokens", "acl"] {
+        assert_eq!(the_box.read(list), "", "{list}");
+    }
+    assert!(!the_box.path("etc/agent.toml").exists());
+    assert_eq!(the_box.read("state/agent.db"), "the only record");
+}
+
+#[test]
+fn a_box_without_proxmox_is_told_so() {
+    let the_box = TheBox::new();
+    std::fs::remove_file(the_box.path("pvesh")).unwrap();
+    let output = the_box.run(&["--yes"]);
+    assert_eq!(output.status.code(), Some(69));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is this a Proxmox box?"), "{said}");
+}
+
+#[test]
+fn a_refusal_is_handed_on_and_what_was_done_is_kept() {
+    let the_box = TheBox::new();
+    let broken = the_box
+        .read("pveum")
+        .replace("\"user add\")", "\"user add\") echo 'realm is locked' >&2; exit 255;;\n  \"never\")");
+    let whole = the_box.read("pveum");
+    std::fs::write(the_box.path("pveum"), broken).unwrap();
+    let output = the_box.run(&["--yes"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.contains("pveum user add holdfast@pve") && said.contains("realm is locked"), "{said}");
+    std::fs::write(the_box.path("pveum"), whole).unwrap();
+    assert_eq!(the_box.json(&["--yes"])["outcome"], "done");
+}
