@@ -55,6 +55,12 @@ pub enum CliError {
         #[source]
         source: DesiredError,
     },
+    /// Nothing was put yet.
+    #[error("no document was put to {host} yet: put one with `holdfast desired apply {host} FILE`")]
+    NoDocument {
+        /// Which host.
+        host: String,
+    },
     /// No such guest.
     #[error("no guest is called {guest}: `holdfast guest list` shows all, with their hosts")]
     NoGuest {
@@ -125,7 +131,7 @@ impl CliError {
             Self::Hub(error) => of_hub(error),
             Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
             Self::Ask(AskError::NoTerminal { .. }) => USAGE,
-            Self::NoGuest { .. } => NOT_FOUND,
+            Self::NoGuest { .. } | Self::NoDocument { .. } => NOT_FOUND,
             Self::ManyGuests { .. } | Self::Reason(_) => USAGE,
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } => REFUSED,
             Self::TimedOut { .. } => TIMED_OUT,

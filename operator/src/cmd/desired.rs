@@ -19,7 +19,9 @@ use crate::{ask, clock, draft, render};
 pub async fn run(command: DesiredCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
         DesiredCommand::Show { host } => {
-            let version: DesiredVersion = hub.get(&["v1", "hosts", &host, "desired"]).await?;
+            let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
+            let held: Option<DesiredVersion> = hub.find(&["v1", "hosts", &host, "desired"]).await?;
+            let version = held.ok_or(CliError::NoDocument { host: detail.host.name.to_string() })?;
             let desired = read(&host, &version)?;
             screen.show(&version, |version, style| {
                 render::desired::document(version, &desired, clock::now(), style)
