@@ -1,0 +1,195 @@
+//! Check-ins: what is kept, what is answered, and how an answer waits.
+
+use std::time::{Duration, Instant};
+
+use holdfast_protocol::checkin::{Coverage, Need};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::operator::{DesiredVersion, HostDetail, HostState, HostView};
+use holdfast_protocol::report::{DesiredSection, RefusedDocument, Sections, WaitingForSignature};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::world::{World, document};
+
+fn waiting(effect: &str) -> Sections {
+    let waiting = WaitingForSignature {
+        guest: None,
+        effect: effect.to_owned(),
+        reason: "it would be gone".to_owned(),
+        payload: "{}".to_owned(),
+    };
+    Sections { waiting: Some(vec![waiting]), ..Sections::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_sections_are_laid_over_the_full_report() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    let early = host.check_in(&host.changed(1, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+    assert_eq!((early.acknowledged, early.need), (0, Need::Full));
+    let full = host.check_in(&host.full(2, 0), "0s").await.data(StatusCode::OK);
+    assert_eq!((full.acknowledged, full.need, full.desired), (2, Need::Changed, None));
+    host.check_in(&host.changed(3, 0, waiting("detach")), "0s").await.data(StatusCode::OK);
+    let empty = host.check_in(&host.changed(4, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+    assert_eq!(empty.acknowledged, 4);
+    let detail: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!(detail.sections.agent, host.full(2, 0).sections.agent);
+    assert_eq!(detail.sections.waiting, waiting("detach").waiting);
+    assert_eq!(detail.host.agent_version.as_deref(), Some("1.2.3"));
+    assert_eq!((detail.host.attention, detail.host.state), (1, HostState::Online));
+    // A late copy changes nothing and is told so.
+    let late = host.check_in(&host.changed(3, 0, waiting("wipe")), "0s").await.data(StatusCode::OK);
+    assert_eq!((late.acknowledged, late.need), (4, Need::Full));
+    let after: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!(after.sections, detail.sections);
+    // A full report replaces: what it leaves out is gone.
+    host.check_in(&host.full(5, 0), "0s").await.data(StatusCode::OK);
+    let after: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!((after.sections.waiting, after.host.attention), (None, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_check_in_is_answered_when_a_document_is_put() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let began = Instant::now();
+    let request = host.changed(2, 0, Sections::default());
+    let held = host.check_in(&request, "25s");
+    let put = async {
+        // The check-in is kept before it is held; then the document comes.
+        crate::world::until("the check-in is kept", || async {
+            world.view("box7").await.seen_at.is_some() && world.store.ready().await.is_ok()
+        })
+        .await;
+        world
+            .admin()
+            .put_desired::<DesiredVersion>("box7", Some("\"0\""), document(1))
+            .await
+            .data(StatusCode::OK)
+    };
+    let (answer, _) = tokio::join!(held, put);
+    let answer = answer.data(StatusCode::OK);
+    assert_eq!(answer.desired.as_deref(), Some(document(1).as_str()));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // Who holds less is told at once; who holds it is held.
+    let again = host.check_in(&host.changed(3, 0, Sections::default()), "25s").await.data(StatusCode::OK);
+    assert_eq!(again.desired.as_deref(), Some(document(1).as_str()));
+    let began = Instant::now();
+    let nothing = host.check_in(&host.changed(4, 1, Sections::default()), "1s").await.data(StatusCode::OK);
+    assert_eq!(nothing.desired, None);
+    assert!(began.elapsed() >= Duration::from_millis(900));
+    assert_eq!(world.view("box7").await.held, Generation::new(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_document_does_not_make_hub_and_agent_spin() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    world
+        .admin()
+        .put_desired::<DesiredVersion>("box7", Some("\"0\""), document(1))
+        .await
+        .data(StatusCode::OK);
+    let mut request = host.full(1, 0);
+    request.sections.desired = Some(DesiredSection {
+        held: Generation::NONE,
+        content: String::new(),
+        refused: Some(RefusedDocument {
+            generation: Some(Generation::new(1)),
+            problem: Problem::new(ErrorCode::GoldenUnapproved, "no"),
+        }),
+    });
+    let began = Instant::now();
+    let answer = host.check_in(&request, "1s").await.data(StatusCode::OK);
+    assert!(began.elapsed() >= Duration::from_millis(900), "answered at once");
+    assert_eq!(answer.desired.as_deref(), Some(document(1).as_str()));
+    assert_eq!(world.view("box7").await.attention, 1);
+    assert_eq!(world.event_kinds().await.iter().filter(|kind| *kind == "desired_refused").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_check_in_takes_the_place_of_the_first() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let (first, second) = (host.changed(2, 0, Sections::default()), host.changed(3, 0, Sections::default()));
+    let began = Instant::now();
+    let late = async {
+        crate::world::until("the first is kept", || async { sequence(&world).await >= 2 }).await;
+        host.check_in(&second, "0s").await
+    };
+    let (first, second) = tokio::join!(host.check_in(&first, "25s"), late);
+    first.data(StatusCode::OK);
+    second.data(StatusCode::OK);
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// The newest report that is kept, read from beside the hub.
+async fn sequence(world: &World) -> i64 {
+    let connection = rusqlite::Connection::open(world.folder.join("hub.db")).unwrap();
+    connection.query_row("SELECT coalesce(sequence, 0) FROM hosts", [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_ends_a_held_check_in() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let request = host.changed(2, 0, Sections::default());
+    let revoke = async {
+        crate::world::until("the check-in is kept", || async { sequence(&world).await >= 2 }).await;
+        world.admin().send::<HostView>(Method::POST, "/v1/hosts/box7/revoke", &()).await
+    };
+    let (answer, _) = tokio::join!(host.check_in(&request, "25s"), revoke);
+    assert_eq!(answer.code(), ErrorCode::Revoked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_farewell_is_answered_at_once_and_told() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let mut farewell = host.changed(2, 0, Sections::default());
+    farewell.coverage = Coverage::Farewell;
+    let began = Instant::now();
+    host.check_in(&farewell, "25s").await.data(StatusCode::OK);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(world.event_kinds().await.contains(&"agent_farewell".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_check_ins_each_have_their_code_and_change_nothing() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    let good = serde_json::to_value(host.full(1, 0)).unwrap();
+    let with = |key: &str, value: Value| {
+        let mut bad = good.clone();
+        bad[key] = value;
+        serde_json::to_vec(&bad).unwrap()
+    };
+    let cases = [
+        (b"{".to_vec(), ErrorCode::Syntax),
+        (b"{}".to_vec(), ErrorCode::Missing),
+        (with("host_id", json!("x")), ErrorCode::UnknownField),
+        (with("schema", json!("holdfast.report/v2")), ErrorCode::Version),
+        (with("sequence", json!(-1)), ErrorCode::Range),
+        (with("sequence", json!(u64::MAX)), ErrorCode::Range),
+        (with("held", json!(u64::MAX)), ErrorCode::Range),
+        (with("sections", json!({ "guests": [{}] })), ErrorCode::Missing),
+        (vec![b' '; 1024 * 1024 + 1], ErrorCode::Size),
+    ];
+    for (body, code) in cases {
+        let answer = host.client.send_bytes::<Value>(Method::POST, "/v1/agent/checkin?wait=0s", body).await;
+        assert_eq!(answer.code(), code);
+    }
+    for query in ["?wait=25", "?wait=56s", "?wait=-1s", "?wait=", "?weit=1s"] {
+        let path = format!("/v1/agent/checkin{query}");
+        let answer = host.client.send::<Value>(Method::POST, &path, &host.full(1, 0)).await;
+        assert_eq!(answer.code(), ErrorCode::Range, "{query}");
+    }
+    assert_eq!(world.view("box7").await.state, HostState::New);
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+}

@@ -1,0 +1,23 @@
+//! The hub over real TLS, in a folder of its own, with a clock that the test sets.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod checkin;
+mod deadman;
+mod desired;
+mod enrolment;
+mod envelope;
+mod idempotency;
+mod knocks;
+mod operators;
+mod restart;
+mod store_story;
+mod tls;
+mod webhook;
+mod world;

@@ -1,0 +1,88 @@
+//! Tokens and roles.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::operator::{InviteRequest, Role, WhoAmI};
+use hubd::clock::Clock as _;
+use hubd::run::new_token;
+use hubd::store::NewOperator;
+use jiff::SignedDuration;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::world::World;
+
+async fn operator(world: &World, name: &str, role: Role) -> String {
+    let token = new_token().unwrap();
+    let at = world.clock.now();
+    let new = NewOperator {
+        name: name.parse().unwrap(),
+        role,
+        token: token.hash(),
+        expires_at: at + SignedDuration::from_hours(24),
+        at,
+        correlation: CorrelationId::new(uuid::Uuid::nil()),
+    };
+    assert!(world.store.add_operator(new).await.is_ok());
+    token.expose().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_says_who_it_is_until_it_ends_or_is_revoked() {
+    let world = World::start().await;
+    let eve = world.with_token(&operator(&world, "eve", Role::Operator).await);
+    let who: WhoAmI = eve.get("/v1/whoami").await.data(StatusCode::OK);
+    assert_eq!((who.name.as_str(), who.role), ("eve", Role::Operator));
+    for wrong in
+        [world.anybody(), world.with_token("hfo_wrong"), world.anybody().with("authorization", "Basic YTpi")]
+    {
+        let refused = wrong.get::<Value>("/v1/whoami").await;
+        assert_eq!(refused.code(), ErrorCode::Unauthenticated);
+        assert_eq!(refused.headers["www-authenticate"], "Bearer");
+    }
+    let nil = CorrelationId::new(uuid::Uuid::nil());
+    let name = "eve".parse().unwrap();
+    assert!(world.store.revoke_operator(name, world.clock.now(), nil).await.is_ok());
+    assert_eq!(eve.get::<Value>("/v1/whoami").await.code(), ErrorCode::Unauthenticated);
+    let ada = world.with_token(&operator(&world, "ada", Role::Operator).await);
+    world.clock.advance(24 * 3600);
+    assert_eq!(ada.get::<Value>("/v1/whoami").await.code(), ErrorCode::Unauthenticated);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_looks_and_changes_nothing() {
+    let world = World::start().await;
+    world.enrol("box7").await;
+    let viewer = world.with_token(&operator(&world, "vera", Role::Viewer).await);
+    for path in ["/v1/hosts", "/v1/hosts/box7", "/v1/knocks", "/v1/events"] {
+        assert_eq!(viewer.get::<Value>(path).await.status, StatusCode::OK, "{path}");
+    }
+    let request = InviteRequest { host_name: "box8".parse().unwrap() };
+    let cases = [
+        viewer.send::<Value>(Method::POST, "/v1/invites", &request).await,
+        viewer.send::<Value>(Method::POST, "/v1/hosts/box7/revoke", &()).await,
+        viewer.put_desired::<Value>("box7", Some("\"0\""), crate::world::document(1)).await,
+        viewer.send::<Value>(Method::POST, "/v1/knocks/x/refuse", &()).await,
+    ];
+    for refused in cases {
+        assert_eq!(refused.code(), ErrorCode::Forbidden);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_token_and_no_secret_is_in_the_database() {
+    let world = World::start().await;
+    let invite = world.invite("box7").await;
+    let token = world.token();
+    let (folder, _temp) = world.stop().await;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.to_string_lossy().contains("hub.db") {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        for secret in [token.as_bytes(), invite.secret.expose().as_bytes()] {
+            assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! A hub on a loopback port, and clients of every kind.
+//!
+//! `World::start().await` gives a hub; `world.admin()` a client with the first admin's token; `world.enrol("box7")` a
+//! host with its own certificate. The clock begins at the machine's time, since certificates are checked by it, and
+//! moves only when the test says so.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::enrol::{EnrolRequest, Enrolled, Invite};
+use holdfast_protocol::envelope::Envelope;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::operator::{DesiredPut, HostView, InviteCreated, InviteRequest};
+use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
+use holdfast_protocol::secret::Secret;
+use hubd::clock::{Clock, SystemClock};
+use hubd::run::{self, Start};
+use hubd::settings::WebhookSettings;
+use hubd::store::Store;
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{CertificateParams, KeyPair};
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Method, StatusCode};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+pub struct TestClock(Mutex<Timestamp>);
+
+impl TestClock {
+    pub fn advance(&self, seconds: i64) -> Timestamp {
+        let mut now = self.0.lock().unwrap();
+        *now += SignedDuration::from_secs(seconds);
+        *now
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
+pub struct World {
+    pub clock: Arc<TestClock>,
+    pub store: Store,
+    pub url: String,
+    pub folder: PathBuf,
+    pub ca_pem: String,
+    stop: Option<oneshot::Sender<()>>,
+    ended: Option<tokio::task::JoinHandle<()>>,
+    _temp: Option<tempfile::TempDir>,
+}
+
+impl World {
+    pub async fn start() -> Self {
+        Self::with_webhook(None).await
+    }
+
+    pub async fn with_webhook(webhook: Option<WebhookSettings>) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("hub");
+        let mut world = Self::in_folder(folder, webhook).await;
+        world._temp = Some(temp);
+        world
+    }
+
+    pub async fn in_folder(folder: PathBuf, webhook: Option<WebhookSettings>) -> Self {
+        let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
+        let opened = run::open(&folder, clock.as_ref()).await.unwrap();
+        let store = opened.store.clone();
+        let start = Start {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            public_url: None,
+            webhook,
+            connections_max: 1000,
+            clock: clock.clone(),
+        };
+        let running = run::start(opened, start).await.unwrap();
+        let (url, ca_pem) =
+            (running.public_url.as_str().to_owned(), std::fs::read_to_string(folder.join("ca.pem")).unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        #[expect(clippy::disallowed_methods, reason = "the test ends it and waits for its end")]
+        let ended = tokio::spawn(async move {
+            let told = async { drop(stopped.await) };
+            running.until(told).await.unwrap();
+        });
+        Self { clock, store, url, folder, ca_pem, stop: Some(stop), ended: Some(ended), _temp: None }
+    }
+
+    /// Stops the hub and gives its folder, to be started again.
+    pub async fn stop(mut self) -> (PathBuf, Option<tempfile::TempDir>) {
+        drop(self.stop.take());
+        let (folder, temp) = (self.folder.clone(), self._temp.take());
+        let ended = self.ended.take().unwrap();
+        drop(self);
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the hub stops").unwrap();
+        (folder, temp)
+    }
+
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(self.folder.join("admin-token")).unwrap().trim().to_owned()
+    }
+
+    pub fn admin(&self) -> Client {
+        self.with_token(&self.token())
+    }
+
+    pub fn with_token(&self, token: &str) -> Client {
+        let mut client = self.anybody();
+        let value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+        client.headers.insert("authorization", value);
+        client
+    }
+
+    pub fn anybody(&self) -> Client {
+        self.client(None)
+    }
+
+    pub fn client(&self, identity: Option<(&str, &KeyPair)>) -> Client {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes()).unwrap()).unwrap();
+        let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => config.with_no_client_auth(),
+            Some((pem, key)) => {
+                let chain = vec![CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()];
+                let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(config)
+            .timeout(Duration::from_secs(60))
+            .build()
+            .unwrap();
+        Client { http, url: self.url.clone(), headers: HeaderMap::new() }
+    }
+
+    pub async fn invite(&self, name: &str) -> Invite {
+        let request = InviteRequest { host_name: name.parse().unwrap() };
+        let made: InviteCreated =
+            self.admin().send(Method::POST, "/v1/invites", &request).await.data(StatusCode::CREATED);
+        Invite::open(&made.code).unwrap()
+    }
+
+    pub async fn enrol(&self, name: &str) -> Host {
+        let invite = self.invite(name).await;
+        let key = KeyPair::generate().unwrap();
+        let enrolled = self.redeem(&invite, &key).await.data(StatusCode::OK);
+        self.host(enrolled, key)
+    }
+
+    pub fn host(&self, enrolled: Enrolled, key: KeyPair) -> Host {
+        let client = self.client(Some((&enrolled.certificate_pem, &key)));
+        Host { enrolled, key, client, started_at: self.clock.now() }
+    }
+
+    pub async fn redeem(&self, invite: &Invite, key: &KeyPair) -> Answered<Enrolled> {
+        let secret = Secret::new(invite.secret.expose().to_owned());
+        let request = EnrolRequest { secret, csr_pem: csr(key) };
+        self.anybody().send(Method::POST, "/v1/enroll", &request).await
+    }
+
+    pub async fn view(&self, name: &str) -> HostView {
+        let detail: holdfast_protocol::operator::HostDetail =
+            self.admin().get(&format!("/v1/hosts/{name}")).await.data(StatusCode::OK);
+        detail.host
+    }
+
+    /// Kinds of all events, oldest first.
+    pub async fn event_kinds(&self) -> Vec<String> {
+        let mut events = self.store.events(hubd::store::EventFilter::default(), 500).await.unwrap();
+        events.reverse();
+        events.into_iter().map(|event| event.kind).collect()
+    }
+}
+
+pub fn csr(key: &KeyPair) -> String {
+    CertificateParams::default().serialize_request(key).unwrap().pem().unwrap()
+}
+
+#[derive(Clone)]
+pub struct Client {
+    pub http: reqwest::Client,
+    pub url: String,
+    pub headers: HeaderMap,
+}
+
+impl Client {
+    pub fn with(&self, name: &'static str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.insert(name, HeaderValue::from_str(value).unwrap());
+        client
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Answered<T> {
+        let request = self.http.get(format!("{}{path}", self.url)).headers(self.headers.clone());
+        Answered::read(request.send().await.unwrap()).await
+    }
+
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Answered<T> {
+        self.send_bytes(method, path, serde_json::to_vec(body).unwrap()).await
+    }
+
+    pub async fn send_bytes<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Answered<T> {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        Answered::read(request.headers(self.headers.clone()).body(body).send().await.unwrap()).await
+    }
+
+    pub async fn put_desired<T: DeserializeOwned>(
+        &self,
+        host: &str,
+        if_match: Option<&str>,
+        document: String,
+    ) -> Answered<T> {
+        let put = DesiredPut { reason: "because the test says so".to_owned().try_into().unwrap(), document };
+        let client = if_match.map_or_else(|| self.clone(), |value| self.with("if-match", value));
+        client.send(Method::PUT, &format!("/v1/hosts/{host}/desired"), &put).await
+    }
+}
+
+/// An answer, read strictly as an envelope.
+#[derive(Debug)]
+pub struct Answered<T> {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub envelope: Envelope<T>,
+}
+
+impl<T: DeserializeOwned> Answered<T> {
+    async fn read(response: reqwest::Response) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.bytes().await.unwrap();
+        let envelope = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|error| panic!("{status}: {error}: {}", String::from_utf8_lossy(&bytes)));
+        Self { status, headers, envelope }
+    }
+}
+
+impl<T> Answered<T> {
+    #[track_caller]
+    pub fn data(self, status: StatusCode) -> T {
+        let Self { envelope, status: actual, .. } = self;
+        match envelope.data {
+            Some(data) if actual == status => data,
+            _ => panic!("{actual}, not {status}: {:?}", envelope.error),
+        }
+    }
+
+    #[track_caller]
+    pub fn code(&self) -> ErrorCode {
+        let problem = self.envelope.error.as_ref().unwrap_or_else(|| panic!("{} is no error", self.status));
+        assert_eq!(self.status.as_u16(), problem.code.http_status(), "{problem}");
+        assert!(self.envelope.data.is_none());
+        problem.code
+    }
+}
+
+/// An enrolled host.
+pub struct Host {
+    pub enrolled: Enrolled,
+    pub key: KeyPair,
+    pub client: Client,
+    pub started_at: Timestamp,
+}
+
+impl Host {
+    pub fn full(&self, sequence: u64, held: u64) -> CheckinRequest {
+        let agent =
+            AgentSection { version: "1.2.3".to_owned(), started_at: self.started_at, problems: Vec::new() };
+        let sections = Sections { agent: Some(agent), guests: Some(Vec::new()), ..Sections::default() };
+        CheckinRequest {
+            schema: ReportSchema::V1,
+            sequence,
+            held: Generation::new(held),
+            coverage: Coverage::Full,
+            sections,
+        }
+    }
+
+    pub fn changed(&self, sequence: u64, held: u64, sections: Sections) -> CheckinRequest {
+        CheckinRequest { coverage: Coverage::Changed, sections, ..self.full(sequence, held) }
+    }
+
+    pub async fn check_in(&self, request: &CheckinRequest, wait: &str) -> Answered<CheckinAnswer> {
+        self.client.send(Method::POST, &format!("/v1/agent/checkin?wait={wait}"), request).await
+    }
+}
+
+pub fn document(generation: u64) -> String {
+    format!(
+        "{{\"schema\":\"holdfast.desired/v1\",\"generation\":{generation},\"poll_interval_s\":30,\"guests\":[]}}"
+    )
+}
+
+/// Waits until something is so; a bounded number of looks, none of them a guess at how long it takes.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
+    let looking = async {
+        while !look().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), looking).await.unwrap_or_else(|_| panic!("never {what}"));
+}
