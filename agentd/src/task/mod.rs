@@ -4,12 +4,16 @@
 //! | --- | --- |
 //! | [`hub_sync`] | reports to the hub and hears of newer documents |
 //! | [`local_api`] | takes guests' connections |
+//! | [`observe`] | looks at the host |
+//! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
 //! | [`status`] | answers at the status door |
 //! | [`stop`] | how all of them learn that the agent is to stop |
 
 pub mod hub_sync;
 pub mod local_api;
+pub mod observe;
+pub mod reconcile;
 pub mod report;
 pub mod status;
 pub mod stop;

@@ -1,0 +1,217 @@
+//! Looking at the host: few calls, everything turned into [`Observed`].
+//!
+//! What comes in: Proxmox's answers. What goes out: one snapshot, in which what did not answer is unknown. A guest's
+//! configuration is read again when its line in the list changed, when an operation of ours touched it, and once a
+//! minute anyway. Deliberately absent: conclusions, and any memory over a restart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::id::{PoolName, StorageName, Vmid};
+use holdfast_protocol::net::Ipv4Cidr;
+use holdfast_protocol::report::Running;
+use holdfast_protocol::strict::chain;
+
+use crate::model::mark;
+use crate::model::observed::{
+    Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
+    VmidFact,
+};
+use crate::model::record::VolumeId;
+use crate::port::clock::Clock;
+use crate::port::pve::config::Switch;
+use crate::port::pve::read::{GuestStatus, Power};
+use crate::port::pve::sight::{self, Wanted};
+use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
+
+/// A configuration that nothing points at is read again after this long.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Who looks.
+pub struct Eye {
+    pve: Arc<dyn Pve>,
+    clock: Arc<dyn Clock>,
+    pool: PoolName,
+    storages: BTreeSet<StorageName>,
+    known: BTreeMap<Vmid, Known>,
+}
+
+/// A configuration as it was last read, and the line of the list that stood beside it.
+struct Known {
+    line: Line,
+    at: Duration,
+    detail: Detail,
+}
+
+/// What of a guest's line would not change by itself.
+#[derive(PartialEq, Eq)]
+struct Line {
+    name: Option<String>,
+    power: Power,
+    lock: Option<String>,
+    tags: Vec<String>,
+    memory_max: u64,
+    disk_max: u64,
+}
+
+impl Line {
+    fn of(status: &GuestStatus) -> Self {
+        Self {
+            name: status.name.clone(),
+            power: status.power.clone(),
+            lock: status.lock.clone(),
+            tags: status.tags.clone(),
+            memory_max: status.memory_max,
+            disk_max: status.disk_max,
+        }
+    }
+}
+
+impl Eye {
+    /// Looks at this pool and these storages.
+    #[must_use]
+    pub fn new(
+        pve: Arc<dyn Pve>,
+        clock: Arc<dyn Clock>,
+        pool: PoolName,
+        storages: BTreeSet<StorageName>,
+    ) -> Self {
+        Self { pve, clock, pool, storages, known: BTreeMap::new() }
+    }
+
+    /// An operation touched this guest: what was read of it is worth nothing.
+    pub fn forget(&mut self, vmid: Vmid) {
+        self.known.remove(&vmid);
+    }
+
+    /// One look. `ask` are VMIDs whose use the plan wants to know.
+    ///
+    /// # Errors
+    /// When the list of guests cannot be had: then there is no picture at all.
+    pub async fn look(&mut self, ask: &[Vmid]) -> Result<Observed, PveError> {
+        let rows = self.pve.guests().await?;
+        let sight = self.sight().await;
+        let mut guests = BTreeMap::new();
+        for row in rows {
+            guests.insert(row.vmid, self.guest(row).await);
+        }
+        self.known.retain(|vmid, _| guests.contains_key(vmid));
+        let mut vmids = BTreeMap::new();
+        for vmid in ask {
+            let fact = match self.pve.vmid_use(*vmid).await {
+                Ok(VmidUse::Free) => VmidFact::Free,
+                Ok(VmidUse::Taken) => VmidFact::Taken,
+                Err(_) => VmidFact::Unknown,
+            };
+            vmids.insert(*vmid, fact);
+        }
+        let (storages, node) = (self.storages().await, self.node().await);
+        Ok(Observed { at: self.clock.now(), guests, vmids, storages, sight, node })
+    }
+
+    async fn sight(&self) -> Sight {
+        let wanted = [Wanted { path: AclPath::pool(&self.pool), sight: sight::Sight::Guest }];
+        match prove_sight(self.pve.as_ref(), Role::Observe, &wanted).await {
+            Ok(Ok(_)) => Sight::Proved,
+            Ok(Err(blind)) => Sight::Unproved(blind.to_string()),
+            Err(error) => Sight::Unproved(chain(&error)),
+        }
+    }
+
+    async fn guest(&mut self, row: GuestStatus) -> ObservedGuest {
+        let (line, now) = (Line::of(&row), self.clock.monotonic());
+        let fresh = self.known.get(&row.vmid).filter(|known| {
+            known.line == line
+                && now.saturating_sub(known.at) < STALE
+                && matches!(known.detail, Detail::Known(_))
+        });
+        let detail = match fresh {
+            Some(known) => known.detail.clone(),
+            None => {
+                let detail = match self.pve.guest_config(row.vmid).await {
+                    Ok(config) => Detail::Known(Box::new(facts(&config))),
+                    Err(error) => Detail::Unknown(chain(&error)),
+                };
+                self.known.insert(row.vmid, Known { line, at: now, detail: detail.clone() });
+                detail
+            }
+        };
+        ObservedGuest {
+            vmid: row.vmid,
+            name: row.name.unwrap_or_default(),
+            run: match row.power {
+                Power::Running => Running::Running,
+                Power::Stopped => Running::Stopped,
+                Power::Unknown(_) => Running::Unknown,
+            },
+            lock: row.lock,
+            detail,
+        }
+    }
+
+    async fn storages(&self) -> BTreeMap<StorageName, StorageFact> {
+        let mut facts: BTreeMap<StorageName, StorageFact> =
+            self.storages.iter().map(|name| (name.clone(), StorageFact::Unknown)).collect();
+        // A list that did not come leaves every storage unknown.
+        for status in self.pve.storages().await.unwrap_or_default() {
+            if let Some(fact) = facts.get_mut(&status.storage) {
+                *fact = if status.active {
+                    StorageFact::Active { total: status.total, used: status.used }
+                } else {
+                    StorageFact::Inactive
+                };
+            }
+        }
+        facts
+    }
+
+    async fn node(&self) -> Option<NodeFacts> {
+        let (version, status) = (self.pve.version().await.ok()?, self.pve.node_status().await.ok()?);
+        Some(NodeFacts {
+            version: version.text,
+            cpus: u32::try_from(status.cpus).unwrap_or(u32::MAX),
+            memory_bytes: status.memory_total,
+            memory_used_bytes: status.memory_used,
+        })
+    }
+}
+
+fn facts(config: &GuestConfig) -> GuestFacts {
+    let mounts = config.mounts.iter().map(|(slot, disk)| {
+        let volume = disk.volume().map(|id| VolumeId::new(id.as_str()));
+        (*slot, MountFacts { volume, path: disk.mount.clone().unwrap_or_default(), bytes: disk.size })
+    });
+    GuestFacts {
+        mark: mark::read(&config.tags, &config.description),
+        cores: config.cores,
+        memory_mib: config.memory_mib,
+        swap_mib: config.swap_mib,
+        rootfs_bytes: config.rootfs.as_ref().and_then(|disk| disk.size),
+        mounts: mounts.collect(),
+        volumes: config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect(),
+        protection: match config.protection {
+            Switch::On => Protection::On,
+            Switch::Off => Protection::Off,
+        },
+        address: config.nets.get(&0).and_then(|net| address(net)),
+    }
+}
+
+/// The fixed address in `name=eth0,bridge=vmbr0,ip=10.66.0.91/24`.
+fn address(net: &str) -> Option<Ipv4Cidr> {
+    net.split(',').find_map(|part| part.strip_prefix("ip="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_where_it_is_fixed() {
+        let fixed = address("name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,ip=10.66.0.91/24,type=veth");
+        assert_eq!(fixed.unwrap().to_string(), "10.66.0.91/24");
+        assert_eq!(address("name=eth0,bridge=vmbr0,ip=dhcp"), None);
+        assert_eq!(address("name=eth0,bridge=vmbr0"), None);
+    }
+}

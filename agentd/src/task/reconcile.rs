@@ -1,0 +1,328 @@
+//! The loop: look, plan, open operations, tell; and one task for each operation under way.
+//!
+//! What comes in: the document and records from the store, the host from the eye. What goes out: operations in the
+//! journal, and the [`View`] for those who tell it on. A cycle never fails: what keeps it from its work is part of the
+//! view. An operation that is open and not under way, because the agent was restarted or its journal could not be
+//! written, is taken up again; so recovery after a crash is an ordinary cycle. Deliberately absent: decisions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{NodeName, OperationId, Vmid};
+use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::observe::Eye;
+use super::stop::Stop;
+use crate::execute::{Ports, run};
+use crate::model::limits;
+use crate::model::observed::{Observed, Sight};
+use crate::model::policy::Policy;
+use crate::model::view::View;
+use crate::operation::progress::Progress;
+use crate::plan::recovery::recovery;
+use crate::plan::{Action, Inputs, plan, questions, report};
+use crate::port::pve::PveError;
+use crate::port::store::journal::{NewOperation, OpenOperationError};
+use crate::port::store::{Changes, StoreError};
+
+/// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
+const AWAY_FIRST: Duration = Duration::from_secs(1);
+const AWAY_MAX: Duration = Duration::from_secs(60);
+
+/// Everything the loop works with.
+pub struct Reconcile {
+    /// What operations work with.
+    pub ports: Ports,
+    /// Who looks.
+    pub eye: Eye,
+    /// What root named on this box.
+    pub policy: Policy,
+    /// The node, for the report.
+    pub node: NodeName,
+    /// How often the host is looked at when nothing is new.
+    pub every: Duration,
+    /// Where the picture goes.
+    pub view: watch::Sender<Arc<View>>,
+    /// When to stop.
+    pub stop: Stop,
+}
+
+/// Why a cycle gave no picture.
+#[derive(Debug, thiserror::Error)]
+enum CycleError {
+    #[error("Proxmox cannot be asked")]
+    Proxmox(#[from] PveError),
+    #[error("the agent's own database cannot be used")]
+    Store(#[from] StoreError),
+}
+
+/// The last whole picture, for telling what changed in the records only.
+struct Picture {
+    generation: Generation,
+    desired: Vec<DesiredGuest>,
+    observed: Observed,
+}
+
+/// What the loop remembers between cycles. Nothing of it is needed after a restart.
+#[derive(Default)]
+struct State {
+    under_way: JoinSet<(OperationId, Option<Vmid>)>,
+    ids: BTreeMap<OperationId, Option<Vmid>>,
+    picture: Option<Picture>,
+    away: u32,
+    seen: Changes,
+    again_at: Option<Timestamp>,
+}
+
+/// What woke the loop.
+enum Woken {
+    Cycle,
+    TellOnly,
+    Stop,
+}
+
+impl Reconcile {
+    /// Runs until asked to stop. Operations under way are dropped then and taken up by the next run.
+    pub async fn run(mut self) {
+        let mut state = State::default();
+        self.begin().await;
+        loop {
+            match self.cycle(&mut state).await {
+                Ok(()) => state.away = 0,
+                Err(error) => {
+                    tracing::warn!(error = chain(&error), "no picture of the host in this cycle");
+                    state.away += 1;
+                    self.tell_trouble(&error);
+                }
+            }
+            loop {
+                match self.wait(&mut state).await {
+                    Woken::Cycle => break,
+                    Woken::TellOnly => self.tell_again(&state).await,
+                    Woken::Stop => return,
+                }
+            }
+        }
+    }
+
+    /// Says what was left open, before anything is done about it.
+    async fn begin(&self) {
+        let now = self.ports.clock.now();
+        if let Err(error) = self.ports.store.begin_run(now).await {
+            tracing::error!(error = chain(&error), "the start could not be counted");
+        }
+        match self.ports.store.open_operations().await {
+            Ok(open) => tracing::info!("{}", recovery(&open)),
+            Err(error) => tracing::error!(error = chain(&error), "what was left open cannot be read"),
+        }
+    }
+
+    async fn cycle(&mut self, state: &mut State) -> Result<(), CycleError> {
+        let store = self.ports.store.clone();
+        let now = self.ports.clock.now();
+        state.seen = *store.changes().borrow();
+        self.take_up(state).await?;
+        let desired = store.desired().await?;
+        let generation = desired.as_ref().map_or(Generation::NONE, |desired| desired.numbered().generation);
+        let guests = desired.map(|desired| desired.guests().to_vec()).unwrap_or_default();
+        // The records first: what ends between them and the look is still open to the plan, and left alone.
+        let records = store.records(generation, now).await?;
+        let observed = self.eye.look(&questions(&guests, &records)).await?;
+        let inputs = Inputs {
+            generation,
+            desired: &guests,
+            observed: &observed,
+            records: &records,
+            policy: &self.policy,
+            now,
+        };
+        let plan = plan(&inputs);
+        if !plan.actions.is_empty() {
+            tracing::info!("{plan}");
+        }
+        self.tell(&inputs, &plan);
+        state.again_at = plan.again_at;
+        for action in plan.actions {
+            self.open(state, action, generation).await?;
+        }
+        store.mark_good(generation, now).await?;
+        state.picture = Some(Picture { generation, desired: guests, observed });
+        Ok(())
+    }
+
+    /// Operations that are open and that nobody performs.
+    async fn take_up(&self, state: &mut State) -> Result<(), StoreError> {
+        if self.ports.store.damage().is_some() {
+            return Ok(());
+        }
+        for progress in self.ports.store.open_operations().await? {
+            if !state.ids.contains_key(&progress.id) {
+                self.perform(state, progress);
+            }
+        }
+        Ok(())
+    }
+
+    async fn open(
+        &self,
+        state: &mut State,
+        action: Action,
+        generation: Generation,
+    ) -> Result<(), StoreError> {
+        if self.ports.store.damage().is_some() || state.ids.len() >= limits::OPERATIONS_AT_ONCE {
+            return Ok(());
+        }
+        let new = NewOperation {
+            id: OperationId::new(Uuid::now_v7()),
+            operation: action.operation,
+            generation,
+            reason: action.reason,
+            at: self.ports.clock.now(),
+        };
+        match self.ports.store.open_operation(new).await {
+            Ok(progress) => self.perform(state, progress),
+            // The next cycle sees it as open.
+            Err(OpenOperationError::Busy(guest)) => {
+                tracing::debug!(%guest, "an operation is under way already")
+            }
+            Err(OpenOperationError::Store(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn perform(&self, state: &mut State, progress: Progress) {
+        let (id, vmid) = (progress.id, progress.vmid());
+        state.ids.insert(id, vmid);
+        let ports = self.ports.clone();
+        state.under_way.spawn(async move {
+            match run::run(&ports, progress).await {
+                Ok(done) => (id, done.vmid()),
+                Err(stopped) => {
+                    tracing::error!(operation = %id, error = chain(&stopped), "an operation stopped where it stands");
+                    // It is taken up again; not at once, or a full disk would be asked without end.
+                    ports.clock.sleep(Duration::from_secs(5)).await;
+                    (id, vmid)
+                }
+            }
+        });
+    }
+
+    async fn wait(&mut self, state: &mut State) -> Woken {
+        let pause = self.pause(state);
+        let mut changes = self.ports.store.changes();
+        let seen = state.seen;
+        tokio::select! {
+            () = self.stop.requested() => Woken::Stop,
+            ended = state.under_way.join_next(), if !state.under_way.is_empty() => {
+                self.ended(state, ended);
+                Woken::Cycle
+            }
+            changed = changes.wait_for(|now| now.desired != seen.desired || now.guests != seen.guests) => {
+                match changed.map(|now| *now) {
+                    Ok(now) if now.desired != seen.desired => Woken::Cycle,
+                    Ok(now) => {
+                        state.seen.guests = now.guests;
+                        Woken::TellOnly
+                    }
+                    Err(_) => Woken::Stop,
+                }
+            }
+            () = self.ports.clock.sleep(pause) => Woken::Cycle,
+        }
+    }
+
+    fn pause(&self, state: &State) -> Duration {
+        if state.away > 0 {
+            return AWAY_FIRST.saturating_mul(1 << (state.away - 1).min(10)).min(AWAY_MAX);
+        }
+        let now = self.ports.clock.now();
+        let until = state.again_at.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+        until.map_or(self.every, |until| until.min(self.every))
+    }
+
+    fn ended(
+        &mut self,
+        state: &mut State,
+        ended: Option<Result<(OperationId, Option<Vmid>), tokio::task::JoinError>>,
+    ) {
+        match ended {
+            Some(Ok((id, vmid))) => {
+                let before = state.ids.remove(&id).flatten();
+                for vmid in vmid.into_iter().chain(before) {
+                    self.eye.forget(vmid);
+                }
+            }
+            Some(Err(error)) => {
+                tracing::error!(%error, "an operation's task broke");
+                // Which one is not known any more: whoever is still open is taken up again.
+                if state.under_way.is_empty() {
+                    state.ids.clear();
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan) {
+        let mut problems: Vec<Problem> = self.damage().into_iter().collect();
+        if let Sight::Unproved(why) = &inputs.observed.sight {
+            let text = format!(
+                "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
+            );
+            problems.push(Problem::new(ErrorCode::Unavailable, text));
+        }
+        self.view.send_replace(Arc::new(View {
+            seen_at: Some(inputs.observed.at),
+            host: report::host(&self.node, inputs.observed),
+            guests: report::guests(inputs, plan),
+            waiting: plan.held.iter().map(crate::gate::held::Held::report).collect(),
+            problems,
+        }));
+    }
+
+    /// Only records changed, such as a hello: the last picture is told anew, and nothing is opened on it.
+    async fn tell_again(&self, state: &State) {
+        let Some(picture) = &state.picture else { return };
+        let now = self.ports.clock.now();
+        let records = match self.ports.store.records(picture.generation, now).await {
+            Ok(records) => records,
+            Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
+        };
+        let inputs = Inputs {
+            generation: picture.generation,
+            desired: &picture.desired,
+            observed: &picture.observed,
+            records: &records,
+            policy: &self.policy,
+            now,
+        };
+        self.tell(&inputs, &plan(&inputs));
+    }
+
+    fn tell_trouble(&self, error: &CycleError) {
+        let mut problems: Vec<Problem> = self.damage().into_iter().collect();
+        problems.push(Problem::new(ErrorCode::Unavailable, chain(error)));
+        self.view.send_modify(|view| {
+            // What was seen before stays; its time says how old it is.
+            *view = Arc::new(View { problems, ..View::clone(view) });
+        });
+    }
+
+    fn damage(&self) -> Option<Problem> {
+        let damage = self.ports.store.damage()?;
+        let text = format!(
+            "the database was damaged and set aside as {}: nothing new is begun until a person has looked",
+            damage.set_aside.display()
+        );
+        Some(Problem::new(ErrorCode::Unavailable, text))
+    }
+}
