@@ -29,6 +29,11 @@ impl Place {
         self.root.join("run/holdfast")
     }
 
+    /// What the kernel says of PID 1.
+    pub fn first_process(&self) -> PathBuf {
+        self.root.join("proc/1/stat")
+    }
+
     /// Where the boot id may stand. A directory guest has no `/proc` of its own unless somebody puts one there.
     pub fn boot_ids(&self) -> [PathBuf; 2] {
         let below = "proc/sys/kernel/random/boot_id";
