@@ -17,7 +17,7 @@ use super::read::{
     GuestStatus, Interface, NodeStatus, Resources, Snapshot, StorageStatus, StoredVolume, TaskRow, Version,
 };
 use super::restore::RestoreRequest;
-use super::retry::{Pace, pause_before_next};
+use super::retry::{Pace, Tried, pause_before_next};
 use super::sight::{AclPath, Permissions};
 use super::task::{LogWindow, TaskLog, TaskQuery, TaskStatus};
 use super::transport::{Answer, PveSettings, SetUpError, Transport};
@@ -51,16 +51,18 @@ impl PveClient {
 
     /// Sends a call, and again where that is lawful.
     async fn answer(&self, call: &Call) -> Result<Answer, PveError> {
-        let mut tries = 0;
+        let began = self.pace.now();
+        let mut times = 0;
         loop {
             let error = match self.transport.send(call).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            tries += 1;
-            match pause_before_next(call.endpoint().verb(), &error, tries, self.pace.chance_percent()) {
+            times += 1;
+            let tried = Tried { times, since_first: self.pace.now().saturating_sub(began) };
+            match pause_before_next(call.endpoint().verb(), &error, tried, self.pace.chance_percent()) {
                 Some(pause) => {
-                    tracing::debug!(call = call.endpoint().text(), tries, %error, "Proxmox will be asked again");
+                    tracing::debug!(call = call.endpoint().text(), times, %error, "Proxmox will be asked again");
                     self.pace.sleep(pause).await;
                 }
                 None => return Err(error),

@@ -60,11 +60,21 @@ const TRIES_MAX: u32 = 4;
 /// 0.2 s, 0.8 s, 3.2 s, each ± half.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 
+/// Proxmox's proxy takes 30 s to give up on a dead part of itself: one such answer is enough for one request.
+const TOTAL_MAX: Duration = Duration::from_secs(20);
+
+/// How often, and for how long by now, one request was tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tried {
+    pub times: u32,
+    pub since_first: Duration,
+}
+
 /// The pause before the next try, or none when this error is final.
 pub(super) fn pause_before_next(
     verb: Verb,
     error: &PveError,
-    tries: u32,
+    tried: Tried,
     chance_percent: u32,
 ) -> Option<Duration> {
     let again = match verb {
@@ -78,14 +88,19 @@ pub(super) fn pause_before_next(
             matches!(error, PveError::Unreachable { sent: Sent::No, .. })
         }
     };
-    (again && tries < TRIES_MAX)
-        .then(|| (PAUSE_FIRST * 4_u32.pow(tries.saturating_sub(1))) * (50 + chance_percent) / 100)
+    let more = tried.times < TRIES_MAX && tried.since_first < TOTAL_MAX;
+    let pause = PAUSE_FIRST * 4_u32.pow(tried.times.saturating_sub(1));
+    (again && more).then(|| pause * (50 + chance_percent) / 100)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::port::pve::error::Cause;
+
+    fn tried(times: u32) -> Tried {
+        Tried { times, since_first: Duration::ZERO }
+    }
 
     fn lost(sent: Sent) -> PveError {
         PveError::Unreachable { call: "x", sent, source: Cause::new(std::io::Error::other("reset")) }
@@ -94,7 +109,7 @@ mod tests {
     #[test]
     fn a_write_is_sent_again_only_when_it_was_never_sent() {
         for verb in [Verb::Post, Verb::Put, Verb::Delete] {
-            assert!(pause_before_next(verb, &lost(Sent::No), 1, 50).is_some());
+            assert!(pause_before_next(verb, &lost(Sent::No), tried(1), 50).is_some());
             for error in [
                 lost(Sent::Perhaps),
                 PveError::GatewayTimeout { status: 596, reason: String::new() },
@@ -102,30 +117,37 @@ mod tests {
                 PveError::NotReady { reason: String::new() },
                 PveError::LockTimeout { text: String::new() },
             ] {
-                assert_eq!(pause_before_next(verb, &error, 1, 50), None, "{error}");
+                assert_eq!(pause_before_next(verb, &error, tried(1), 50), None, "{error}");
             }
         }
     }
 
     #[test]
     fn reads_are_repeated_with_growing_pauses_and_then_given_up() {
-        let pauses: Vec<_> =
-            (1..=4).map(|tries| pause_before_next(Verb::Get, &lost(Sent::Perhaps), tries, 50)).collect();
+        let pauses: Vec<_> = (1..=4)
+            .map(|tries| pause_before_next(Verb::Get, &lost(Sent::Perhaps), tried(tries), 50))
+            .collect();
         let ms = |n| Some(Duration::from_millis(n));
         assert_eq!(pauses, [ms(200), ms(800), ms(3200), None]);
         let (low, high) = (
-            pause_before_next(Verb::Get, &lost(Sent::No), 1, 0),
-            pause_before_next(Verb::Get, &lost(Sent::No), 1, 99),
+            pause_before_next(Verb::Get, &lost(Sent::No), tried(1), 0),
+            pause_before_next(Verb::Get, &lost(Sent::No), tried(1), 99),
         );
         assert!(low == ms(100) && high < ms(300) && high > ms(290));
         assert_eq!(
             pause_before_next(
                 Verb::Get,
                 &PveError::Unauthorised { role: crate::port::pve::Role::Observe },
-                1,
+                tried(1),
                 50
             ),
             None
         );
+    }
+
+    #[test]
+    fn a_dead_part_of_proxmox_is_asked_once() {
+        let slow = Tried { times: 1, since_first: Duration::from_secs(30) };
+        assert_eq!(pause_before_next(Verb::Get, &lost(Sent::Perhaps), slow, 50), None);
     }
 }

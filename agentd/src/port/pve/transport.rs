@@ -74,11 +74,15 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Proxmox's own proxy gives up after 30 s and says so; a write may wait 10 s for a lock before that.
 const READ_MAX: Duration = Duration::from_secs(35);
 const WRITE_MAX: Duration = Duration::from_secs(45);
+/// A storage that is away must not hold up what has nothing to do with it.
+const STORAGE_READ_MAX: Duration = Duration::from_secs(15);
 /// pveproxy drops idle connections after 5 s.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 /// pvedaemon has three workers and a blocked write holds one: leave one for people.
 const WRITES_AT_ONCE: usize = 2;
 const READS_AT_ONCE: usize = 8;
+/// Reads of single storages have places of their own, so that a dead one cannot take those of the rest.
+const STORAGE_READS_AT_ONCE: usize = 4;
 
 /// An answer with a good status.
 #[derive(Debug)]
@@ -93,6 +97,7 @@ pub(super) struct Transport {
     reads: Client,
     writes: Client,
     read_slots: Semaphore,
+    storage_slots: Semaphore,
     write_slots: Semaphore,
     headers: BTreeMap<Role, HeaderValue>,
 }
@@ -119,6 +124,7 @@ impl Transport {
             reads: client(READS_AT_ONCE, READ_MAX)?,
             writes: client(0, WRITE_MAX)?,
             read_slots: Semaphore::new(READS_AT_ONCE),
+            storage_slots: Semaphore::new(STORAGE_READS_AT_ONCE),
             write_slots: Semaphore::new(WRITES_AT_ONCE),
             headers: settings
                 .tokens
@@ -133,6 +139,7 @@ impl Transport {
         let name = call.endpoint().text();
         let header = self.headers.get(&call.role()).ok_or(PveError::NoToken { role: call.role() })?;
         let (client, slots, limit) = match call.endpoint().verb() {
+            Verb::Get if call.storage().is_some() => (&self.reads, &self.storage_slots, STORAGE_READ_MAX),
             Verb::Get => (&self.reads, &self.read_slots, READ_MAX),
             Verb::Post | Verb::Put | Verb::Delete => (&self.writes, &self.write_slots, WRITE_MAX),
         };
@@ -152,7 +159,7 @@ impl Transport {
             Verb::Post => client.request(Method::POST, url).form(&params),
             Verb::Put => client.request(Method::PUT, url).form(&params),
         };
-        let sent = request.header(AUTHORIZATION, header.clone()).send().await;
+        let sent = request.header(AUTHORIZATION, header.clone()).timeout(limit).send().await;
         let response = sent.map_err(|error| transport_error(name, limit, error))?;
         read_answer(call, limit, response).await
     }
