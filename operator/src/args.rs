@@ -84,7 +84,11 @@ pub enum HostCommand {
         name: HostName,
     },
     /// Show all hosts, those that need a person first.
-    List,
+    List {
+        /// Show the hosts that ask to be let in instead: the same as `host knocks`.
+        #[arg(long)]
+        knocks: bool,
+    },
     /// Show one host with its guests, storages and work.
     Show {
         /// Its name or id.

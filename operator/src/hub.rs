@@ -113,7 +113,6 @@ const fn next_step(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::Unauthenticated => "; log in again with `holdfast login`",
         ErrorCode::NotFound => "; `holdfast host list` and `holdfast host knocks` show what there is",
-        ErrorCode::PreconditionFailed => "; look at `holdfast desired history`, then apply again",
         ErrorCode::RateLimited | ErrorCode::Busy => "; try again in a minute",
         _ => "",
     }

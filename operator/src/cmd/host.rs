@@ -18,7 +18,7 @@ pub async fn run(command: HostCommand, hub: &Hub, screen: &Screen) -> Result<(),
             let invite: InviteCreated = hub.post(&["v1", "invites"], &request).await?;
             screen.show(&invite, |invite, _| render::host::invite(invite, clock::now()))
         }
-        HostCommand::List => {
+        HostCommand::List { knocks: false } => {
             let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))
         }
@@ -26,7 +26,7 @@ pub async fn run(command: HostCommand, hub: &Hub, screen: &Screen) -> Result<(),
             let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
             screen.show(&detail, |detail, style| render::host::host(detail, clock::now(), style))
         }
-        HostCommand::Knocks => {
+        HostCommand::Knocks | HostCommand::List { knocks: true } => {
             let knocks: Vec<KnockView> = hub.list(&["v1", "knocks"], &[], WHOLE).await?;
             screen.show(&knocks, |knocks, style| render::host::knocks(knocks, clock::now(), style))
         }

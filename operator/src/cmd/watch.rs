@@ -59,7 +59,13 @@ pub async fn watch(
             Standpoint::Underway(missing) if begin.elapsed().as_secs() >= timeout_s => {
                 return Err(CliError::TimedOut { host, seconds: timeout_s, missing: few(&missing) });
             }
-            Standpoint::Underway(_) => sleep(POLL).await,
+            Standpoint::Underway(missing) => {
+                // While work is under way its steps are told; else it is told what is waited for.
+                if known.iter().all(|operation| operation.status.is_end()) {
+                    view.waiting(&few(&missing));
+                }
+                sleep(POLL).await;
+            }
         }
     }
 }
@@ -74,20 +80,40 @@ fn few(all: &[String]) -> String {
 }
 
 /// Where the steps are shown.
-enum View<'a> {
+struct View<'a> {
+    place: Place<'a>,
+    waited_for: String,
+}
+
+enum Place<'a> {
     Bars(Bars),
     Lines(&'a Screen),
 }
 
 impl<'a> View<'a> {
     fn new(screen: &'a Screen) -> Self {
-        if screen.is_live() { Self::Bars(Bars::default()) } else { Self::Lines(screen) }
+        let place = if screen.is_live() { Place::Bars(Bars::default()) } else { Place::Lines(screen) };
+        Self { place, waited_for: String::new() }
+    }
+
+    /// Said once, until it is another thing that is waited for.
+    fn waiting(&mut self, missing: &str) {
+        if self.waited_for == missing {
+            return;
+        }
+        missing.clone_into(&mut self.waited_for);
+        let line = format!("waiting for {missing}");
+        match &self.place {
+            // A terminal that went away shows nothing; the work goes on.
+            Place::Bars(bars) => drop(bars.all.println(line)),
+            Place::Lines(screen) => screen.note(&line),
+        }
     }
 
     fn show(&mut self, before: &[OperationView], after: &[OperationView]) {
-        match self {
-            Self::Bars(bars) => bars.show(before, after),
-            Self::Lines(screen) => {
+        match &mut self.place {
+            Place::Bars(bars) => bars.show(before, after),
+            Place::Lines(screen) => {
                 for line in news(before, after) {
                     screen.note(&line);
                 }

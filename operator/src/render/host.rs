@@ -183,7 +183,7 @@ pub fn knocks(knocks: &[KnockView], now: Timestamp, style: Style) -> String {
     let mut text = table(&["KNOCK", "SAYS", "STATE", "SINCE", "FINGERPRINT"], rows, style);
     if knocks.iter().any(|knock| knock.state == KnockState::Pending) {
         text.push_str(
-            "\nRead the fingerprint off the box itself (`agentd status`), then \
+            "\nRead the fingerprint off the box itself (`agentd enroll --knock` shows it), then \
              `holdfast host approve KNOCK NAME --fingerprint PIN`.\n",
         );
     }

@@ -125,8 +125,13 @@ async fn a_host_is_followed_step_by_step_until_it_is_as_wished() {
     let output = apply(&hub, 1024, &["--yes", "--watch", "--output", "json"]);
     let told = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{told}");
-    let lines =
-        ["1/1 set_config …", "1/1 set_config done", "web  reconfigure  is done", "1 guest is as wished"];
+    let lines = [
+        "waiting for the agent to take generation 8",
+        "1/1 set_config …",
+        "1/1 set_config done",
+        "web  reconfigure  is done",
+        "1 guest is as wished",
+    ];
     let places: Vec<usize> =
         lines.iter().map(|line| told.find(line).unwrap_or_else(|| panic!("{line}: {told}"))).collect();
     assert!(places.is_sorted(), "{told}");
