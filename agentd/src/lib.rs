@@ -29,5 +29,6 @@ pub mod model;
 pub mod operation;
 pub mod plan;
 pub mod port;
+pub mod run;
 pub mod settings;
 pub mod task;

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
+//! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 pub mod doctor;
 pub mod enroll;
+pub mod run;
 pub mod setup;
 pub mod status;
 mod step_down;
@@ -32,6 +34,8 @@ pub struct Arguments {
 enum Command {
     /// Make this box known to a hub, by an invite or by knocking.
     Enroll(enroll::EnrollArguments),
+    /// Run the daemon in the foreground, as systemd starts it.
+    Run(run::RunArguments),
     /// Make in Proxmox, and on this box, what the agent needs: user, roles, tokens, folders, settings.
     Setup(Box<setup::SetupArguments>),
     /// Look whether everything in Proxmox is as the agent needs it, and say what mends what is not.
@@ -55,6 +59,9 @@ pub enum CommandError {
     /// `enroll`.
     #[error(transparent)]
     Enroll(#[from] enroll::EnrollError),
+    /// `run`.
+    #[error(transparent)]
+    Run(#[from] run::RunCommandError),
     /// `setup`.
     #[error(transparent)]
     Setup(#[from] setup::SetupError),
@@ -72,6 +79,7 @@ impl CommandError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Enroll(error) => error.exit_code(),
+            Self::Run(error) => error.exit_code(),
             Self::Setup(error) => error.exit_code(),
             Self::Doctor(error) => error.exit_code(),
             Self::Status(error) => error.exit_code(),
@@ -96,6 +104,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
         Command::Status(arguments) => Ok(status::run(&arguments)?),
+        Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),
     }

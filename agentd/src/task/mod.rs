@@ -9,6 +9,7 @@
 //! | [`report`] | puts the report together |
 //! | [`status`] | answers at the status door |
 //! | [`stop`] | how all of them learn that the agent is to stop |
+//! | [`watchdog`] | tells systemd how the agent is |
 
 pub mod hub_sync;
 pub mod local_api;
@@ -17,3 +18,4 @@ pub mod reconcile;
 pub mod report;
 pub mod status;
 pub mod stop;
+pub mod watchdog;

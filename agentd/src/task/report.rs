@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::{AgentSection, Sections};
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
@@ -74,18 +72,10 @@ impl ReportTask {
         let operations = self.store.operation_views(ENDED_OPERATIONS).await?;
         let desired = self.store.desired_section().await?;
         let view = Arc::clone(&self.view.borrow());
-        let mut problems = view.problems.clone();
-        if let Some(damage) = self.store.damage() {
-            let message = format!(
-                "the agent's database was damaged and lies in {}: nothing new is begun until a person has looked",
-                damage.set_aside.display()
-            );
-            problems.push(Problem::new(ErrorCode::Internal, message));
-        }
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
-            problems,
+            problems: view.problems.clone(),
         };
         Ok(Sections {
             agent: Some(agent),
@@ -103,7 +93,9 @@ mod tests {
     use super::*;
     use crate::port::clock::RealClock;
     use crate::task::stop;
+    use holdfast_protocol::code::ErrorCode;
     use holdfast_protocol::desired::Desired;
+    use holdfast_protocol::envelope::Problem;
 
     const DOCUMENT: &str =
         r#"{"schema":"holdfast.desired/v1","generation":1,"poll_interval_s":30,"guests":[]}"#;

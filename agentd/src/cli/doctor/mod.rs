@@ -6,17 +6,16 @@
 mod check;
 pub mod judge;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use holdfast_tls::Trust;
 use serde::Serialize;
 
 use super::Output;
 use super::step_down::{self, StepDownError};
-use crate::port::pve::{ApiToken, PveClient, PveSettings, RealPace, Role, SetUpError};
-use crate::settings::{ConfigPath, SecretFileError, Settings, SettingsError, TokenSettings};
+use crate::port::pve::{PveClient, RealPace, SetUpError};
+use crate::run::pve_settings;
+use crate::settings::{ConfigPath, SecretFileError, Settings, SettingsError};
 pub use check::{Check, State, examine};
 
 /// The arguments.
@@ -63,25 +62,6 @@ impl DoctorError {
             Self::Runtime(_) => 71,
         }
     }
-}
-
-/// What the client needs, read from the settings and the files they name.
-///
-/// # Errors
-/// When a secret cannot be read.
-pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
-    let proxmox = &settings.proxmox;
-    let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
-    Ok(PveSettings {
-        url: proxmox.url.clone(),
-        node: proxmox.node.clone(),
-        trust: Trust::Pins(proxmox.pins.clone()),
-        tokens: BTreeMap::from([
-            (Role::Observe, token(&proxmox.tokens.observe)?),
-            (Role::Operate, token(&proxmox.tokens.operate)?),
-            (Role::Allocate, token(&proxmox.tokens.allocate)?),
-        ]),
-    })
 }
 
 #[derive(Serialize)]

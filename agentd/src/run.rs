@@ -1,0 +1,397 @@
+//! The composition root: builds every part from the settings, wires the channels, watches the tasks, stops them.
+//!
+//! ```text
+//! hub_sync ──▶ store ──(change notice)──▶ reconcile ──▶ view ──▶ report ──▶ sections ──▶ hub_sync, status door
+//! local_api ──▶ store                        └──▶ watchdog
+//! ```
+//! What comes in: settings, and the proof that this process is nobody in particular. What goes out: the end, by a signal
+//! or because a part broke; a part that ends by itself ends the agent, since half an agent looks alive and is not. The
+//! order of the start is: lock and database, identity, certificate, doors, loops, ready.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::report::Sections;
+use holdfast_tls::Trust;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::api::Local;
+use crate::api::routes::router;
+use crate::execute::{GuestDoor, Ports};
+use crate::model::policy::{Golden, Policy, Sha256Hex, VmidRange};
+use crate::model::record::VolumeId;
+use crate::model::view::View;
+use crate::port::clock::{Clock, RealClock};
+use crate::port::hub::Contact;
+use crate::port::identity::{Identity, IdentityError, IdentityFolder};
+use crate::port::local_tls::{LeafError, LocalLeaf};
+use crate::port::privilege::Unprivileged;
+use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
+use crate::port::status_door::{self, DoorError};
+use crate::port::store::{OpenError, Store};
+use crate::settings::{SecretFileError, Settings, TokenSettings};
+use crate::task::hub_sync::HubSync;
+use crate::task::local_api::{self, ListenError, Listeners};
+use crate::task::observe::Eye;
+use crate::task::reconcile::Reconcile;
+use crate::task::report::ReportTask;
+use crate::task::status::StatusTask;
+use crate::task::stop::{self, Stop, Stopper};
+use crate::task::watchdog::WatchdogTask;
+
+/// How often the host is looked at when nothing is new: drift is seen within this, for seven small calls.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Loops end within their own farewells (three seconds); more than this means that one hangs.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// Why the agent did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The database, or another agent on it.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The identity's files.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// Not enrolled.
+    #[error("this box is not enrolled: get an invite (`holdfast host invite NAME`) and run `agentd enroll`")]
+    NotEnrolled,
+    /// The certificate for guests.
+    #[error(transparent)]
+    Leaf(#[from] LeafError),
+    /// The local API's address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The status socket.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// A token's secret.
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
+    /// The client for Proxmox.
+    #[error(transparent)]
+    Proxmox(#[from] SetUpError),
+    /// A setting that other parts would not take.
+    #[error("the configuration is refused at `{at}`: {rule}")]
+    Setting {
+        /// The key.
+        at: String,
+        /// What is expected.
+        rule: &'static str,
+    },
+    /// The kernel.
+    #[error("the kernel refuses what a daemon needs ({what})")]
+    Kernel {
+        /// What was asked.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A loop that should run for ever.
+    #[error(
+        "a part of the agent ended by itself ({part}): this is a fault of this program; it is to be started again"
+    )]
+    PartEnded {
+        /// Which.
+        part: &'static str,
+    },
+}
+
+impl RunError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Store(OpenError::Held(_)) => 75,
+            Self::Store(_) | Self::Identity(_) | Self::Leaf(_) | Self::Door(_) => 74,
+            Self::NotEnrolled | Self::Secret(_) | Self::Proxmox(_) | Self::Setting { .. } => 78,
+            Self::Listen(_) => 69,
+            Self::Kernel { .. } => 71,
+            Self::PartEnded { .. } => 70,
+        }
+    }
+}
+
+/// The channels between the loops.
+struct Wires {
+    view: watch::Sender<Arc<View>>,
+    sections: watch::Sender<Arc<Sections>>,
+    contact: watch::Sender<Contact>,
+}
+
+/// Everything that is opened before the first loop starts.
+struct Parts {
+    clock: Arc<dyn Clock>,
+    store: Store,
+    folder: IdentityFolder,
+    identity: Identity,
+    leaf: LocalLeaf,
+    pve: Arc<dyn Pve>,
+    policy: Policy,
+}
+
+/// Runs the agent until it is asked to stop.
+///
+/// # Errors
+/// [`RunError`].
+pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunError> {
+    let mut signals = Signals::listen()?;
+    let parts = Parts::open(&settings)?;
+    let listeners = Listeners::bind(&settings.local_api.listen).await?;
+    let (stopper, stop) = stop::pair();
+    let mut tasks = start(&settings, parts, listeners, &stop)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent runs");
+    let outcome = tokio::select! {
+        name = signals.next() => {
+            tracing::info!(signal = name, "the agent is asked to stop");
+            Ok(())
+        }
+        ended = tasks.join_next() => Err(RunError::PartEnded { part: part_name(ended) }),
+    };
+    shut_down(&stopper, tasks).await;
+    outcome
+}
+
+type Tasks = JoinSet<&'static str>;
+
+fn part_name(ended: Option<Result<&'static str, tokio::task::JoinError>>) -> &'static str {
+    match ended {
+        Some(Ok(name)) => name,
+        Some(Err(error)) => {
+            tracing::error!(%error, "a loop broke");
+            "unknown"
+        }
+        None => "all",
+    }
+}
+
+async fn shut_down(stopper: &Stopper, mut tasks: Tasks) {
+    stopper.stop();
+    let ended = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_MAX, ended).await.is_err() {
+        tracing::warn!("a loop did not end in time and was cut off");
+    }
+}
+
+impl Parts {
+    fn open(settings: &Settings) -> Result<Self, RunError> {
+        let state: &Path = &settings.state.dir;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        // First of all: it holds the lock that keeps a second agent away from everything else in the folder.
+        let store = Store::open(state, clock.now())?;
+        let folder = IdentityFolder::open(state)?;
+        let identity = folder.read()?.ok_or(RunError::NotEnrolled)?;
+        let leaf = LocalLeaf::open(state)?;
+        let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
+        Ok(Self { clock, store, folder, identity, leaf, pve: Arc::new(pve), policy: policy(settings)? })
+    }
+}
+
+fn start(settings: &Settings, parts: Parts, listeners: Listeners, stop: &Stop) -> Result<Tasks, RunError> {
+    let wires = Wires {
+        view: watch::channel(Arc::new(View::default())).0,
+        sections: watch::channel(Arc::new(Sections::default())).0,
+        contact: watch::channel(Contact {
+            reached_at: None,
+            problem: None,
+            certificate_ends_at: parts.identity.enrolled.not_after,
+        })
+        .0,
+    };
+    let status_door = status_door::open(&settings.state.dir)?;
+    let bound =
+        listeners.addresses().map_err(|source| RunError::Kernel { what: "its own addresses", source })?;
+    let first = bound.first().ok_or(RunError::Setting {
+        at: "local_api.listen".to_owned(),
+        rule: "at least one address of the guests' bridge, with port",
+    })?;
+    let guest_door = GuestDoor { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
+
+    let mut tasks = Tasks::new();
+    start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
+    start_tellers(&mut tasks, &parts, &wires, status_door, stop);
+    start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
+    let sync = HubSync {
+        folder: parts.folder,
+        identity: parts.identity,
+        store: parts.store,
+        sections: wires.sections.subscribe(),
+        contact: wires.contact,
+        clock: parts.clock,
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        sync.run(stop).await;
+        "hub_sync"
+    });
+    Ok(tasks)
+}
+
+fn start_local_api(
+    tasks: &mut Tasks,
+    parts: &Parts,
+    wires: &Wires,
+    listeners: Listeners,
+    stop: &Stop,
+) -> Result<(), RunError> {
+    let local = Local::new(
+        parts.store.clone(),
+        Arc::clone(&parts.clock),
+        wires.view.subscribe(),
+        parts.leaf.pin(),
+        parts.identity.hub.clone(),
+    );
+    let (tls, stop) = (parts.leaf.server()?, stop.clone());
+    tasks.spawn(async move {
+        local_api::run(listeners, tls, router(local), stop).await;
+        "local_api"
+    });
+    Ok(())
+}
+
+/// Those who only tell: the report, the status door, systemd.
+fn start_tellers(
+    tasks: &mut Tasks,
+    parts: &Parts,
+    wires: &Wires,
+    door: tokio::net::UnixListener,
+    stop: &Stop,
+) {
+    let report = ReportTask {
+        store: parts.store.clone(),
+        view: wires.view.subscribe(),
+        sections: wires.sections.clone(),
+        clock: Arc::clone(&parts.clock),
+        started_at: parts.clock.now(),
+    };
+    let status = StatusTask {
+        host_name: parts.identity.enrolled.host_name.clone(),
+        hub: parts.identity.hub.clone(),
+        contact: wires.contact.subscribe(),
+        sections: wires.sections.subscribe(),
+        view: wires.view.subscribe(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let watchdog = WatchdogTask {
+        view: wires.view.subscribe(),
+        sections: wires.sections.subscribe(),
+        contact: wires.contact.subscribe(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let (for_report, for_status, for_watchdog) = (stop.clone(), stop.clone(), stop.clone());
+    tasks.spawn(async move {
+        report.run(for_report).await;
+        "report"
+    });
+    tasks.spawn(async move {
+        status.run(door, for_status).await;
+        "status"
+    });
+    tasks.spawn(async move {
+        watchdog.run(for_watchdog).await;
+        "watchdog"
+    });
+}
+
+fn start_reconcile(
+    tasks: &mut Tasks,
+    settings: &Settings,
+    parts: &Parts,
+    wires: &Wires,
+    door: GuestDoor,
+    stop: &Stop,
+) {
+    let policy = parts.policy.clone();
+    let storages: BTreeSet<_> =
+        [Some(&policy.storage), policy.bulk_storage.as_ref(), policy.backup_storage.as_ref()]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+    let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
+    let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
+    let reconcile = Reconcile {
+        ports,
+        eye,
+        policy,
+        node: settings.proxmox.node.clone(),
+        every: LOOK_EVERY,
+        view: wires.view.clone(),
+        stop: stop.clone(),
+    };
+    tasks.spawn(async move {
+        reconcile.run().await;
+        "reconcile"
+    });
+}
+
+/// What the client for Proxmox needs, read from the settings and the files they name.
+///
+/// # Errors
+/// When a secret cannot be read.
+pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
+    let proxmox = &settings.proxmox;
+    let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
+    Ok(PveSettings {
+        url: proxmox.url.clone(),
+        node: proxmox.node.clone(),
+        trust: Trust::Pins(proxmox.pins.clone()),
+        tokens: BTreeMap::from([
+            (Role::Observe, token(&proxmox.tokens.observe)?),
+            (Role::Operate, token(&proxmox.tokens.operate)?),
+            (Role::Allocate, token(&proxmox.tokens.allocate)?),
+        ]),
+    })
+}
+
+/// What root approved by naming it in the configuration.
+fn policy(settings: &Settings) -> Result<Policy, RunError> {
+    let refused = |at: String, rule| RunError::Setting { at, rule };
+    let proxmox = &settings.proxmox;
+    let mut goldens = BTreeMap::new();
+    for (index, golden) in settings.golden.iter().enumerate() {
+        let sha256 = Sha256Hex::try_from(golden.sha256.to_ascii_lowercase())
+            .map_err(|rule| refused(format!("golden[{index}].sha256"), rule))?;
+        let archive = VolumeId::new(golden.archive.clone());
+        goldens.insert(golden.version.clone(), Golden { archive, sha256, file: golden.file.clone() });
+    }
+    Ok(Policy {
+        range: VmidRange::try_from(proxmox.vmid_range)
+            .map_err(|rule| refused("proxmox.vmid_range".to_owned(), rule))?,
+        pool: proxmox.pool.clone(),
+        storage: proxmox.storage.clone(),
+        bulk_storage: proxmox.bulk_storage.clone(),
+        backup_storage: proxmox.backup_storage.clone(),
+        bridge: proxmox.bridge.clone(),
+        goldens,
+    })
+}
+
+/// The two signals that ask a daemon to stop.
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, RunError> {
+        let kernel = |source| RunError::Kernel { what: "signals", source };
+        Ok(Self {
+            term: signal(SignalKind::terminate()).map_err(kernel)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(kernel)?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tells systemd that the agent is ready, how it is in one line, and that its loop really moves.
+//!
+//! What comes in: the reconcile loop's view, which is published anew in every cycle, and the report. What goes out:
+//! `READY`, `STATUS`, and `WATCHDOG` only when the loop went round since the last time; a loop that hangs is killed by
+//! systemd and started again. Without systemd nothing is sent. Deliberately absent: a timer that feeds the dog by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::report::{Running, Sections};
+use sd_notify::NotifyState;
+use tokio::sync::watch;
+
+use super::stop::Stop;
+use crate::model::view::View;
+use crate::port::clock::Clock;
+use crate::port::hub::Contact;
+
+/// The status line is refreshed this often when no watchdog asks for more.
+const LINE_EVERY: Duration = Duration::from_secs(20);
+
+/// The loop.
+pub struct WatchdogTask {
+    /// Published in every cycle.
+    pub view: watch::Receiver<Arc<View>>,
+    /// The report.
+    pub sections: watch::Receiver<Arc<Sections>>,
+    /// How we stand with the hub.
+    pub contact: watch::Receiver<Contact>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl WatchdogTask {
+    /// Tells until the agent stops.
+    pub async fn run(mut self, mut stop: Stop) {
+        // A third of the bound, so that one late cycle is forgiven.
+        let every = sd_notify::watchdog_enabled().map_or(LINE_EVERY, |bound| bound / 3);
+        tell(&[NotifyState::Ready]);
+        loop {
+            let line = self.line();
+            tell(&[NotifyState::Status(&line)]);
+            if self.view.has_changed().unwrap_or(false) {
+                self.view.mark_unchanged();
+                tell(&[NotifyState::Watchdog]);
+            }
+            tokio::select! {
+                () = stop.requested() => break,
+                () = self.clock.sleep(every) => {}
+            }
+        }
+        tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+    }
+
+    fn line(&self) -> String {
+        let contact = self.contact.borrow();
+        let hub = match (&contact.problem, contact.reached_at) {
+            (None, Some(_)) => "hub reached".to_owned(),
+            (None, None) => "hub not reached yet".to_owned(),
+            (Some(problem), _) => format!("hub: {}", problem.code),
+        };
+        line(&self.sections.borrow(), &hub)
+    }
+}
+
+fn line(sections: &Sections, hub: &str) -> String {
+    let guests = sections.guests.as_deref().unwrap_or_default();
+    let ours = guests.iter().filter(|guest| guest.uid.is_some()).count();
+    let run = guests.iter().filter(|guest| guest.uid.is_some() && guest.run == Running::Running).count();
+    let operations = sections.operations.iter().flatten().filter(|op| !op.status.is_end()).count();
+    let held = sections.desired.as_ref().map_or(0, |desired| desired.held.number());
+    format!("generation {held}; {run} of {ours} guests run; {operations} operations under way; {hub}")
+}
+
+fn tell(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!(%error, "systemd was not told");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_in_words_how_it_is() {
+        let text = line(&Sections::default(), "hub reached");
+        assert_eq!(text, "generation 0; 0 of 0 guests run; 0 operations under way; hub reached");
+    }
+}
