@@ -1,7 +1,9 @@
-//! The three forms an archive comes in, told apart by the file's name as Proxmox does.
+//! The forms an archive comes in, told apart by the file's name as Proxmox does.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+
+use super::lzop::{LzopReader, LzopWriter};
 
 /// zstd's own default, which Proxmox's `zstd --rsyncable` uses too.
 const ZSTD_LEVEL: i32 = 3;
@@ -15,6 +17,8 @@ pub enum Compression {
     Gzip,
     /// `.tar.zst`
     Zstd,
+    /// `.tar.lzo`
+    Lzo,
 }
 
 impl Compression {
@@ -26,6 +30,8 @@ impl Compression {
             Some(Self::Gzip)
         } else if name.ends_with(".tar.zst") {
             Some(Self::Zstd)
+        } else if name.ends_with(".tar.lzo") {
+            Some(Self::Lzo)
         } else {
             None
         }
@@ -37,6 +43,7 @@ impl Compression {
             Self::Plain => ".tar",
             Self::Gzip => ".tar.gz",
             Self::Zstd => ".tar.zst",
+            Self::Lzo => ".tar.lzo",
         }
     }
 
@@ -47,6 +54,7 @@ impl Compression {
             Self::Plain => Box::new(file),
             Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
             Self::Zstd => Box::new(zstd::Decoder::with_buffer(file)?),
+            Self::Lzo => Box::new(LzopReader::new(file)?),
         })
     }
 
@@ -59,6 +67,7 @@ impl Compression {
                 Compressor::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default()))
             }
             Self::Zstd => Compressor::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL)?),
+            Self::Lzo => Compressor::Lzo(LzopWriter::new(file)?),
         })
     }
 }
@@ -68,6 +77,7 @@ pub(super) enum Compressor {
     Plain(BufWriter<File>),
     Gzip(flate2::write::GzEncoder<BufWriter<File>>),
     Zstd(zstd::Encoder<'static, BufWriter<File>>),
+    Lzo(LzopWriter<BufWriter<File>>),
 }
 
 impl Compressor {
@@ -77,6 +87,7 @@ impl Compressor {
             Self::Plain(buffered) => buffered,
             Self::Gzip(encoder) => encoder.finish()?,
             Self::Zstd(encoder) => encoder.finish()?,
+            Self::Lzo(encoder) => encoder.finish()?,
         };
         buffered.into_inner().map_err(io::IntoInnerError::into_error)
     }
@@ -88,6 +99,7 @@ impl Write for Compressor {
             Self::Plain(inner) => inner.write(bytes),
             Self::Gzip(inner) => inner.write(bytes),
             Self::Zstd(inner) => inner.write(bytes),
+            Self::Lzo(inner) => inner.write(bytes),
         }
     }
 
@@ -96,6 +108,7 @@ impl Write for Compressor {
             Self::Plain(inner) => inner.flush(),
             Self::Gzip(inner) => inner.flush(),
             Self::Zstd(inner) => inner.flush(),
+            Self::Lzo(inner) => inner.flush(),
         }
     }
 }

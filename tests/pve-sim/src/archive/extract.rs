@@ -3,7 +3,6 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -72,12 +71,12 @@ pub struct Extracted {
 }
 
 /// Extracts an archive. The volumes' directories must exist; at most `bytes_max` bytes of content are written; a
-/// true `cancel` stops it soon.
+/// `cancel` that says yes stops it soon.
 pub fn extract(
     archive: &Path,
     volumes: &Volumes,
     bytes_max: u64,
-    cancel: &AtomicBool,
+    cancel: &dyn Fn() -> bool,
 ) -> Result<Extracted, ExtractError> {
     let mut stream = ArchiveStream::open(archive).map_err(ExtractError::Read)?;
     let mut extraction = Extraction::begin(volumes, stream.explainer(), bytes_max, cancel)?;
@@ -107,7 +106,7 @@ struct Extraction<'a> {
     bytes_max: u64,
     entries: u64,
     devices_skipped: u64,
-    cancel: &'a AtomicBool,
+    cancel: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Extraction<'a> {
@@ -115,7 +114,7 @@ impl<'a> Extraction<'a> {
         volumes: &'a Volumes,
         explainer: Explainer,
         bytes_max: u64,
-        cancel: &'a AtomicBool,
+        cancel: &'a dyn Fn() -> bool,
     ) -> Result<Self, ExtractError> {
         let open = |path: &Path| Tree::open(path).map_err(|source| write_error(path, source));
         let rootfs = open(&volumes.rootfs)?;
@@ -312,7 +311,7 @@ impl<'a> Extraction<'a> {
     }
 
     fn check_cancel(&self) -> Result<(), ExtractError> {
-        if self.cancel.load(Ordering::Relaxed) { Err(ExtractError::Cancelled) } else { Ok(()) }
+        if (self.cancel)() { Err(ExtractError::Cancelled) } else { Ok(()) }
     }
 
     fn unreadable(&self, error: io::Error) -> ExtractError {

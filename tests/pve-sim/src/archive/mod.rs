@@ -11,6 +11,7 @@ mod entry_writer;
 mod exclude;
 mod extract;
 mod list;
+mod lzop;
 mod metadata;
 mod pack;
 mod place;

@@ -7,7 +7,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::compression::{Compression, Compressor};
 use super::embedded::{CONFIG_PATH, FIREWALL_PATH};
@@ -77,7 +76,7 @@ pub enum PackWarning {
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// The name says nothing about the form.
-    #[error("{} ends in neither .tar, .tar.gz nor .tar.zst", path.display())]
+    #[error("{} ends in neither .tar, .tar.gz, .tar.lzo nor .tar.zst", path.display())]
     UnknownForm {
         /// The wanted archive.
         path: PathBuf,
@@ -111,8 +110,8 @@ pub enum PackError {
     Cancelled,
 }
 
-/// Packs an archive; a true `cancel` stops it soon.
-pub fn pack(plan: &PackPlan<'_>, cancel: &AtomicBool) -> Result<Packed, PackError> {
+/// Packs an archive; a `cancel` that says yes stops it soon.
+pub fn pack(plan: &PackPlan<'_>, cancel: &dyn Fn() -> bool) -> Result<Packed, PackError> {
     let name = plan.target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let form = Compression::of_file_name(&name)
         .ok_or_else(|| PackError::UnknownForm { path: plan.target.to_owned() })?;
@@ -140,7 +139,7 @@ fn write_archive(
     plan: &PackPlan<'_>,
     form: Compression,
     file: File,
-    cancel: &AtomicBool,
+    cancel: &dyn Fn() -> bool,
 ) -> Result<Packed, PackError> {
     let compressor = form.writer(file).map_err(|source| target_error(plan, source))?;
     let mut writer = EntryWriter::new(Counted { inner: compressor, bytes: 0, failed: false });
@@ -174,10 +173,10 @@ fn visit(
     plan: &PackPlan<'_>,
     writer: &mut EntryWriter<Counted>,
     warnings: &mut Vec<PackWarning>,
-    cancel: &AtomicBool,
+    cancel: &dyn Fn() -> bool,
     found: &Found<'_>,
 ) -> Result<Descend, PackError> {
-    if cancel.load(Ordering::Relaxed) {
+    if cancel() {
         return Err(PackError::Cancelled);
     }
     let is_volume_root = found.name == ".";

@@ -16,7 +16,7 @@ pub enum ReadArchiveError {
         source: io::Error,
     },
     /// Its name ends in nothing that we read.
-    #[error("{} is neither .tar, .tar.gz nor .tar.zst; pick a container backup", path.display())]
+    #[error("{} is neither .tar, .tar.gz, .tar.lzo nor .tar.zst; pick a container backup", path.display())]
     UnknownForm {
         /// The archive.
         path: PathBuf,

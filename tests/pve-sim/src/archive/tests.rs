@@ -4,14 +4,14 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
 use super::*;
 
 const NO_BOUND: u64 = u64::MAX;
-static GO_ON: AtomicBool = AtomicBool::new(false);
+const GO_ON: fn() -> bool = || false;
+const STOP: fn() -> bool = || true;
 
 fn genuine(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/archives").join(name)
@@ -243,7 +243,7 @@ fn the_bound_on_content_and_the_wish_to_stop_are_kept() {
     let volumes = volumes(&folder, &[]);
     let error = extract(&archive_140(), &volumes, 1_000_000, &GO_ON).expect_err("too large");
     assert!(matches!(error, ExtractError::TooLarge { bytes_max: 1_000_000 }), "{error:?}");
-    let error = extract(&archive_140(), &volumes, NO_BOUND, &AtomicBool::new(true)).expect_err("cancelled");
+    let error = extract(&archive_140(), &volumes, NO_BOUND, &STOP).expect_err("cancelled");
     assert!(matches!(error, ExtractError::Cancelled), "{error:?}");
 }
 
@@ -269,7 +269,7 @@ fn small_guest(folder: &TempDir) -> Volumes {
 
 #[test]
 fn what_is_packed_comes_out_again_in_every_form() {
-    for form in [Compression::Plain, Compression::Gzip, Compression::Zstd] {
+    for form in [Compression::Plain, Compression::Gzip, Compression::Zstd, Compression::Lzo] {
         let folder = TempDir::new().expect("a folder");
         let source = small_guest(&folder);
         let target = folder.path().join(format!("vzdump-lxc-7-2026_01_01-00_00_00{}", form.suffix()));
@@ -317,7 +317,7 @@ fn a_backup_that_fails_leaves_nothing_and_one_that_exists_is_kept() {
     let folder = TempDir::new().expect("a folder");
     let source = small_guest(&folder);
     let target = folder.path().join("a.tar.zst");
-    let error = pack(&plan(&target, &source), &AtomicBool::new(true)).expect_err("cancelled");
+    let error = pack(&plan(&target, &source), &STOP).expect_err("cancelled");
     assert!(matches!(error, PackError::Cancelled), "{error:?}");
     let gone = Volumes { rootfs: folder.path().join("gone"), mounts: Vec::new() };
     let error = pack(&plan(&target, &gone), &GO_ON).expect_err("no rootfs");

@@ -12,6 +12,7 @@ pub mod storage;
 pub mod task;
 pub mod token;
 pub mod user;
+pub mod vzdump;
 
 use std::sync::Arc;
 
@@ -136,7 +137,7 @@ pub fn plain(value: &Value) -> Option<String> {
 /// The code of a call.
 #[must_use]
 pub fn handler(at: &str) -> Option<Handler> {
-    let groups: [fn(&str) -> Option<Handler>; 9] = [
+    let groups: [fn(&str) -> Option<Handler>; 10] = [
         access::handler,
         lxc::handler,
         cluster::handler,
@@ -146,6 +147,7 @@ pub fn handler(at: &str) -> Option<Handler> {
         task::handler,
         token::handler,
         user::handler,
+        vzdump::handler,
     ];
     groups.iter().find_map(|group| group(at))
 }

@@ -4,7 +4,7 @@
 //! back as an ordinary error, so that the body cleans up as the real worker's signal handler lets it; a kill comes back as
 //! [`Halt::Killed`], after which nothing may be cleaned up: the process is gone.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::index::{Ended, Wish};
 use super::upid::Upid;
@@ -38,6 +38,7 @@ pub struct Task {
     pub upid: Upid,
     wish: Arc<Wish>,
     warnings: AtomicU32,
+    heard: AtomicBool,
 }
 
 impl Task {
@@ -73,7 +74,7 @@ impl Task {
             if self.wish.is_kill() {
                 return Err(Halt::Killed);
             }
-            if self.wish.is_stop() {
+            if self.is_stopping() && !self.heard.load(Ordering::SeqCst) {
                 return Err(Halt::Failed(Refusal::die("received interrupt")));
             }
             if rest.is_zero() {
@@ -89,6 +90,17 @@ impl Task {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.wish.is_stop()
+    }
+
+    /// From here on a stop that was asked is taken note of: what cleans up is not interrupted a second time.
+    pub fn hear(&self) {
+        self.heard.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it shall not go on, for whatever reason; the next [`Task::pace`] says which.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.wish.is_stop() || self.wish.is_kill()
     }
 
     fn finish(&self, outcome: Outcome) {
@@ -138,7 +150,13 @@ where
     };
     let wish = node.tasks.start(&upid).map_err(|error| host("start of task", &error))?;
     let name = upid.to_string();
-    let task = Task { node: Arc::clone(node), upid, wish, warnings: AtomicU32::new(0) };
+    let task = Task {
+        node: Arc::clone(node),
+        upid,
+        wish,
+        warnings: AtomicU32::new(0),
+        heard: AtomicBool::new(false),
+    };
     let run = move || {
         let outcome = task.pace("start").and_then(|()| body(&task));
         task.finish(outcome);

@@ -8,7 +8,6 @@
 //! cleaned up. In: a [`Plan`]. Out: a guest, or nothing.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use super::mkfs;
 use crate::access::credential::Who;
@@ -308,7 +307,7 @@ fn unpack(task: &Task, plan: &Plan) -> Outcome {
     }
     task.log(format!("extracting archive '{shown}'"));
     task.pace("unpacking")?;
-    match archive::extract(&place, &targets, UNPACKED_BYTES_MAX, &AtomicBool::new(false)) {
+    match archive::extract(&place, &targets, UNPACKED_BYTES_MAX, &|| task.is_ending()) {
         Ok(done) => {
             let bytes = done.total_bytes_read;
             task.log(format!(

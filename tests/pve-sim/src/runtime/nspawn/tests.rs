@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tempfile::TempDir;
@@ -53,7 +52,7 @@ fn guest(folder: &TempDir, vmid: u32) -> GuestSpec {
         mounts: vec![MountDir { at: at.clone(), directory: data.clone() }],
     };
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(ARCHIVE);
-    extract(&archive, &volumes, u64::MAX, &AtomicBool::new(false)).expect("extracted");
+    extract(&archive, &volumes, u64::MAX, &|| false).expect("extracted");
     fs::write(rootfs.join("etc/init.d/rcS"), BOOT_SCRIPT).expect("written");
     let net = Net {
         name: "eth0".to_owned(),

@@ -1,0 +1,146 @@
+//! The archive itself: from the volumes at rest into a file of the storage.
+use std::path::Path;
+
+use super::guest::Backup;
+use super::mode::{Held, included};
+use super::options::Mode;
+use super::words::{TarCommand, file_size};
+use crate::archive::{MountDir, Owner, PackError, PackPlan, Packed, Volumes, pack};
+use crate::call::lxc::restore::human;
+use crate::fail::{Fallible, Refusal, host};
+use crate::guest::config::GuestConfig;
+use crate::guest::spec::guest_path;
+use crate::storage::content::beside;
+use crate::storage::volume::missing;
+use crate::task::worker::Outcome;
+
+/// Writes the archive.
+///
+/// # Errors
+/// For a volume that is not there, and with the real command when packing fails or is interrupted.
+pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
+    let shown = format!("{}/{}", backup.dump.shown, backup.file_name());
+    backup.log(&format!("creating vzdump archive '{shown}'"));
+    let volumes = volumes(backup, held)?;
+    // The phase in which a real worker spends its time.
+    let paced = backup.task.pace("copy");
+    let began_ms = backup.task.node.clock.now_ms();
+    let packed = match paced {
+        Err(crate::task::Halt::Failed(_)) => Err(PackError::Cancelled),
+        Err(killed) => return Err(killed),
+        Ok(()) => pack_now(backup, &volumes),
+    };
+    match packed {
+        Ok(packed) => {
+            told(backup, &packed, backup.task.node.clock.now_ms() - began_ms);
+            Ok(())
+        }
+        Err(error) => {
+            tracing::debug!(%error, "archive not written");
+            // A kill comes back as such here, and then nothing is cleaned up.
+            if !matches!(error, PackError::Cancelled) || backup.task.is_stopping() {
+                return Err(Refusal::die(failed(backup, held, &error)).into());
+            }
+            backup.task.pace("copied")
+        }
+    }
+}
+
+fn pack_now(backup: &Backup<'_>, volumes: &Volumes) -> Result<Packed, PackError> {
+    let unprivileged = backup.config.main.flag("unprivileged");
+    let place = backup.place();
+    let plan = PackPlan {
+        target: &place,
+        config: &travelling(&backup.config),
+        firewall: "",
+        config_owner: if unprivileged { Owner::Nobody } else { Owner::Root },
+        volumes,
+        exclude: &backup.options.exclude,
+        made_at_s: u64::try_from(backup.started_s).unwrap_or_default(),
+    };
+    pack(&plan, &|| backup.task.is_ending())
+}
+
+fn told(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
+    let total = packed.total_bytes_written;
+    let a_second = total.saturating_mul(1000) / u64::try_from(took_ms.max(1)).unwrap_or(1);
+    backup.log(&format!("Total bytes written: {total} ({}, {}/s)", human(total), human(a_second)));
+    backup.log(&format!("archive file size: {}", file_size(packed.archive_bytes)));
+}
+
+/// The configuration as it travels: current values only, without what belongs to this moment.
+fn travelling(config: &GuestConfig) -> String {
+    let mut alone = GuestConfig { main: config.main.clone(), ..GuestConfig::default() };
+    for key in ["lock", "parent"] {
+        alone.main.unset(key);
+    }
+    alone.print()
+}
+
+/// The folders to pack: the snapshots, the copy aside, or the volumes themselves.
+fn volumes(backup: &Backup<'_>, held: &Held) -> Fallible<Volumes> {
+    let world = backup.task.node.world();
+    let store = world.store();
+    let mut found = Volumes { rootfs: std::path::PathBuf::new(), mounts: Vec::new() };
+    for mount in included(backup) {
+        let directory = match held.mode {
+            Mode::Snapshot => store.snapshot_tree(mount.volume(), "vzdump")?,
+            Mode::Suspend => backup.temporary().join(&mount.key),
+            Mode::Stop => store.tree(mount.volume())?,
+        };
+        if !directory.is_dir() {
+            return Err(missing(mount.volume()));
+        }
+        if mount.key == "rootfs" {
+            found.rootfs = directory;
+        } else {
+            found.mounts.push(MountDir { at: guest_path(&mount)?, directory });
+        }
+    }
+    Ok(found)
+}
+
+fn failed(backup: &Backup<'_>, held: &Held, error: &PackError) -> String {
+    let at = |end: &str| format!("{}/{}{end}", backup.dump.shown, backup.name);
+    let temporary = at(".tmp");
+    let (source, root) =
+        if held.mode == Mode::Suspend { (temporary.as_str(), ".") } else { ("/mnt/vzsnap0", "./") };
+    let others: Vec<String> = included(backup)
+        .iter()
+        .filter(|mount| mount.key != "rootfs")
+        .map(|mount| format!(".{}", mount.path()))
+        .collect();
+    let command = TarCommand {
+        options: backup.options,
+        unprivileged: backup.config.main.flag("unprivileged"),
+        temporary: &temporary,
+        source,
+        root,
+        others: &others,
+        unfinished: &at(".tar.dat"),
+    };
+    let how = if matches!(error, PackError::Cancelled) { "interrupted by signal" } else { "exit code 2" };
+    format!("command '{}' failed: {how}", command.text())
+}
+
+/// Removes an archive and everything beside it; what is gone already is fine.
+///
+/// # Errors
+/// When the file cannot be removed.
+pub fn remove(place: &Path) -> Fallible<()> {
+    let log = place.file_name().and_then(|name| name.to_str()).and_then(|name| {
+        let stem = name.split(".tar").next()?;
+        Some(place.with_file_name(format!("{stem}.log")))
+    });
+    let mut all = vec![beside(place, "notes"), beside(place, "protected"), place.to_owned()];
+    all.extend(log);
+    for path in all {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(host("removal of backup", &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

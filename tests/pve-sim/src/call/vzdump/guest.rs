@@ -1,0 +1,176 @@
+//! The backup of one guest, from its lock to its place in the log.
+//!
+//! ```text
+//! lock=backup --> mode (falls back from snapshot to suspend) --> still point --> archive --> notes, protection, pruning
+//!   --> snapshot dropped, lock off, guest up again --> told
+//! ```
+//! Whatever fails, the lock, the snapshot and the guest's sleep are undone. A killed worker undoes nothing.
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use super::mode::{Held, hold, release};
+use super::options::{DumpDir, Mode, Options};
+use super::retention::{Retention, doomed};
+use super::{archive_step, words};
+use crate::clock::{archive_stamp, stamp};
+use crate::fail::{Fallible, host};
+use crate::guest::change::unlocked;
+use crate::guest::config::GuestConfig;
+use crate::storage::content::{beside, files, is_protected};
+use crate::task::worker::Outcome;
+use crate::task::{Halt, Task};
+
+/// A guest's backup under way.
+pub(super) struct Backup<'a> {
+    pub task: &'a Task,
+    pub options: &'a Options,
+    pub dump: &'a DumpDir,
+    pub vmid: u32,
+    /// As it was when it was locked.
+    pub config: GuestConfig,
+    /// `vzdump-lxc-140-2026_11_21-04_00_56`
+    pub name: String,
+    pub started_s: i64,
+    lines: Mutex<Vec<String>>,
+}
+
+impl Backup<'_> {
+    /// A line in the task's log and in the file beside the archive.
+    pub(super) fn log(&self, text: &str) {
+        self.task.log(format!("INFO: {text}"));
+        self.note(text);
+    }
+
+    /// A line in the file beside the archive alone.
+    fn note(&self, text: &str) {
+        let line = format!("{} INFO: {text}\n", stamp(self.task.node.clock.now_s()));
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// The archive's file name.
+    pub(super) fn file_name(&self) -> String {
+        format!("{}{}", self.name, self.options.compression.suffix())
+    }
+
+    /// Where the archive will be.
+    pub(super) fn place(&self) -> PathBuf {
+        self.dump.real.join(self.file_name())
+    }
+
+    /// The folder of a copy in suspend mode.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.dump.real.join(format!("{}.tmp", self.name))
+    }
+
+    fn write_log(&self) -> Fallible<()> {
+        let text = self.lines.lock().unwrap_or_else(PoisonError::into_inner).concat();
+        std::fs::write(self.dump.real.join(format!("{}.log", self.name)), text)
+            .map_err(|error| host("write of backup log", &error))
+    }
+}
+
+/// Backs one guest up.
+///
+/// # Errors
+/// The sentence for the log.
+pub(super) fn back_up(task: &Task, options: &Options, dump: &DumpDir, vmid: u32) -> Outcome {
+    let started_s = task.node.clock.now_s();
+    task.log(format!("INFO: Starting Backup of VM {vmid} (lxc)"));
+    task.log(format!("INFO: Backup started at {}", stamp(started_s)));
+    let running = task.node.power.is_running(vmid);
+    let status = format!("status = {}", if running { "running" } else { "stopped" });
+    task.log(format!("INFO: {status}"));
+    let config = lock(task, vmid)?;
+    let name = free_name(dump, vmid, started_s);
+    let backup = Backup { task, options, dump, vmid, config, name, started_s, lines: Mutex::default() };
+    backup.note(&format!("Starting Backup of VM {vmid} (lxc)"));
+    backup.note(&status);
+    let mut held = Held::new(if running { options.mode } else { Mode::Stop }, running);
+    let result = locked(&backup, &mut held);
+    if matches!(result, Err(Halt::Killed)) {
+        return result;
+    }
+    task.hear();
+    let released = release(&backup, &held);
+    backup.write_log()?;
+    result.and(released)?;
+    let took = words::duration(task.node.clock.now_s() - started_s);
+    backup.log(&format!("Finished Backup of VM {vmid} ({took})"));
+    task.log(format!("INFO: Backup finished at {}", stamp(task.node.clock.now_s())));
+    Ok(backup.write_log()?)
+}
+
+fn locked(backup: &Backup<'_>, held: &mut Held) -> Outcome {
+    backup.task.pace("locked")?;
+    hold(backup, held)?;
+    archive_step::write(backup, held)?;
+    attributes(backup)?;
+    prune(backup)
+}
+
+fn lock(task: &Task, vmid: u32) -> Fallible<GuestConfig> {
+    task.node.world().guests.change(vmid, |config| {
+        unlocked(config)?;
+        let before = config.clone();
+        config.main.set("lock", "backup");
+        Ok(before)
+    })
+}
+
+/// Two backups of one guest in one second must not meet.
+fn free_name(dump: &DumpDir, vmid: u32, started_s: i64) -> String {
+    let name = |seconds: i64| format!("vzdump-lxc-{vmid}-{}", archive_stamp(seconds));
+    let taken = |seconds: &i64| {
+        ["tar", "tar.gz", "tar.zst", "tar.lzo", "tar.dat", "dat", "tmp"]
+            .iter()
+            .any(|end| dump.real.join(format!("{}.{end}", name(*seconds))).exists())
+    };
+    name((started_s..started_s + 3600).find(|seconds| !taken(seconds)).unwrap_or(started_s))
+}
+
+fn attributes(backup: &Backup<'_>) -> Fallible<()> {
+    let place = backup.place();
+    let write = |what: &str, text: &str| {
+        std::fs::write(beside(&place, what), text).map_err(|error| host("write of backup attributes", &error))
+    };
+    if let Some(template) = &backup.options.notes {
+        backup.log("adding notes to backup");
+        let guest = backup.config.main.get("hostname").unwrap_or_default();
+        write("notes", &words::notes(template, backup.vmid, guest, &backup.task.node.name))?;
+    }
+    if backup.options.protected {
+        backup.log("marking backup as protected");
+        write("protected", "")?;
+    }
+    Ok(())
+}
+
+fn prune(backup: &Backup<'_>) -> Outcome {
+    let Some(retention) = &backup.options.retention else { return Ok(()) };
+    backup.log(&format!("prune older backups with retention: {}", retention.text()));
+    let gone = let_go(backup, retention)?;
+    backup.log(&format!("pruned {gone} backup(s) not covered by keep-retention policy"));
+    backup.task.pace("pruned")
+}
+
+fn let_go(backup: &Backup<'_>, retention: &Retention) -> Fallible<usize> {
+    let world = backup.task.node.world();
+    let store = world.store();
+    let mut rows = files(&store, &backup.options.storage, "backup");
+    rows.retain(|row| row.vmid == Some(backup.vmid));
+    let mut protected = BTreeSet::new();
+    for row in &rows {
+        let at = store.locate(&row.volid)?;
+        if is_protected(&store.place(&at)) {
+            protected.insert(row.volid.clone());
+        }
+    }
+    let going = doomed(retention, &rows, &protected);
+    for row in &going {
+        backup.log(&format!("removing backup '{}'", row.volid));
+        let place = store.place(&store.locate(&row.volid)?);
+        archive_step::remove(&place)?;
+    }
+    Ok(going.len())
+}

@@ -1,0 +1,122 @@
+//! The task behind a backup: one guest after the other, under the node's one lock.
+//!
+//! ```text
+//! storage readied --> node's lock --> rights on every guest --> each guest: OK or a line why not --> "job errors" if any
+//! ```
+//! A guest that fails does not keep the next from being backed up. In: a [`Job`]. Out: archives, and the real log.
+use std::sync::TryLockError;
+use std::time::Duration;
+
+use super::guest;
+use super::options::{DumpDir, Options, dump_dir};
+use crate::access::credential::Who;
+use crate::clock::stamp;
+use crate::die;
+use crate::fail::{Fallible, Refusal};
+use crate::task::worker::Outcome;
+use crate::task::{Halt, Task};
+
+/// How often a waiting job looks whether the lock is free.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub options: Options,
+    pub command_line: String,
+    pub who: Who,
+    pub vmids: Vec<u32>,
+}
+
+/// Runs the task.
+///
+/// # Errors
+/// `job errors` when a guest failed; its reason is in the log.
+pub(super) fn run(task: &Task, job: &Job) -> Outcome {
+    let dump = match dump_dir(&task.node.world(), &job.options.storage) {
+        Ok(dump) => dump,
+        Err(refusal) => {
+            notified(task, job);
+            return Err(refusal.into());
+        }
+    };
+    let _lock = node_lock(task, job)?;
+    task.log(format!("INFO: starting new backup job: {}", job.command_line));
+    rights(task, job)?;
+    let mut failed = 0_usize;
+    for vmid in &job.vmids {
+        if let Err(refusal) = back_up(task, job, &dump, *vmid)? {
+            failed += 1;
+            task.log(format!("ERROR: Backup of VM {vmid} failed - {}", refusal.in_task()));
+            task.log(format!("INFO: Failed at {}", stamp(task.node.clock.now_s())));
+            if task.is_ending() {
+                break;
+            }
+        }
+    }
+    let how = if failed == 0 { "successfully" } else { "with errors" };
+    task.log(format!("INFO: Backup job finished {how}"));
+    notified(task, job);
+    if failed == 0 { Ok(()) } else { Err(Refusal::die("job errors").into()) }
+}
+
+fn notified(task: &Task, job: &Job) {
+    let target = if job.options.mailto.is_empty() {
+        "mail-to-root".to_owned()
+    } else {
+        format!("<{}>", job.options.mailto)
+    };
+    task.log(format!("INFO: notified via target `{target}`"));
+}
+
+/// The node's lock: one backup job at a time.
+fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, ()>, Halt> {
+    let mut waited = Duration::ZERO;
+    let patience = Duration::from_secs(job.options.lockwait_min.saturating_mul(60));
+    loop {
+        match task.node.backup_lock.try_lock() {
+            Ok(lock) => {
+                if !waited.is_zero() {
+                    task.log("INFO: got global lock");
+                }
+                return Ok(lock);
+            }
+            // A job that broke off does not spoil the lock.
+            Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if waited >= patience && !waited.is_zero() => {
+                return Err(Refusal::die("can't acquire lock '/var/run/vzdump.lock' - got timeout").into());
+            }
+            Err(TryLockError::WouldBlock) => {
+                if waited.is_zero() {
+                    task.log("INFO: trying to get global lock - waiting...");
+                }
+                task.pace("waiting")?;
+                task.node.clock.pause(LOOK_AGAIN);
+                waited += LOOK_AGAIN.max(task.node.settings.pace);
+            }
+        }
+    }
+}
+
+/// Missing rights on one guest end the whole job.
+fn rights(task: &Task, job: &Job) -> Fallible<()> {
+    let world = task.node.world();
+    let judge = world.judge(&job.who);
+    job.vmids.iter().try_for_each(|vmid| judge.need(&format!("/vms/{vmid}"), &["VM.Backup"]))
+}
+
+/// One guest: an inner error is told and passed over, an outer one ends the task.
+fn back_up(task: &Task, job: &Job, dump: &DumpDir, vmid: u32) -> Result<Fallible<()>, Halt> {
+    if !task.node.world().guests.has(vmid) {
+        return Ok(not_there(vmid));
+    }
+    match guest::back_up(task, &job.options, dump, vmid) {
+        Ok(()) => Ok(Ok(())),
+        Err(Halt::Failed(refusal)) => Ok(Err(refusal)),
+        Err(Halt::Killed) => Err(Halt::Killed),
+    }
+}
+
+fn not_there(vmid: u32) -> Fallible<()> {
+    die!("unable to find VM '{vmid}'")
+}

@@ -1,0 +1,161 @@
+//! Backups: the calls, and what they check before a task begins.
+//!
+//! In: a call. Out: a task that works through the guests ([`job`]), each in its mode ([`guest`]); or the configuration
+//! that an archive carries. Deliberately absent: fleecing, bandwidth limits (only told), mail, hook scripts.
+mod archive_step;
+mod guest;
+mod job;
+mod mode;
+mod options;
+mod retention;
+mod words;
+
+use serde_json::json;
+
+use super::{Answer, Call, Handler, Reply, data};
+use crate::archive;
+use crate::die;
+use crate::fail::{Fallible, Refusal};
+use crate::guest::rights::volume_access;
+use crate::storage::volume::missing;
+
+pub use retention::{Retention, doomed};
+
+/// The code of a call of this group.
+#[must_use]
+pub fn handler(at: &str) -> Option<Handler> {
+    Some(match at {
+        "POST /nodes/{node}/vzdump" => start,
+        "GET /nodes/{node}/vzdump/defaults" => defaults,
+        "GET /nodes/{node}/vzdump/extractconfig" => extract_config,
+        _ => return None,
+    })
+}
+
+/// `POST …/vzdump`
+///
+/// # Errors
+/// For options that are not the caller's, and when nothing is chosen.
+fn start(call: &Call<'_>) -> Reply {
+    for name in ["node", "stdout"] {
+        let given = call.text(name);
+        let own = name == "node" && given.as_deref() == Some(call.node.name.as_str());
+        if given.is_some() && !own {
+            return Err(Refusal::param(name, "option is only allowed on the command line interface."));
+        }
+    }
+    permitted(call)?;
+    let chosen = ["all", "stop"].iter().any(|name| call.flag(name)) || call.text("pool").is_some();
+    if !chosen && call.text("vmid").is_none() {
+        return Err(Refusal::param("vmid", "property is missing"));
+    }
+    let vmids = options::chosen(call)?;
+    if call.flag("stop") {
+        stop_running(call);
+        if vmids.is_empty() {
+            return data("OK");
+        }
+    }
+    if vmids.is_empty() && !call.flag("all") {
+        return data("OK");
+    }
+    let id = match vmids.as_slice() {
+        [one] => one.to_string(),
+        _ => String::new(),
+    };
+    let job = job::Job {
+        options: options::Options::of(call)?,
+        command_line: words::command_line(&call.params, &vmids),
+        who: call.who.clone(),
+        vmids,
+    };
+    call.spawn("vzdump", &id, move |task| job::run(task, &job))
+}
+
+/// Asks every backup task of the node to stop.
+fn stop_running(call: &Call<'_>) {
+    let (running, _) = call.node.tasks.all();
+    for upid in running.iter().filter(|upid| upid.kind == "vzdump") {
+        if let Some(wish) = call.node.tasks.running(&upid.to_string()) {
+            wish.stop();
+        }
+    }
+}
+
+/// What only some may ask for, in the order in which the real one looks.
+fn permitted(call: &Call<'_>) -> Fallible<()> {
+    if call.who.is_root() {
+        return Ok(());
+    }
+    for name in ["tmpdir", "dumpdir", "script", "job-id"] {
+        if call.text(name).is_some() {
+            return Err(Refusal::param(name, "Only root may set this option."));
+        }
+    }
+    let world = call.node.world();
+    let judge = world.judge(&call.who);
+    if ["bwlimit", "ionice", "performance"].iter().any(|name| call.text(name).is_some()) {
+        judge.need("/", &["Sys.Modify"])?;
+    }
+    if call.flag("stop") {
+        judge.need(&format!("/nodes/{}", call.node.name), &["Sys.Modify"])?;
+    }
+    let storage = call.text("storage").unwrap_or_else(|| options::DEFAULT_STORAGE.to_owned());
+    let path = format!("/storage/{storage}");
+    if call.text("prune-backups").is_some() {
+        judge.need(&path, &["Datastore.Allocate"])?;
+    }
+    judge.need(&path, &["Datastore.AllocateSpace"])
+}
+
+/// `GET …/vzdump/defaults`
+///
+/// # Errors
+/// When the storage is not the caller's to use.
+fn defaults(call: &Call<'_>) -> Reply {
+    let mut found = json!({
+        "all": 0, "bwlimit": 0, "compress": "0", "fleecing": {"enabled": 0}, "ionice": 7, "lockwait": 180,
+        "mailnotification": "always", "mode": "snapshot", "notification-mode": "auto",
+        "performance": {"max-workers": 16, "pbs-entries-max": 1_048_576}, "pigz": 0, "prune-backups": "keep-all=1",
+        "quiet": 0, "remove": 1, "stdexcludes": 1, "stop": 0, "stopwait": 10, "zstd": 1,
+    });
+    if let (Some(storage), Some(map)) = (call.text("storage"), found.as_object_mut()) {
+        let world = call.node.world();
+        world.judge(&call.who).need(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"])?;
+        let definition = world.storage.get(&storage)?;
+        if let Some(retention) = definition.get("prune-backups") {
+            map.insert("prune-backups".to_owned(), json!(retention));
+        }
+        if let Some(path) = definition.path() {
+            map.insert("dumpdir".to_owned(), json!(format!("{path}/dump")));
+        }
+        map.insert("storage".to_owned(), json!(storage));
+    }
+    Ok(Answer::Data(found))
+}
+
+/// `GET …/vzdump/extractconfig`
+///
+/// # Errors
+/// When the archive is not the caller's to read, is not there, or holds none.
+fn extract_config(call: &Call<'_>) -> Reply {
+    let volid = call.need("volume")?;
+    let place = {
+        let world = call.node.world();
+        volume_access(&world, &world.judge(&call.who), None, &volid, Some("backup"))?;
+        let store = world.store();
+        let at = store.locate(&volid)?;
+        store.activate(at.storage)?;
+        store.place(&at)
+    };
+    if !place.is_file() {
+        return Err(missing(&volid));
+    }
+    match archive::read_config(&place) {
+        Ok(inside) => data(inside.config),
+        Err(error) => {
+            tracing::debug!(%error, "no configuration in archive");
+            die!("unable to restore config from archive")
+        }
+    }
+}

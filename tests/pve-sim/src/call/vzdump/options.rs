@@ -1,0 +1,170 @@
+//! What a backup was asked to do, with the defaults of the node and of the storage.
+use std::path::PathBuf;
+
+use super::retention::Retention;
+use crate::archive::{Compression, ExcludePattern, ExcludePatterns};
+use crate::call::Call;
+use crate::die;
+use crate::fail::{Fallible, Refusal};
+use crate::node::World;
+use crate::schema::format::split_list;
+
+/// Where backups go when nothing is said.
+pub(super) const DEFAULT_STORAGE: &str = "local";
+
+/// How the guest is held still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A storage snapshot, the guest frozen for a moment.
+    Snapshot,
+    /// Frozen while the last changes are copied.
+    Suspend,
+    /// Down for the whole copy.
+    Stop,
+}
+
+impl Mode {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot",
+            Self::Suspend => "suspend",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// A backup's options.
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    pub storage: String,
+    pub mode: Mode,
+    pub compression: Compression,
+    pub notes: Option<String>,
+    pub protected: bool,
+    /// `None` when older backups are left alone.
+    pub retention: Option<Retention>,
+    pub exclude: ExcludePatterns,
+    /// As given, for the command that is told.
+    pub exclude_words: Vec<String>,
+    pub bwlimit_kib_s: u64,
+    pub ionice: i64,
+    pub mailto: String,
+    pub lockwait_min: u64,
+    pub stopwait_min: u64,
+}
+
+/// Where the archives of a storage are, for people and for real.
+#[derive(Debug, Clone)]
+pub(super) struct DumpDir {
+    pub shown: String,
+    pub real: PathBuf,
+}
+
+impl Options {
+    /// Reads them from a call.
+    ///
+    /// # Errors
+    /// When the retention does not parse.
+    pub(super) fn of(call: &Call<'_>) -> Fallible<Self> {
+        let storage = call.text("storage").unwrap_or_else(|| DEFAULT_STORAGE.to_owned());
+        let unsigned = |name: &str, default: u64| {
+            call.number(name).and_then(|number| u64::try_from(number).ok()).unwrap_or(default)
+        };
+        let given: Vec<String> = call
+            .text("exclude-path")
+            .map(|all| all.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+            .unwrap_or_default();
+        let standard = call.maybe("stdexcludes") != Some(false);
+        let mut exclude = if standard { ExcludePatterns::standard() } else { ExcludePatterns::default() };
+        given.iter().for_each(|pattern| exclude.add(ExcludePattern::new(pattern)));
+        Ok(Self {
+            mode: match call.text("mode").as_deref() {
+                Some("stop") => Mode::Stop,
+                Some("suspend") => Mode::Suspend,
+                _ => Mode::Snapshot,
+            },
+            compression: match call.text("compress").as_deref() {
+                Some("zstd") => Compression::Zstd,
+                Some("gzip") => Compression::Gzip,
+                Some("lzo" | "1") => Compression::Lzo,
+                _ => Compression::Plain,
+            },
+            notes: call.text("notes-template"),
+            protected: call.flag("protected"),
+            retention: retention(call, &storage)?,
+            exclude,
+            exclude_words: given,
+            bwlimit_kib_s: unsigned("bwlimit", 0),
+            ionice: call.number("ionice").unwrap_or(7),
+            mailto: call.text("mailto").unwrap_or_default(),
+            lockwait_min: unsigned("lockwait", 180),
+            stopwait_min: unsigned("stopwait", 10),
+            storage,
+        })
+    }
+}
+
+/// What is pruned afterwards: as asked, else as the storage says, unless `remove=0`.
+fn retention(call: &Call<'_>, storage: &str) -> Fallible<Option<Retention>> {
+    let text = match call.text("prune-backups") {
+        Some(text) => Some(text),
+        None => {
+            let world = call.node.world();
+            world.storage.find(storage).and_then(|held| held.get("prune-backups").map(str::to_owned))
+        }
+    };
+    let wanted = text.map(|text| Retention::parse(&text)).transpose();
+    let wanted = wanted.map_err(|why| Refusal::param("prune-backups", why))?;
+    Ok(wanted.filter(|retention| !retention.keeps_all() && call.maybe("remove") != Some(false)))
+}
+
+/// The guests that a call means.
+///
+/// # Errors
+/// For a pool that is not there or not the caller's.
+pub(super) fn chosen(call: &Call<'_>) -> Fallible<Vec<u32>> {
+    let list = |name: &str| -> Vec<u32> {
+        let text = call.text(name).unwrap_or_default();
+        split_list(&text).filter_map(|word| word.parse().ok()).collect()
+    };
+    let world = call.node.world();
+    let mut vmids = if let Some(pool) = call.text("pool") {
+        world.judge(&call.who).need(&format!("/pool/{pool}"), &["Pool.Audit"])?;
+        let Some(held) = world.access.pools.get(&pool) else { die!("pool '{pool}' does not exist") };
+        held.vms.iter().copied().collect()
+    } else if call.flag("all") {
+        let excluded = list("exclude");
+        world.guests.all().keys().copied().filter(|vmid| !excluded.contains(vmid)).collect()
+    } else {
+        list("vmid")
+    };
+    vmids.sort_unstable();
+    vmids.dedup();
+    Ok(vmids)
+}
+
+/// Readies the storage and finds its folder of archives.
+///
+/// # Errors
+/// The real sentences, which name the storage twice when it is not there at all.
+pub(super) fn dump_dir(world: &World, storage: &str) -> Fallible<DumpDir> {
+    let store = world.store();
+    if let Err(refusal) = store.activate(storage) {
+        let mut text = format!("could not activate storage '{storage}': {}", refusal.in_task());
+        if world.storage.find(storage).is_none() {
+            text =
+                format!("{text}\ncould not get storage information for '{storage}': {}", refusal.in_task());
+        }
+        die!("{text}");
+    }
+    let definition = world.storage.get(storage)?;
+    if !definition.holds("backup") {
+        die!(
+            "could not get storage information for '{storage}': can't use storage '{storage}' for backups - wrong content type"
+        );
+    }
+    let shown = format!("{}/dump", definition.path().unwrap_or_default());
+    let real = store.real(&shown);
+    std::fs::create_dir_all(&real).map_err(|error| crate::fail::host("creation of dump folder", &error))?;
+    Ok(DumpDir { shown, real })
+}
