@@ -4,9 +4,12 @@
 //! the rest to a task.
 pub mod access;
 pub mod cluster;
+pub mod content;
+
 pub mod lxc;
 pub mod node;
 pub mod pool;
+pub mod prune;
 pub mod rrd;
 pub mod storage;
 pub mod task;
@@ -139,6 +142,7 @@ pub fn plain(value: &Value) -> Option<String> {
 pub fn handler(at: &str) -> Option<Handler> {
     let groups: [fn(&str) -> Option<Handler>; 10] = [
         access::handler,
+        content::handler,
         lxc::handler,
         cluster::handler,
         node::handler,
