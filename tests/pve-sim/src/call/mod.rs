@@ -140,7 +140,7 @@ pub fn plain(value: &Value) -> Option<String> {
 /// The code of a call.
 #[must_use]
 pub fn handler(at: &str) -> Option<Handler> {
-    let groups: [fn(&str) -> Option<Handler>; 10] = [
+    let groups: [fn(&str) -> Option<Handler>; 11] = [
         access::handler,
         content::handler,
         lxc::handler,
