@@ -1,2 +1,21 @@
-//! Under construction.
+//! A whole Holdfast on one machine, from the real binaries: the stage of `cargo demo` and of the process-level tests.
+//!
+//! In: the built programs and an empty folder. Out: a running simulator, hub and agent, and the `holdfast` command
+//! that talks to them. It links none of our crates: it sees what a user sees, command lines, files and JSON.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`programs`] | where the built programs are |
+//! | [`place`] | in which namespace and as whom a program runs |
+//! | [`child`] | one supervised process, its log, its end |
+//! | [`wait`] | waiting for a state, with a bound |
+//! | [`stage`] | the whole, step by step |
+//! | [`document`] | the desired document of the story |
 #![forbid(unsafe_code)]
+
+pub mod child;
+pub mod document;
+pub mod place;
+pub mod programs;
+pub mod stage;
+pub mod wait;

@@ -1,0 +1,52 @@
+//! In which network namespace and as whom a program runs.
+//!
+//! As root the box is a network namespace that the simulator made: the agent must be inside, because its local API
+//! listens on the box's bridge. `nsenter` is used, not `ip netns exec`, which would hide the machine's cgroups.
+//! Every program is asked to end when the stage's process dies, however it dies.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A user without a name: nobody owns this number on a fresh Debian.
+pub const AGENT_UID: u32 = 64_999;
+
+/// As whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// As whoever started the stage.
+    Same,
+    /// As [`AGENT_UID`], without groups and capabilities; needs root.
+    Unprivileged,
+}
+
+/// Where.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The network namespace's file; none is the machine's own.
+    pub namespace: Option<PathBuf>,
+}
+
+impl Place {
+    /// A command that will run `program` here, as `user`.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>, user: User) -> Command {
+        let mut words: Vec<std::ffi::OsString> = Vec::new();
+        if let Some(namespace) = &self.namespace {
+            words.push("nsenter".into());
+            words.push(format!("--net={}", namespace.display()).into());
+        }
+        words.extend(["setpriv", "--pdeathsig=TERM"].map(Into::into));
+        if user == User::Unprivileged {
+            words.push(format!("--reuid={AGENT_UID}").into());
+            words.push(format!("--regid={AGENT_UID}").into());
+            words.extend(["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"].map(Into::into));
+        }
+        words.push(program.as_ref().to_owned());
+        let mut words = words.into_iter();
+        #[expect(clippy::disallowed_methods, reason = "the stage exists to run programs")]
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        command
+    }
+}

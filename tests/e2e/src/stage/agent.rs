@@ -1,0 +1,168 @@
+//! The agent of a stage: set up through the API, enrolled by invite, run as an unprivileged user, killed and restarted.
+
+use std::fmt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::{HOST, Stage};
+use crate::child::Running;
+use crate::place::{AGENT_UID, User};
+
+/// Where a build with failpoints kills the agent.
+#[derive(Clone, Debug)]
+pub struct Failpoint(pub String);
+
+impl fmt::Display for Failpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Stage {
+    fn config(&self) -> PathBuf {
+        self.part("agent").join("agent.toml")
+    }
+
+    fn agentd(&self, verb: &str) -> Command {
+        let mut command = self.place.command(self.options.programs.path("agentd"), self.options.agent_user);
+        command.arg(verb).arg("--config").arg(self.config());
+        command
+    }
+
+    /// `agentd setup` through the API, as the agent's own user: its files are its own. Gives the line that was typed.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn set_up_agent(&self) -> Result<String> {
+        let folder = self.part("agent");
+        self.give_to_agent(&folder)?;
+        let proxmox = self.proxmox()?;
+        let (id, secret) = proxmox
+            .tokens
+            .iter()
+            .find(|(id, _)| id.starts_with("root@pam"))
+            .context("the seed has no token of root@pam")?;
+        let credential = folder.join("credential");
+        write_private(&credential, &format!("{id}={secret}\n"))?;
+        self.give_to_agent(&credential)?;
+        let mut command = self.agentd("setup");
+        command.args(["--yes", "--api", &proxmox.url, "--node", &proxmox.node]);
+        command
+            .arg("--credential")
+            .arg(&credential)
+            .arg("--pin")
+            .arg(format!("spki/sha256:{}", proxmox.spki_sha256));
+        command.args(["--storage", "tank", "--bulk-storage", "tank", "--backup-storage", "backup2"]);
+        command.args(["--vmid-range", "5000-5999", "--listen", self.options.runtime.local_api()]);
+        let archive = format!("backup2:backup/{}", self.options.golden.name()?);
+        let golden =
+            format!("{},{archive},{}", self.options.golden.version, self.golden_on_storage()?.display());
+        command.arg("--golden").arg(golden).arg("--state-dir").arg(folder.join("state"));
+        let outcome = self.to_end(&mut command);
+        std::fs::remove_file(&credential).context("cannot remove root's credential")?;
+        outcome.map(|_| self.typed(&command))
+    }
+
+    /// Invites the host, and enrols the agent with the invite from a file.
+    ///
+    /// # Errors
+    /// When hub or agent refuse.
+    pub fn enrol_agent(&self) -> Result<String> {
+        let invite = self.holdfast(&["host", "invite", HOST])?;
+        let code = invite.get("code").and_then(serde_json::Value::as_str).context("an invite has a code")?;
+        let file = self.part("agent").join("invite");
+        write_private(&file, code)?;
+        self.give_to_agent(&file)?;
+        let mut command = self.agentd("enroll");
+        command.arg("--invite-file").arg(&file);
+        let outcome = self.to_end(&mut command);
+        std::fs::remove_file(&file).context("cannot remove the used invite")?;
+        outcome.map(|_| self.typed(&command))
+    }
+
+    /// Starts the agent's daemon, which may be told to die at a point of its journal.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_agent(&mut self, die_at: Option<&Failpoint>) -> Result<String> {
+        let mut command = self.agentd("run");
+        if let Some(point) = die_at {
+            command.env("HOLDFAST_FAILPOINT", point.to_string());
+        }
+        let typed = self.typed(&command);
+        self.agent = Some(Running::start("agentd", command, &self.log("agentd"))?);
+        Ok(typed)
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    /// When no agent runs.
+    pub fn kill_agent(&mut self) -> Result<ExitStatus> {
+        self.agent.take().context("no agent runs")?.kill()
+    }
+
+    /// Ends the agent politely.
+    ///
+    /// # Errors
+    /// When no agent runs, or it had to be killed.
+    pub fn stop_agent(&mut self) -> Result<ExitStatus> {
+        self.agent.take().context("no agent runs")?.stop()
+    }
+
+    /// Waits for an end that the agent was told to take.
+    ///
+    /// # Errors
+    /// When it lives on past `bound`.
+    pub fn agent_ended(&mut self, bound: Duration) -> Result<ExitStatus> {
+        let status = self.agent.as_mut().context("no agent runs")?.wait(bound)?;
+        self.agent = None;
+        Ok(status)
+    }
+
+    /// The agent's pid.
+    #[must_use]
+    pub fn agent_pid(&self) -> Option<u32> {
+        self.agent.as_ref().map(Running::pid)
+    }
+
+    /// Any `agentd` command with JSON output.
+    ///
+    /// # Errors
+    /// When it fails or does not print JSON.
+    pub fn agent_says(&self, words: &[&str]) -> Result<serde_json::Value> {
+        let (verb, rest) = words.split_first().context("a command has a verb")?;
+        let mut command = self.agentd(verb);
+        let text = self.to_end(command.args(rest).args(["--output", "json"]))?;
+        serde_json::from_str(&text).with_context(|| format!("agentd {verb} printed no JSON: {text}"))
+    }
+
+    /// Runs a command to its end and gives its standard output.
+    pub(super) fn to_end(&self, command: &mut Command) -> Result<String> {
+        let output = command.output().with_context(|| format!("cannot run {}", self.typed(command)))?;
+        if !output.status.success() {
+            let (out, err) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            bail!("{} ended with {}\n{err}{out}", self.typed(command), output.status);
+        }
+        String::from_utf8(output.stdout).context("a command printed bytes that are no text")
+    }
+
+    fn give_to_agent(&self, path: &Path) -> Result<()> {
+        match self.options.agent_user {
+            User::Same => Ok(()),
+            User::Unprivileged => chown(path, Some(AGENT_UID), Some(AGENT_UID))
+                .with_context(|| format!("cannot hand over {}", path.display())),
+        }
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, "")
+        .and_then(|()| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)))?;
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,56 @@
+//! The hub of a stage: an empty folder, one command.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{READY, Stage};
+use crate::child::Running;
+use crate::place::User;
+use crate::wait;
+
+impl Stage {
+    /// Starts the hub and gives its URL.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn start_hub(&mut self) -> Result<String> {
+        let port = free_port()?;
+        let url = format!("https://127.0.0.1:{port}");
+        let mut command = self.place.command(self.options.programs.path("hubd"), User::Same);
+        command.arg("serve").arg("--dir").arg(self.part("hub"));
+        command.arg("--listen").arg(format!("127.0.0.1:{port}")).arg("--public-url").arg(&url);
+        let mut hub = Running::start("hubd", command, &self.log("hubd"))?;
+        let token = self.part("hub").join("admin-token");
+        wait::until("the hub's admin token", READY, || {
+            if hub.ended()?.is_some() {
+                anyhow::bail!("hubd ended:\n{}", hub.log()?);
+            }
+            Ok(token.is_file().then_some(()))
+        })?;
+        self.hub = Some(hub);
+        self.hub_url.clone_from(&url);
+        Ok(url)
+    }
+
+    /// Stops the hub, as for maintenance.
+    ///
+    /// # Errors
+    /// When it does not end by itself.
+    pub fn stop_hub(&mut self) -> Result<()> {
+        if let Some(mut hub) = self.hub.take() {
+            hub.stop()?;
+        }
+        Ok(())
+    }
+}
+
+/// A port nobody listens on. Another process could take it before the hub does; then the hub says so and ends.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot bind a loopback port")?;
+    Ok(listener.local_addr().context("a bound port has a number")?.port())
+}
+
+/// How long a report may take to reach the hub.
+pub(super) const REPORTED: Duration = Duration::from_secs(120);

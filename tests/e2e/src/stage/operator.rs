@@ -1,0 +1,133 @@
+//! The operator of a stage: the `holdfast` command with a configuration folder of its own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::hub::REPORTED;
+use super::{HOST, Stage};
+use crate::place::User;
+use crate::wait;
+
+impl Stage {
+    /// `holdfast` with these words, as a command that can be run here.
+    #[must_use]
+    pub fn holdfast_command(&self, words: &[&str]) -> Command {
+        let mut command = self.place.command(self.options.programs.path("holdfast"), User::Same);
+        command.env("HOLDFAST_CONFIG", self.part("operator")).args(words);
+        command
+    }
+
+    /// Logs in with the hub's first admin token.
+    ///
+    /// # Errors
+    /// When the hub refuses.
+    pub fn log_in(&self) -> Result<String> {
+        let mut command = self.holdfast_command(&["login", &self.hub_url]);
+        command.arg("--ca-file").arg(self.part("hub").join("ca.pem"));
+        command.arg("--token-file").arg(self.part("hub").join("admin-token"));
+        self.to_end(&mut command)?;
+        Ok(self.typed(&command))
+    }
+
+    /// What `holdfast … --output json` prints.
+    ///
+    /// # Errors
+    /// When it fails or prints no JSON.
+    pub fn holdfast(&self, words: &[&str]) -> Result<Value> {
+        let mut command = self.holdfast_command(words);
+        let text = self.to_end(command.args(["--output", "json"]))?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("holdfast {} printed no JSON: {text}", words.join(" ")))
+    }
+
+    /// What `holdfast …` answers to bad input: its exit code and its words.
+    ///
+    /// # Errors
+    /// When it cannot be run, or succeeds.
+    pub fn holdfast_refuses(&self, words: &[&str]) -> Result<(i32, String)> {
+        let output = self.holdfast_command(words).output().context("cannot run holdfast")?;
+        match output.status.code() {
+            Some(code) if code != 0 => Ok((code, String::from_utf8_lossy(&output.stderr).into_owned())),
+            _ => bail!("holdfast {} succeeded", words.join(" ")),
+        }
+    }
+
+    /// Writes a desired document to a file of the operator's.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_document(&self, document: &Value) -> Result<PathBuf> {
+        let file = self.part("operator").join("desired.json");
+        std::fs::write(&file, serde_json::to_string_pretty(document)?)
+            .context("cannot write the desired document")?;
+        Ok(file)
+    }
+
+    /// Applies a desired document and does not wait for its effect.
+    ///
+    /// # Errors
+    /// When the hub refuses.
+    pub fn apply(&self, document: &Value, reason: &str) -> Result<()> {
+        let file = self.write_document(document)?;
+        let mut command = self.holdfast_command(&["desired", "apply", HOST]);
+        command.arg(file).args(["--yes", "--reason", reason]);
+        self.to_end(&mut command).map(drop)
+    }
+
+    /// The guests as the hub knows them.
+    ///
+    /// # Errors
+    /// When the hub cannot be asked.
+    pub fn guests(&self) -> Result<Vec<Value>> {
+        let list = self.holdfast(&["guest", "list", HOST])?;
+        let items = list.get("items").unwrap_or(&list);
+        items.as_array().cloned().context("`holdfast guest list` prints a list")
+    }
+
+    /// Waits until the reported guests are as wished.
+    ///
+    /// # Errors
+    /// When they do not become so in time; the error holds how they were.
+    pub fn guests_until(&self, what: &str, fits: impl Fn(&[Value]) -> bool) -> Result<Vec<Value>> {
+        let mut last = Vec::new();
+        let seen = wait::until(what, REPORTED, || {
+            last = self.guests()?;
+            Ok(fits(&last).then(|| last.clone()))
+        });
+        seen.with_context(|| serde_json::to_string_pretty(&last).unwrap_or_default())
+    }
+
+    /// A script that enters the stage and runs `holdfast` there, for people.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_wrapper(&self) -> Result<PathBuf> {
+        let command = self.holdfast_command(&[]);
+        let words: Vec<String> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''")))
+            .collect();
+        let folder = self.part("operator");
+        let script =
+            format!("#!/bin/sh\nHOLDFAST_CONFIG='{}' exec {} \"$@\"\n", folder.display(), words.join(" "));
+        let file = self.folder().join("holdfast");
+        std::fs::write(&file, script).context("cannot write the wrapper")?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
+            .context("cannot make it runnable")?;
+        Ok(file)
+    }
+
+    /// `holdfast …` on the terminal of whoever watches.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn show(&self, words: &[&str]) -> Result<()> {
+        let mut command = self.holdfast_command(words);
+        let status = command.stdin(Stdio::null()).status().context("cannot run holdfast")?;
+        if status.success() { Ok(()) } else { bail!("holdfast {} ended with {status}", words.join(" ")) }
+    }
+}

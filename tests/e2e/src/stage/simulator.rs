@@ -1,0 +1,157 @@
+//! The simulated Proxmox of a stage, and what its operator's hands do to it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::{READY, Stage};
+use crate::child::Running;
+use crate::document::Ground;
+use crate::place::{Place, User};
+
+/// How guests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// Each is a folder; its `guestd` is a child process on a loopback address of its own.
+    Process,
+    /// Each is a booted system on a bridge in a network namespace; needs root.
+    Nspawn,
+}
+
+impl Runtime {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Nspawn => "nspawn",
+        }
+    }
+
+    /// Where guests live.
+    #[must_use]
+    pub fn ground(self, golden: &str) -> Ground {
+        let golden = golden.to_owned();
+        match self {
+            Self::Process => Ground { network: "127.66.0".to_owned(), prefix: 8, gateway: None, golden },
+            Self::Nspawn => Ground {
+                network: "10.66.0".to_owned(),
+                prefix: 24,
+                gateway: Some("10.66.0.1".to_owned()),
+                golden,
+            },
+        }
+    }
+
+    /// Where the agent serves guests.
+    pub(super) const fn local_api(self) -> &'static str {
+        match self {
+            Self::Process => "127.66.0.1:8443",
+            Self::Nspawn => "10.66.0.1:8443",
+        }
+    }
+}
+
+/// What the simulator says of itself in its first line; more than we need is let be.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Proxmox {
+    /// `https://127.0.0.1:port`.
+    pub url: String,
+    /// Its node.
+    pub node: String,
+    /// SHA-256 of its key, hex.
+    pub spki_sha256: String,
+    /// Secrets by token id.
+    pub tokens: BTreeMap<String, String>,
+    /// The network namespace of its guests.
+    #[serde(default)]
+    pub netns: Option<PathBuf>,
+}
+
+/// The folder of the archives, inside the simulator's state.
+const DUMP: &str = "root/mnt/backup2/dump";
+
+impl Stage {
+    /// Starts the simulator with the golden archive on its backup storage.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn start_simulator(&mut self) -> Result<Proxmox> {
+        let state = self.part("sim");
+        let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--runtime", self.options.runtime.text()]);
+        command.arg("--state").arg(&state).arg("--seed").arg(&self.options.seed);
+        let mut simulator = Running::start("pve-sim", command, &self.log("pve-sim"))?;
+        let line = simulator.line("its address", READY, |line| line.starts_with('{'))?;
+        let proxmox: Proxmox =
+            serde_json::from_str(&line).context("pve-sim's first line is not of its form")?;
+        self.simulator = Some(simulator);
+        self.place.namespace.clone_from(&proxmox.netns);
+        self.proxmox = Some(proxmox.clone());
+        let golden = self.golden_on_storage()?;
+        let dump = golden.parent().context("an archive lies in a folder")?;
+        std::fs::create_dir_all(dump).with_context(|| format!("cannot make {}", dump.display()))?;
+        std::fs::copy(&self.options.golden.file, &golden)
+            .with_context(|| format!("cannot write {}", golden.display()))?;
+        self.open_to_agent(&golden)?;
+        Ok(proxmox)
+    }
+
+    /// The golden archive where the simulator has it.
+    pub(super) fn golden_on_storage(&self) -> Result<PathBuf> {
+        Ok(self.part("sim").join(DUMP).join(self.options.golden.name()?))
+    }
+
+    /// Lets the agent's user read one file of the simulator's, and pass through the folders above it.
+    fn open_to_agent(&self, file: &Path) -> Result<()> {
+        let open = |path: &Path, mode: u32| {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, permissions)
+                .with_context(|| format!("cannot open {}", path.display()))
+        };
+        open(file, 0o644)?;
+        let above = file.ancestors().skip(1).take_while(|folder| *folder != self.folder());
+        above.into_iter().try_for_each(|folder| open(folder, 0o755))
+    }
+
+    /// What the simulator said of itself.
+    ///
+    /// # Errors
+    /// Before it was started.
+    pub fn proxmox(&self) -> Result<&Proxmox> {
+        self.proxmox.as_ref().context("the simulator was not started yet")
+    }
+
+    /// Runs `pve-sim fault …` against the running simulator: a hand edit, an armed fault.
+    ///
+    /// # Errors
+    /// When the simulator refuses.
+    pub fn fault(&self, words: &[&str]) -> Result<String> {
+        let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
+        command.arg("fault").arg("--state").arg(self.part("sim")).args(words);
+        let output = command.output().context("cannot run pve-sim")?;
+        if !output.status.success() {
+            bail!("pve-sim fault {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Guest configurations as they lie on the simulator's disk, by VMID.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn configurations(&self) -> Result<BTreeMap<u32, String>> {
+        let mut found = BTreeMap::new();
+        for entry in
+            std::fs::read_dir(self.part("sim").join("lxc")).context("the simulator has no guests' folder")?
+        {
+            let path = entry?.path();
+            let vmid = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            if let Some(vmid) = vmid.filter(|_| path.extension().is_some_and(|ending| ending == "conf")) {
+                found.insert(vmid, std::fs::read_to_string(&path)?);
+            }
+        }
+        Ok(found)
+    }
+}
