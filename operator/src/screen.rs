@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::args::{Args, Output};
 use crate::exit::CliError;
-use crate::render::clean;
 
 /// Narrower terminals wrap; wider ones are not filled.
 const COLUMNS: std::ops::RangeInclusive<u16> = 60..=200;
@@ -102,8 +101,7 @@ impl Screen {
 
     /// Says why it failed.
     pub fn error(&self, error: &CliError) {
-        // What a box or hub said stands in it, and must not move the cursor.
-        let message = clean(&chain(error));
+        let message = chain(error);
         let text = match self.output {
             Output::Table => format!("holdfast: {message}"),
             Output::Json => {

@@ -10,7 +10,5 @@ pub mod samples;
 mod table;
 mod time;
 
-pub use table::clean;
-
 #[cfg(test)]
 mod tests;

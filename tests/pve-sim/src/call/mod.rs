@@ -4,12 +4,9 @@
 //! the rest to a task.
 pub mod access;
 pub mod cluster;
-pub mod content;
-
 pub mod lxc;
 pub mod node;
 pub mod pool;
-pub mod prune;
 pub mod rrd;
 pub mod storage;
 pub mod task;
@@ -140,9 +137,8 @@ pub fn plain(value: &Value) -> Option<String> {
 /// The code of a call.
 #[must_use]
 pub fn handler(at: &str) -> Option<Handler> {
-    let groups: [fn(&str) -> Option<Handler>; 11] = [
+    let groups: [fn(&str) -> Option<Handler>; 10] = [
         access::handler,
-        content::handler,
         lxc::handler,
         cluster::handler,
         node::handler,

@@ -10,9 +10,6 @@ mod options;
 mod retention;
 mod words;
 
-#[cfg(test)]
-mod tests;
-
 use serde_json::json;
 
 use super::{Answer, Call, Handler, Reply, data};

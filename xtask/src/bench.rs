@@ -1,0 +1,118 @@
+//! `cargo bench-all`: runs every benchmark and writes `docs/benchmarks.md`.
+//!
+//! In: lines `BENCH {json}` on the standard output of each benchmark, in the form of [`Figure`]. Out: one table, with
+//! the machine it was measured on. A figure is a ratio against a bare baseline that the same benchmark ran in turn with
+//! ours; absolute times are shown beside it and mean little elsewhere. Deliberately absent: any limit that could fail.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::workspace::{cargo, root, shown};
+
+/// One measured comparison.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    /// What was measured.
+    name: String,
+    /// Ours, median over the pairs.
+    ours: f64,
+    /// The bare baseline, median over the pairs; none where there is nothing to compare with.
+    baseline: Option<f64>,
+    /// Ours by baseline: the median of the pairs' ratios.
+    ratio: Option<f64>,
+    /// Of `ours` and `baseline`.
+    unit: String,
+    /// How many pairs.
+    pairs: u32,
+    /// What the baseline is, and what was counted.
+    note: String,
+}
+
+/// The benchmarks: package, target, and the part of the page they fill.
+const BENCHES: &[(&str, &str, &str)] = &[
+    ("agentd", "plan", "The plan"),
+    ("hubd", "checkin", "Check-ins at the hub"),
+    ("e2e", "footprint", "The agent at rest"),
+];
+
+/// Runs them all.
+pub fn run() -> Result<()> {
+    let mut page = heading()?;
+    for (package, bench, title) in BENCHES {
+        println!("=== {title}");
+        let mut command = cargo();
+        command.args(["bench", "--locked", "--package", package, "--bench", bench]);
+        let output = command.output().with_context(|| format!("cannot run `{}`", shown(&command)))?;
+        if !output.status.success() {
+            bail!("`{}` ended with {}: {}", shown(&command), output.status, String::from_utf8_lossy(&output.stderr));
+        }
+        let text = String::from_utf8(output.stdout).context("a benchmark printed bytes that are no text")?;
+        let figures = figures(&text)?;
+        if figures.is_empty() {
+            bail!("`{}` printed no figure", shown(&command));
+        }
+        write!(page, "\n## {title}\n\n{}", table(&figures))?;
+        print!("{}", table(&figures));
+    }
+    let path = root().join("docs/benchmarks.md");
+    std::fs::write(&path, page).context("cannot write docs/benchmarks.md")?;
+    println!("written: docs/benchmarks.md");
+    Ok(())
+}
+
+fn figures(text: &str) -> Result<Vec<Figure>> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("BENCH "));
+    lines.map(|json| serde_json::from_str(json).with_context(|| format!("not a figure: {json}"))).collect()
+}
+
+fn table(figures: &[Figure]) -> String {
+    let mut text = "| what | ours | baseline | ratio | pairs | how |\n| --- | --- | --- | --- | --- | --- |\n".to_owned();
+    for figure in figures {
+        let unit = &figure.unit;
+        let or_none = |value: Option<f64>, unit: &str| value.map_or_else(|| "—".to_owned(), |value| format!("{}{unit}", short(value)));
+        let baseline = or_none(figure.baseline, &format!(" {unit}"));
+        let ratio = or_none(figure.ratio, "");
+        let (name, ours, pairs, note) = (&figure.name, short(figure.ours), figure.pairs, &figure.note);
+        text.push_str(&format!("| {name} | {ours} {unit} | {baseline} | {ratio} | {pairs} | {note} |\n"));
+    }
+    text
+}
+
+fn short(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+fn heading() -> Result<String> {
+    let cpu = field("/proc/cpuinfo", "model name")?;
+    let cores = std::thread::available_parallelism().context("how many processors?")?;
+    let memory = field("/proc/meminfo", "MemTotal")?;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").context("which kernel?")?;
+    let kernel = kernel.trim();
+    Ok(format!(
+        "# Benchmarks\n\nWritten by `cargo bench-all`. Quote the ratios: ours and the bare baseline ran in turn in the same minutes; \
+         absolute figures drift with the machine.\n\nMachine: {cores} × {cpu}, {memory} memory, Linux {kernel}.\n"
+    ))
+}
+
+fn field(path: &str, name: &str) -> Result<String> {
+    let text = std::fs::read_to_string(Path::new(path)).with_context(|| format!("cannot read {path}"))?;
+    let line = text.lines().find(|line| line.starts_with(name)).with_context(|| format!("{path} has no {name}"))?;
+    Ok(line.split_once(':').map_or("", |(_, value)| value).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_and_shown() {
+        let text = "noise\nBENCH {\"name\":\"plan\",\"ours\":2.5,\"baseline\":1.0,\"ratio\":2.5,\"unit\":\"ms\",\"pairs\":7,\"note\":\"merge-join\"}\n";
+        let read = figures(text).unwrap();
+        assert!(table(&read).contains("| plan | 2.50 ms | 1.00 ms | 2.50 | 7 | merge-join |"));
+        assert!(figures("BENCH {\"name\":1}").is_err());
+    }
+}

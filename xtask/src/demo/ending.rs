@@ -1,0 +1,47 @@
+//! The end of the story: where to look while it stays up, and a clean stop.
+
+use std::sync::mpsc;
+
+use anyhow::{Context, Result};
+use e2e::stage::{HOST, Stage};
+
+use super::Options;
+
+/// Ends at once, or stays up until Ctrl-C.
+pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
+    if !options.once {
+        let holdfast = stage.write_wrapper()?;
+        let holdfast = holdfast.display();
+        println!("\n── It stays up. Look around from another terminal:");
+        for words in [
+            "host list",
+            &format!("host show {HOST}"),
+            &format!("guest list {HOST}"),
+            "guest show web",
+            &format!("desired show {HOST}"),
+            &format!("desired history {HOST}"),
+            "events",
+        ] {
+            println!("   {holdfast} {words}");
+        }
+        println!("   logs: {}/log/", stage.folder().display());
+        println!("\nCtrl-C ends it.");
+        wait_for_ctrl_c()?;
+        println!();
+    }
+    stage.stop_agent().context("the agent did not end well")?;
+    stage.stop_hub()?;
+    drop(stage);
+    println!("\n── Everything is stopped. The story went as told.");
+    Ok(())
+}
+
+fn wait_for_ctrl_c() -> Result<()> {
+    let (told, hear) = mpsc::sync_channel(1);
+    ctrlc::set_handler(move || {
+        // A second press finds the first still in the queue, and changes nothing.
+        let _ = told.try_send(());
+    })
+    .context("cannot listen for Ctrl-C")?;
+    hear.recv().context("nobody can press Ctrl-C any more")
+}

@@ -1,0 +1,118 @@
+//! `cargo demo`: a whole Holdfast on this machine, told step by step while it happens.
+//!
+//! In: nothing but the checkout. Out: the story on the terminal; with `--once` an exit code. The stage itself is
+//! `e2e::stage`; what is here is the order of the story, its words, and what must be true at its end. Each of those is
+//! checked, so a demo that ends well is a test.
+
+mod build;
+mod ending;
+mod story;
+mod user;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use e2e::place::User;
+use e2e::programs::Programs;
+use e2e::stage::{Golden, Options as StageOptions, Runtime};
+
+use crate::{packages, workspace};
+
+/// How the story is told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// End after the story instead of staying up until Ctrl-C.
+    #[arg(long)]
+    pub once: bool,
+    /// Guests as folders with a process, even when root could boot them.
+    #[arg(long)]
+    pub plain: bool,
+    /// Keep the stage's folder with all logs.
+    #[arg(long)]
+    pub keep: bool,
+    /// Use the programs in this folder instead of building them.
+    #[arg(long, value_name = "DIR", hide = true, requires = "golden")]
+    pub programs: Option<PathBuf>,
+    /// Use the golden archive of this manifest instead of building one.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub golden: Option<PathBuf>,
+    /// Seed the simulated Proxmox from this folder instead of the demo's own.
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub seed: Option<PathBuf>,
+}
+
+/// How CI wants its guests.
+enum Guests {
+    Booted,
+    Processes,
+}
+
+impl Options {
+    fn once(guests: Guests) -> Self {
+        let plain = matches!(guests, Guests::Processes);
+        Self { once: true, plain, keep: false, programs: None, golden: None, seed: None }
+    }
+}
+
+/// Builds what is needed and tells the story.
+pub fn run(options: &Options) -> Result<()> {
+    let runtime = runtime(options)?;
+    let programs = match &options.programs {
+        Some(folder) => Programs::in_folder(folder)?,
+        None => build::programs()?,
+    };
+    let golden = match &options.golden {
+        Some(manifest) => Golden::read(manifest)?,
+        None => build::golden(&programs, runtime)?,
+    };
+    tell(options, programs, golden, runtime)
+}
+
+/// Root boots real systems; everybody else runs processes. What is left out, and why, is said.
+fn runtime(options: &Options) -> Result<Runtime> {
+    packages::prepare()?;
+    if options.plain {
+        return Ok(Runtime::Process);
+    }
+    if packages::is_root() {
+        return Ok(Runtime::Nspawn);
+    }
+    println!(
+        "Not root: each guest is a folder whose controller runs as a process on a loopback address of its own."
+    );
+    println!("Left out: booting the guests (run `cargo demo` as root for that).\n");
+    Ok(Runtime::Process)
+}
+
+fn tell(options: &Options, programs: Programs, golden: Golden, runtime: Runtime) -> Result<()> {
+    let folder = tempfile::Builder::new()
+        .prefix("holdfast-demo-")
+        .tempdir()
+        .context("cannot make a folder for the stage")?;
+    let root = packages::is_root();
+    // The agent's user must be able to pass through, and to run the programs, wherever the checkout lies.
+    let programs = if root { user::share(&programs, folder.path())? } else { programs };
+    let stage = StageOptions {
+        programs,
+        folder: folder.path().to_owned(),
+        runtime,
+        golden,
+        seed: options.seed.clone().unwrap_or_else(|| workspace::root().join("tests/pve-sim/demo-seed")),
+        agent_user: if root { User::Unprivileged } else { User::Same },
+    };
+    let told = story::tell(stage).and_then(|stage| ending::end(stage, options));
+    if options.keep || told.is_err() {
+        println!("kept: {}", folder.keep().display());
+    }
+    told
+}
+
+/// For CI: the story with processes, as an ordinary user even when CI is root.
+pub fn once_as_user() -> Result<()> {
+    if packages::is_root() { user::tell_as_somebody() } else { run(&Options::once(Guests::Processes)) }
+}
+
+/// For CI: the story with booted guests.
+pub fn once_as_root() -> Result<()> {
+    run(&Options::once(Guests::Booted))
+}

@@ -1,0 +1,80 @@
+//! Another user than root: the agent of a root's demo, and the whole story of CI's ordinary user.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use e2e::programs::{NAMES, Programs};
+
+use e2e::stage::Runtime;
+
+use super::build;
+use crate::workspace::{must, program};
+
+/// `nobody` owns no file, and is there on every Debian.
+const NOBODY: &str = "65534";
+
+/// Copies the programs to where every user can run them: the checkout may lie in a folder of root's alone.
+pub fn share(programs: &Programs, folder: &Path) -> Result<Programs> {
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder, open.clone()).context("cannot open the stage's folder")?;
+    let shared = folder.join("bin");
+    std::fs::create_dir(&shared).context("cannot make the programs' folder")?;
+    std::fs::set_permissions(&shared, open.clone())?;
+    for name in NAMES {
+        let to = shared.join(name);
+        std::fs::copy(programs.path(name), &to).with_context(|| format!("cannot copy {name}"))?;
+        std::fs::set_permissions(&to, open.clone())?;
+    }
+    Programs::in_folder(&shared)
+}
+
+/// Tells the plain story as `nobody`: this very program again, with programs and golden that were built before.
+pub fn tell_as_somebody() -> Result<()> {
+    let programs = build::programs()?;
+    let golden = build::golden(&programs, Runtime::Process)?;
+    let folder = tempfile::Builder::new().prefix("holdfast-nobody-").tempdir()?;
+    let shared = share(&programs, folder.path())?;
+    let me = folder.path().join("bin/xtask");
+    std::fs::copy(std::env::current_exe()?, &me).context("cannot copy xtask")?;
+    let to_all = |file: &Path| -> Result<std::path::PathBuf> {
+        let to = folder.path().join(file.file_name().context("a file has a name")?);
+        std::fs::copy(file, &to).with_context(|| format!("cannot copy {}", file.display()))?;
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o644))?;
+        Ok(to)
+    };
+    to_all(&golden.file)?;
+    let manifest = to_all(&golden.manifest)?;
+    let seed = folder.path().join("seed");
+    copy_folder(&crate::workspace::root().join("tests/pve-sim/demo-seed"), &seed)?;
+    let mut command = program("setpriv");
+    command.args([
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+    ]);
+    command.arg(&me).args(["demo", "--once", "--plain", "--programs"]).arg(shared.folder());
+    command.arg("--golden").arg(manifest);
+    command.arg("--seed").arg(&seed).current_dir(folder.path()).env_remove("HOME");
+    must(&mut command)
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir(to)?;
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o755))?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), &target)?;
+            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o644))?;
+        }
+    }
+    Ok(())
+}
