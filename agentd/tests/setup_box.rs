@@ -148,6 +148,18 @@ fn a_box_without_proxmox_is_told_so() {
 }
 
 #[test]
+fn a_proxmox_without_env_is_refused_before_anything_is_changed() {
+    let the_box = TheBox::new();
+    for old in ["8.4.1", "9.0.11", "nonsense"] {
+        std::fs::write(the_box.path("version"), old).unwrap();
+        let output = the_box.run(&["--yes"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(69) && said.contains("9.1 or newer is needed"), "{said}");
+    }
+    assert!(!the_box.path("log").exists());
+}
+
+#[test]
 fn a_refusal_is_handed_on_and_what_was_done_is_kept() {
     let the_box = TheBox::new();
     let broken = the_box

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::args::{Args, Output};
 use crate::exit::CliError;
+use crate::render::clean;
 
 /// Narrower terminals wrap; wider ones are not filled.
 const COLUMNS: std::ops::RangeInclusive<u16> = 60..=200;
@@ -101,7 +102,8 @@ impl Screen {
 
     /// Says why it failed.
     pub fn error(&self, error: &CliError) {
-        let message = chain(error);
+        // What a box or hub said stands in it, and must not move the cursor.
+        let message = clean(&chain(error));
         let text = match self.output {
             Output::Table => format!("holdfast: {message}"),
             Output::Json => {

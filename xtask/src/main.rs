@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
 mod demo;
 mod golden;
@@ -26,6 +27,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Run every benchmark and write docs/benchmarks.md.
+    BenchAll,
     /// Every check and every test; what CI runs.
     Ci,
     /// A whole Holdfast on this machine: simulator, hub, agent, three guests.
@@ -45,6 +48,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
+        Task::BenchAll => bench::run(),
         Task::Ci => ci::run(),
         Task::Demo(options) => demo::run(&options),
         Task::Golden(task) => golden::run(task),

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::exit::CliError;
 use crate::hub::Hub;
 use crate::progress::{Standpoint, current_step, end_line, judge, news, steps_done};
+use crate::render::clean;
 use crate::screen::Screen;
 
 /// The agent reports a step within a second.
@@ -79,45 +80,41 @@ fn few(all: &[String]) -> String {
     }
 }
 
-/// Where the steps are shown.
+/// Shows the work: every line by itself, and on a terminal a bar for each open operation below them.
 struct View<'a> {
-    place: Place<'a>,
+    screen: &'a Screen,
+    bars: Option<Bars>,
     waited_for: String,
-}
-
-enum Place<'a> {
-    Bars(Bars),
-    Lines(&'a Screen),
 }
 
 impl<'a> View<'a> {
     fn new(screen: &'a Screen) -> Self {
-        let place = if screen.is_live() { Place::Bars(Bars::default()) } else { Place::Lines(screen) };
-        Self { place, waited_for: String::new() }
+        Self { screen, bars: screen.is_live().then(Bars::default), waited_for: String::new() }
     }
 
     /// Said once, until it is another thing that is waited for.
     fn waiting(&mut self, missing: &str) {
-        if self.waited_for == missing {
-            return;
-        }
-        missing.clone_into(&mut self.waited_for);
-        let line = format!("waiting for {missing}");
-        match &self.place {
-            // A terminal that went away shows nothing; the work goes on.
-            Place::Bars(bars) => drop(bars.all.println(line)),
-            Place::Lines(screen) => screen.note(&line),
+        if self.waited_for != missing {
+            missing.clone_into(&mut self.waited_for);
+            self.line(&format!("waiting for {missing}"));
         }
     }
 
     fn show(&mut self, before: &[OperationView], after: &[OperationView]) {
-        match &mut self.place {
-            Place::Bars(bars) => bars.show(before, after),
-            Place::Lines(screen) => {
-                for line in news(before, after) {
-                    screen.note(&line);
-                }
-            }
+        let Some(bars) = &mut self.bars else {
+            news(before, after).iter().for_each(|line| self.line(line));
+            return;
+        };
+        let ended = bars.show(before, after);
+        ended.iter().for_each(|line| self.line(line));
+    }
+
+    /// Bars stand back while a line is written.
+    fn line(&self, line: &str) {
+        let line = clean(line);
+        match &self.bars {
+            Some(bars) => bars.all.suspend(|| self.screen.note(&line)),
+            None => self.screen.note(&line),
         }
     }
 }
@@ -130,16 +127,15 @@ struct Bars {
 }
 
 impl Bars {
-    fn show(&mut self, before: &[OperationView], after: &[OperationView]) {
+    fn show(&mut self, before: &[OperationView], after: &[OperationView]) -> Vec<String> {
+        let mut ended = Vec::new();
         for now in after {
-            let was_ended = before.iter().any(|was| was.id == now.id && was.status.is_end());
             if now.status.is_end() {
                 if let Some(bar) = self.open.remove(&now.id) {
                     bar.finish_and_clear();
                 }
-                if !was_ended {
-                    // A terminal that went away shows nothing; the work goes on.
-                    let _ = self.all.println(end_line(now));
+                if !before.iter().any(|was| was.id == now.id && was.status.is_end()) {
+                    ended.push(end_line(now));
                 }
                 continue;
             }
@@ -147,8 +143,17 @@ impl Bars {
             let bar = self.open.entry(now.id).or_insert_with(|| self.all.add(bar(now, total)));
             bar.set_length(total);
             bar.set_position(done);
-            bar.set_message(current_step(now));
+            bar.set_message(clean(&current_step(now)));
         }
+        ended
+    }
+}
+
+/// Nothing half-drawn stays behind, whatever ended the following.
+impl Drop for Bars {
+    fn drop(&mut self) {
+        // A terminal that went away shows nothing anyway.
+        let _ = self.all.clear();
     }
 }
 

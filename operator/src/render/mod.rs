@@ -10,5 +10,7 @@ pub mod samples;
 mod table;
 mod time;
 
+pub use table::clean;
+
 #[cfg(test)]
 mod tests;

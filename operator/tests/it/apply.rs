@@ -142,7 +142,7 @@ async fn a_host_is_followed_step_by_step_until_it_is_as_wished() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_way_of_not_getting_there_has_its_exit_code() {
     let refused = json!({ "desired": { "held": 7, "content": "00", "refused": { "generation": 8,
-        "problem": { "code": "VMID_FOREIGN", "message": "104 is somebody else's" } } } });
+        "problem": { "code": "VMID_FOREIGN", "message": "104 is\u{1b}[2J somebody else's" } } } });
     let mut waiting = report(8, 1024, "managed", json!([]));
     waiting["waiting"] =
         json!([{ "guest": UID, "effect": "drop volume db", "reason": "the only copy", "payload": "{}" }]);
@@ -157,5 +157,6 @@ async fn each_way_of_not_getting_there_has_its_exit_code() {
         let output = apply(&hub, 1024, &["--yes", "--watch", "--timeout", "1"]);
         assert_eq!(output.status.code(), Some(exit), "{}", stderr(&output));
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        assert!(!stderr(&output).contains('\u{1b}'), "what a box says cannot clear the screen");
     }
 }

@@ -19,6 +19,7 @@ pub mod guest;
 pub mod http;
 pub mod node;
 pub mod power;
+pub mod replay;
 pub mod runtime;
 pub mod schema;
 pub mod sim;

@@ -100,8 +100,9 @@ pub struct Handle {
     pub root_password: String,
     /// The node itself, for hand edits and faults in the same process.
     pub node: Arc<Node>,
+    tls: Arc<rustls::ServerConfig>,
     end: watch::Sender<bool>,
-    task: Option<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<()>>,
     _temporary: Option<tempfile::TempDir>,
 }
 
@@ -216,17 +217,10 @@ impl Builder {
         let address = listener.local_addr().map_err(|source| StartError::Bind { address, source })?;
         let (end, ended) = watch::channel(false);
         let tokens = opened.node.world().secrets.tokens.clone();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the listener's task is held by the handle, which ends and awaits it"
-        )]
-        let task = tokio::spawn(listen::serve(
-            Arc::clone(&opened.node),
-            listener,
-            Arc::clone(&opened.identity.config),
-            ended,
-        ));
+        let tls = opened.identity.config;
+        let task = listening(&opened.node, listener, &tls, ended);
         Ok(Handle {
+            tls,
             url: format!("https://{address}"),
             address,
             spki_sha256: opened.identity.spki_sha256,
@@ -236,7 +230,7 @@ impl Builder {
             root_password: opened.root_password,
             node: opened.node,
             end,
-            task: Some(task),
+            tasks: vec![task],
             _temporary: opened.temporary,
         })
     }
@@ -296,11 +290,21 @@ fn root_password(paths: &Paths, clock: &dyn Clock) -> Result<String, StartError>
     Ok(password)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the listener's task is held by the handle, which ends and awaits it")]
+fn listening(node: &Arc<Node>, listener: tokio::net::TcpListener, tls: &Arc<rustls::ServerConfig>, ended: watch::Receiver<bool>) -> JoinHandle<()> {
+    tokio::spawn(listen::serve(Arc::clone(node), listener, Arc::clone(tls), ended))
+}
+
 impl Handle {
+    /// Serves on a further socket, for instance one in the guests' network namespace.
+    pub fn also(&mut self, listener: tokio::net::TcpListener) {
+        self.tasks.push(listening(&self.node, listener, &self.tls, self.end.subscribe()));
+    }
+
     /// Ends the instance and waits until it is gone.
     pub async fn shutdown(mut self) {
         let _ = self.end.send(true);
-        if let Some(task) = self.task.take() {
+        for task in self.tasks.drain(..) {
             let _ = task.await;
         }
         let node = Arc::clone(&self.node);

@@ -27,6 +27,7 @@ use holdfast_tls::Trust;
 use zeroize::Zeroizing;
 
 use super::Output;
+use crate::port::pve::read::Version;
 use args::ChoiceError;
 pub use args::SetupArguments;
 pub(crate) use args::file_sha256;
@@ -59,6 +60,12 @@ pub enum SetupError {
     /// An answer of Proxmox.
     #[error(transparent)]
     Seen(#[from] SeenError),
+    /// A Proxmox that cannot hand a guest its claim.
+    #[error("Proxmox VE {found} is too old: {}.{} or newer is needed", Version::OLDEST.0, Version::OLDEST.1)]
+    TooOld {
+        /// What it says it is.
+        found: String,
+    },
     /// The box.
     #[error(transparent)]
     Local(#[from] LocalError),
@@ -85,7 +92,7 @@ impl SetupError {
         match self {
             Self::Choice(_) => 64,
             Self::Credential { .. } | Self::NotConfirmed | Self::Ask(_) => 66,
-            Self::Way(_) | Self::Seen(_) | Self::NotSettled(_) => 69,
+            Self::Way(_) | Self::Seen(_) | Self::TooOld { .. } | Self::NotSettled(_) => 69,
             Self::Local(_) => 73,
             Self::Runtime(_) => 71,
         }
@@ -156,8 +163,12 @@ impl Todo {
 
 async fn look(way: &Way, user: &str) -> Result<Seen, SetupError> {
     let mut seen = Seen::default();
-    for read in [Read::Pools, Read::Roles, Read::Users, Read::Acl] {
+    for read in [Read::Version, Read::Pools, Read::Roles, Read::Users, Read::Acl] {
         seen.take(read, way.read(read, user).await?)?;
+    }
+    let version = Version::parse(&seen.version);
+    if !version.is_some_and(|version| version.is_supported()) {
+        return Err(SetupError::TooOld { found: seen.version });
     }
     // Asking for the tokens of nobody is an error in Proxmox.
     if seen.users.contains(user) {

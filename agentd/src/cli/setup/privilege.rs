@@ -168,6 +168,44 @@ mod tests {
         set.iter().copied().collect::<Vec<_>>().join(" ")
     }
 
+    /// `docs/privileges.md`, for who wants to grant by hand or to check what is granted.
+    fn page() -> String {
+        let mut page = String::from(
+            "# What the agent may do in Proxmox\n\n\
+             Made from the table in `agentd/src/cli/setup/privilege.rs`; a test holds the two together. `agentd setup` \
+             grants exactly this, to the user and to its privilege-separated token, on exactly these paths, not \
+             propagated. `agentd doctor` names what is missing and what is too much.\n\n\
+             | token | where | privileges | Proxmox role | for |\n| --- | --- | --- | --- | --- |\n",
+        );
+        for need in NEEDS {
+            let place = match need.place {
+                Place::Pool => "`/pool/{pool}`",
+                Place::ScratchPool => "`/pool/{scratch pool}`, with `--scratch-pool` only",
+                Place::Node => "`/nodes/{node}`",
+                Place::GuestStorage => "`/storage/{each storage of disks}`",
+                Place::ArchiveStorage => "`/storage/{each storage of archives}`",
+                Place::GoldenVmid => "`/vms/{number in the golden archive's name}`",
+                Place::Bridge => "`/sdn/zones/localnetwork/{bridge}`, and `/{vlan}` below it",
+            };
+            let role = pve_role(need.role, need.place).unwrap();
+            let privileges = need.privileges.join(" ");
+            page.push_str(&format!(
+                "| {} | {place} | {privileges} | {role} | {} |\n",
+                need.role, need.operation
+            ));
+        }
+        page
+    }
+
+    #[test]
+    fn the_page_about_privileges_says_what_the_table_says() {
+        assert_eq!(
+            include_str!("../../../../docs/privileges.md"),
+            page(),
+            "the page is not what the table says"
+        );
+    }
+
     /// The sets that were proved on a real node (notes on narrow tokens, section C, and the proved provisioning).
     #[test]
     fn the_roles_are_those_that_were_proved() {

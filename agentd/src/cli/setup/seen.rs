@@ -1,6 +1,6 @@
 //! What is there in Proxmox's access control now.
 //!
-//! What comes in: the answers of five reads, as the API or `pvesh` gives them. What goes out: pools, roles, users,
+//! What comes in: the answers of six reads, as the API or `pvesh` gives them. What goes out: pools, roles, users,
 //! tokens and the access list. Deliberately absent: anything that is not ours to compare.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,8 @@ pub enum Spread {
 /// What is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
+    /// Which Proxmox it is.
+    pub version: String,
     /// Pools by name.
     pub pools: BTreeSet<String>,
     /// Roles with their privileges.
@@ -73,6 +75,11 @@ impl Flag {
 }
 
 #[derive(Deserialize)]
+struct VersionRow {
+    version: String,
+}
+
+#[derive(Deserialize)]
 struct PoolRow {
     poolid: String,
 }
@@ -110,6 +117,8 @@ struct AclRow {
 /// One of the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
+    /// `/version`.
+    Version,
     /// `/pools`.
     Pools,
     /// `/access/roles`.
@@ -127,6 +136,7 @@ impl Read {
     #[must_use]
     pub fn path(self, user: &str) -> String {
         match self {
+            Self::Version => "/version".to_owned(),
             Self::Pools => "/pools".to_owned(),
             Self::Roles => "/access/roles".to_owned(),
             Self::Users => "/access/users".to_owned(),
@@ -146,13 +156,17 @@ pub struct SeenError {
 }
 
 impl Seen {
-    /// Takes in one answer: the JSON list itself, without `data` around it.
+    /// Takes in one answer: the JSON itself, without `data` around it.
     ///
     /// # Errors
     /// When it is not of the expected form.
     pub fn take(&mut self, read: Read, list: serde_json::Value) -> Result<(), SeenError> {
         let error = |source| SeenError { read, source };
         match read {
+            Read::Version => {
+                let row: VersionRow = serde_json::from_value(list).map_err(error)?;
+                self.version = row.version;
+            }
             Read::Pools => {
                 let rows: Vec<PoolRow> = serde_json::from_value(list).map_err(error)?;
                 self.pools = rows.into_iter().map(|row| row.poolid).collect();

@@ -33,13 +33,20 @@ impl Version {
         (self.major, self.minor) >= Self::OLDEST
     }
 
-    pub(super) fn read(value: &Value) -> Result<Self, Unreadable> {
-        let text = Row::of(value)?.text("version")?;
+    /// Reads `9.2.11`; none when it does not start with two numbers.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(['.', '-']).map(str::parse::<u32>);
         match (parts.next(), parts.next()) {
-            (Some(Ok(major)), Some(Ok(minor))) => Ok(Self { major, minor, text }),
-            _ => Err(Unreadable(format!("version: {text:?} does not start with two numbers"))),
+            (Some(Ok(major)), Some(Ok(minor))) => Some(Self { major, minor, text: text.to_owned() }),
+            _ => None,
         }
+    }
+
+    pub(super) fn read(value: &Value) -> Result<Self, Unreadable> {
+        let text = Row::of(value)?.text("version")?;
+        Self::parse(&text)
+            .ok_or_else(|| Unreadable(format!("version: {text:?} does not start with two numbers")))
     }
 }
 

@@ -4,9 +4,12 @@
 //! the rest to a task.
 pub mod access;
 pub mod cluster;
+pub mod content;
+
 pub mod lxc;
 pub mod node;
 pub mod pool;
+pub mod prune;
 pub mod rrd;
 pub mod storage;
 pub mod task;
@@ -137,8 +140,9 @@ pub fn plain(value: &Value) -> Option<String> {
 /// The code of a call.
 #[must_use]
 pub fn handler(at: &str) -> Option<Handler> {
-    let groups: [fn(&str) -> Option<Handler>; 10] = [
+    let groups: [fn(&str) -> Option<Handler>; 11] = [
         access::handler,
+        content::handler,
         lxc::handler,
         cluster::handler,
         node::handler,

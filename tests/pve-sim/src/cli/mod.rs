@@ -1,5 +1,6 @@
 //! The command line: which subcommand, and its exit code.
 mod derive;
+mod replay;
 mod serve;
 
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ struct Arguments {
 enum Command {
     /// Serve an instance until SIGTERM or Ctrl-C; prints one JSON line with URL, pins and token secrets.
     Serve(serve::Arguments),
+    /// Play recordings against a fresh instance each; exit 1 on a difference that is not understood.
+    Replay(replay::Arguments),
     /// Derive the table of calls from a published schema (one method a line).
     DeriveCalls {
         /// The schema.
@@ -34,6 +37,7 @@ pub fn run() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::DeriveCalls { schema, out } => derive::run(&schema, &out).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

@@ -34,6 +34,8 @@ enum RuntimeKind {
     Inert,
     /// Each is its own `guestd` as a child process on a loopback address.
     Process,
+    /// Each is booted by `systemd-nspawn` on a private bridge in a network namespace; needs root.
+    Nspawn,
 }
 
 /// Serves until told to end.
@@ -43,16 +45,33 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
         let mut builder = Sim::builder().state_dir(&arguments.state).listen(arguments.listen).pace(Duration::from_millis(arguments.pace_ms));
         let folder = arguments.state.join("run");
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        let mut namespace = None;
         builder = match arguments.runtime {
             RuntimeKind::Inert => builder,
             RuntimeKind::Process => builder.runtime(Box::new(pve_sim::runtime::Process::new(&folder))),
+            RuntimeKind::Nspawn => {
+                let (runtime, found) = nspawn(&folder, arguments.seed.as_deref())?;
+                namespace = Some(found);
+                builder.runtime(Box::new(runtime))
+            }
         };
         if let Some(seed) = &arguments.seed {
             builder = builder.seed(seed);
         }
         let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).context("no signal handler")?;
-        let handle = builder.start().await?;
+        let mut handle = builder.start().await?;
+        let mut inner_url = None;
+        if let Some(namespace) = &namespace {
+            // Guests and the agent live in the namespace, so the API is served there too, on the bridge's own address.
+            let inner = SocketAddr::new(namespace.bridge, handle.address.port());
+            let listener = pve_sim::runtime::listen_in_namespace(&namespace.path, inner)?;
+            listener.set_nonblocking(true).context("no listener in the namespace")?;
+            handle.also(tokio::net::TcpListener::from_std(listener).context("no listener in the namespace")?);
+            inner_url = Some(format!("https://{inner}"));
+        }
         let line = serde_json::json!({
+            "netns": namespace.as_ref().map(|found| found.path.display().to_string()), "netns_url": inner_url,
+            "bridge": namespace.as_ref().map(|found| found.bridge.to_string()),
             "url": handle.url, "node": handle.node.name, "spki_sha256": handle.spki_sha256, "leaf_sha256": handle.leaf_sha256,
             "certificate": handle.certificate_pem, "tokens": handle.tokens, "root": {"username": "root@pam", "password": handle.root_password},
         });
@@ -64,4 +83,23 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
         handle.shutdown().await;
         Ok(())
     })
+}
+
+/// Where guests live.
+struct Namespace {
+    path: PathBuf,
+    bridge: std::net::IpAddr,
+}
+
+fn nspawn(folder: &std::path::Path, seed: Option<&std::path::Path>) -> anyhow::Result<(pve_sim::runtime::Nspawn, Namespace)> {
+    pve_sim::runtime::Nspawn::is_possible().map_err(|why| anyhow::anyhow!("--runtime nspawn is not possible: {why}"))?;
+    let seeded = folder.with_file_name("etc").join("interfaces");
+    let text = [Some(seeded), seed.map(|seed| seed.join("interfaces"))].into_iter().flatten().find_map(|path| std::fs::read_to_string(path).ok());
+    let text = text.unwrap_or_else(|| include_str!("../../lab/interfaces").to_owned());
+    let bridges = pve_sim::runtime::bridges_of_interfaces(&text)?;
+    let bridge = bridges.first().and_then(|bridge| bridge.addresses.first()).map(|cidr| cidr.address).context("the seed's interfaces name no bridge with an address")?;
+    let settings = pve_sim::runtime::NspawnSettings { directory: folder.to_owned(), bridges };
+    let runtime = pve_sim::runtime::Nspawn::open(&settings)?;
+    let path = runtime.namespace_path();
+    Ok((runtime, Namespace { path, bridge: bridge.into() }))
 }

@@ -1,1 +1,222 @@
-//! Hand edits (being built).
+//! Hand edits: what a person does on the node, past the API.
+//!
+//! In: an [`Edit`]. Out: the same effect as on the real node, without a task and without asking for rights. Used by fault scripts, and by
+//! the replay for what a recording shows to have been done by hand.
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::config::{Token, User};
+use crate::fail::{Fallible, Refusal, host};
+use crate::guest::config::GuestConfig;
+use crate::node::Node;
+
+/// One hand edit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "edit", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Edit {
+    /// Stop a guest at once.
+    Stop {
+        /// Which one.
+        vmid: u32,
+    },
+    /// Start a guest.
+    Start {
+        /// Which one.
+        vmid: u32,
+    },
+    /// Set an option in the configuration file.
+    Set {
+        /// Which guest.
+        vmid: u32,
+        /// The option.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+    /// Remove an option (also `lock`) from the configuration file.
+    Unset {
+        /// Which guest.
+        vmid: u32,
+        /// The option.
+        key: String,
+    },
+    /// Put a whole configuration file in place; volumes that it names are made, empty.
+    Place {
+        /// Which guest.
+        vmid: u32,
+        /// The file's text.
+        config: String,
+    },
+    /// Destroy a guest with its volumes.
+    Destroy {
+        /// Which one.
+        vmid: u32,
+    },
+    /// Remove a volume's files behind the configuration's back.
+    RemoveVolume {
+        /// Its id.
+        volid: String,
+    },
+    /// Take a storage away, as a failed mount does.
+    StorageOffline {
+        /// Which one.
+        storage: String,
+    },
+    /// Bring it back.
+    StorageOnline {
+        /// Which one.
+        storage: String,
+    },
+    /// Switch a storage off or on in its definition.
+    StorageDisable {
+        /// Which one.
+        storage: String,
+        /// Off?
+        disabled: bool,
+    },
+    /// Reboot the node: guests go down, running tasks die, guests with `onboot` come up.
+    Reboot,
+    /// Lose a task from the index.
+    ForgetTask {
+        /// Its name.
+        upid: String,
+    },
+    /// Make a user and a token of theirs, with this secret.
+    Token {
+        /// The full id.
+        id: String,
+        /// The secret.
+        secret: String,
+        /// With rights of its own?
+        privsep: bool,
+    },
+    /// Disable or expire a user, or undo that.
+    User {
+        /// Which one.
+        id: String,
+        /// May log in?
+        enabled: bool,
+        /// Unix seconds, 0 for never.
+        expire: i64,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// When the thing is not there or files fail.
+pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
+    match edit {
+        Edit::Stop { vmid } => node.power.stop(*vmid).map_err(|error| host("stop", &error)),
+        Edit::Start { vmid } => crate::call::lxc::power::boot(node, *vmid),
+        Edit::Set { vmid, key, value } => node.world().guests.change(*vmid, |config| {
+            config.main.set(key, value.as_str());
+            Ok(())
+        }),
+        Edit::Unset { vmid, key } => node.world().guests.change(*vmid, |config| {
+            config.main.unset(key);
+            Ok(())
+        }),
+        Edit::Place { vmid, config } => place(node, *vmid, config),
+        Edit::Destroy { vmid } => destroy(node, *vmid),
+        Edit::RemoveVolume { volid } => {
+            let world = node.world();
+            let store = world.store();
+            let place = store.place(&store.locate(volid)?);
+            let removed = if place.is_dir() { std::fs::remove_dir_all(place) } else { std::fs::remove_file(place) };
+            removed.map_err(|error| host("removal of volume", &error))
+        }
+        Edit::StorageOffline { storage } => mark(node, storage, true),
+        Edit::StorageOnline { storage } => mark(node, storage, false),
+        Edit::StorageDisable { storage, disabled } => disable(node, storage, *disabled),
+        Edit::Reboot => reboot(node),
+        Edit::ForgetTask { upid } => {
+            let upid = crate::task::upid::Upid::parse(upid).ok_or_else(|| Refusal::die("unable to parse worker upid"))?;
+            node.tasks.forget(&upid).map_err(|error| host("task index", &error))
+        }
+        Edit::Token { id, secret, privsep } => token(node, id, secret, *privsep),
+        Edit::User { id, enabled, expire } => {
+            let mut world = node.world();
+            let user = world.access.users.get_mut(id).ok_or_else(|| Refusal::die(format!("no such user ('{id}')")))?;
+            user.enabled = *enabled;
+            user.expire = *expire;
+            world.save_access()
+        }
+    }
+}
+
+fn place(node: &Arc<Node>, vmid: u32, text: &str) -> Fallible<()> {
+    let config = GuestConfig::parse(text);
+    let mut world = node.world();
+    for volid in crate::call::lxc::destroy::volumes_of(&node.table, &config) {
+        if !world.store().exists(&volid) {
+            let bytes = text.lines().find(|line| line.contains(&volid)).and_then(|line| line.split("size=").nth(1)).and_then(|rest| rest.split(',').next());
+            let bytes = bytes.and_then(crate::schema::format::parse_size).unwrap_or(1 << 30);
+            crate::state::seed::make_disk(&world.store(), &volid, bytes).map_err(|error| Refusal::die(error.to_string()))?;
+        }
+    }
+    world.guests.put(vmid, config)
+}
+
+fn destroy(node: &Arc<Node>, vmid: u32) -> Fallible<()> {
+    if node.power.is_running(vmid) {
+        node.power.stop(vmid).map_err(|error| host("stop", &error))?;
+    }
+    let mut world = node.world();
+    let config = world.guests.get(vmid)?.clone();
+    for volid in crate::call::lxc::destroy::volumes_of(&node.table, &config) {
+        // By hand a volume that cannot be freed is left where it is.
+        let _ = world.store().free(&volid);
+    }
+    world.access.forget_guest(vmid);
+    world.save_access()?;
+    world.guests.remove(vmid)
+}
+
+fn mark(node: &Node, storage: &str, offline: bool) -> Fallible<()> {
+    node.world().storage.get(storage)?;
+    let (broken, mounted) = (node.paths.run().join("offline").join(storage), node.paths.run().join("mounted").join(storage));
+    let remove = |path: &std::path::Path| match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    let done = if offline { std::fs::write(&broken, "").and_then(|()| remove(&mounted)) } else { remove(&broken).and_then(|()| std::fs::write(&mounted, "")) };
+    done.map_err(|error| host("storage mark", &error))
+}
+
+fn disable(node: &Node, storage: &str, disabled: bool) -> Fallible<()> {
+    let mut world = node.world();
+    world.storage.get(storage)?;
+    for (_, held) in world.storage.all.iter_mut().filter(|(name, _)| name == storage) {
+        if disabled { drop(held.props.insert("disable".to_owned(), "1".to_owned())) } else { drop(held.props.remove("disable")) }
+    }
+    world.save_storage()
+}
+
+fn reboot(node: &Arc<Node>) -> Fallible<()> {
+    for upid in node.tasks.all().0 {
+        if let Some(wish) = node.tasks.running(&upid.to_string()) {
+            wish.kill();
+        }
+    }
+    for vmid in node.power.all() {
+        node.power.stop(vmid).map_err(|error| host("stop", &error))?;
+    }
+    let wanted: Vec<u32> = node.world().guests.all().iter().filter(|(_, config)| config.main.flag("onboot") && config.lock().is_none()).map(|(vmid, _)| *vmid).collect();
+    for vmid in wanted {
+        if let Err(refusal) = crate::call::lxc::power::boot(node, vmid) {
+            tracing::warn!(vmid, %refusal, "guest did not start at boot");
+        }
+    }
+    Ok(())
+}
+
+fn token(node: &Node, id: &str, secret: &str, privsep: bool) -> Fallible<()> {
+    let (user, short) = id.rsplit_once('!').ok_or_else(|| Refusal::die(format!("value '{id}' does not look like a valid token ID")))?;
+    let mut world = node.world();
+    let held = world.access.users.entry(user.to_owned()).or_insert_with(|| User { enabled: true, ..User::default() });
+    held.tokens.entry(short.to_owned()).or_insert(Token { expire: 0, privsep, comment: String::new() });
+    world.secrets.tokens.insert(id.to_owned(), secret.to_owned());
+    world.save_access()
+}

@@ -82,11 +82,18 @@ fn find(from: Option<&Path>, name: &str) -> Option<PathBuf> {
 
 /// A tiny root filesystem, and for a backup the configuration that travels inside.
 fn tree(name: &str) -> std::io::Result<Vec<u8>> {
+    tree_with(backup_owner(name).map(configuration).as_deref())
+}
+
+fn tree_with(config: Option<&str>) -> std::io::Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut add = |path: &str, mode: u32, text: &str| -> std::io::Result<()> {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
         header.set_mode(mode);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(1_795_230_000);
         header.set_entry_type(if path.ends_with('/') {
             tar::EntryType::Directory
         } else {
@@ -99,8 +106,8 @@ fn tree(name: &str) -> std::io::Result<Vec<u8>> {
         header.set_cksum();
         tar.append(&header, text.as_bytes())
     };
-    if let Some(vmid) = backup_owner(name) {
-        add("./etc/vzdump/pct.conf", 0o644, &configuration(vmid))?;
+    if let Some(config) = config {
+        add("./etc/vzdump/pct.conf", 0o644, config)?;
         add("./etc/vzdump/pct.fw", 0o644, "")?;
     }
     add("./", 0o755, "")?;
@@ -158,4 +165,17 @@ fn compress(name: &str, plain: &[u8]) -> std::io::Result<Vec<u8>> {
         return writer.finish();
     }
     Ok(plain.to_vec())
+}
+
+/// Writes a small real backup with this configuration inside.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_backup(place: &Path, config: &str) -> std::io::Result<()> {
+    let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    std::fs::write(place, compress(&name, &tree_with(Some(config))?)?)?;
+    match std::fs::remove_file(sized(place)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

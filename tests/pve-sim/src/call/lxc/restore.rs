@@ -321,7 +321,7 @@ fn unpack(task: &Task, plan: &Plan) -> Outcome {
             Ok(())
         }
         Err(error) => {
-            tracing::debug!(%error, "archive not unpacked");
+            tracing::debug!(?error, "archive not unpacked");
             for line in [
                 "/*stdin*\\ : Read error (39) : premature end ",
                 "tar: Unexpected EOF in archive",

@@ -10,6 +10,9 @@ mod options;
 mod retention;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::json;
 
 use super::{Answer, Call, Handler, Reply, data};

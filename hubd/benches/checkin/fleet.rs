@@ -1,0 +1,68 @@
+//! Hosts with certificates, enrolled before anything is measured.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
+use hubd::authority::{AgentKey, Authority};
+use hubd::clock::{Clock as _, SystemClock};
+use hubd::run;
+use hubd::store::{By, NewInvite, Redemption, Store};
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject as _};
+use uuid::Uuid;
+
+/// A fleet: one TLS identity per host.
+pub struct Fleet {
+    pub members: Vec<Arc<rustls::ClientConfig>>,
+}
+
+impl Fleet {
+    /// Enrols hosts in a folder that no hub serves yet.
+    pub async fn enrol(folder: &Path, hosts: usize) -> anyhow::Result<Self> {
+        let opened = run::open(folder, &SystemClock).await?;
+        let mut members = Vec::with_capacity(hosts);
+        for number in 0..hosts {
+            members.push(member(&opened.store, &opened.authority, number).await?);
+        }
+        let (store, writer) = (opened.store, opened.writer);
+        drop(store);
+        writer.join().map_err(|_| anyhow!("the writer panicked"))?;
+        Ok(Self { members })
+    }
+}
+
+async fn member(
+    store: &Store,
+    authority: &Arc<Authority>,
+    number: usize,
+) -> anyhow::Result<Arc<rustls::ClientConfig>> {
+    let (at, correlation) = (SystemClock.now(), CorrelationId::new(Uuid::new_v4()));
+    let id = InviteId::new(Uuid::new_v4());
+    let secret = authority.invite_secret(id).hash();
+    let by = By { operator: "bench".parse()?, correlation, at, claim: None };
+    let invite = NewInvite { id, host_name: format!("box{number}").parse()?, secret };
+    store.create_invite(by, invite).await.map_err(|error| anyhow!("{error:?}"))?;
+    let key = KeyPair::generate()?;
+    let csr = CertificateParams::default().serialize_request(&key)?.pem()?;
+    let redemption = Redemption {
+        secret,
+        key: AgentKey::from_csr(&csr)?,
+        host: HostId::new(Uuid::new_v4()),
+        at,
+        correlation,
+    };
+    let issuer = Arc::clone(authority);
+    let issue = move |host, generation, key: &AgentKey, now| issuer.issue_host(host, generation, key, now);
+    let given = store.redeem(redemption, issue).await.map_err(|error| anyhow!("{error:?}"))?;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.ca_der().clone())?;
+    let chain = vec![CertificateDer::from_pem_slice(given.pem.as_bytes()).context("a certificate")?];
+    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, private)?;
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,88 @@
+//! How much a durable check-in costs, beside a bare echo of the same body in the same minutes.
+//!
+//! Three servers' worth of work, each in a process of its own so that its CPU can be read: a bare axum + rustls + serde
+//! echo (parse the report, write it back), the hub with a changed report of 4 KiB, and the hub with an unchanged one.
+//! They are measured in turns, and what counts is the median of the rounds' ratios.
+//!
+//! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]`; the last line is JSON.
+
+mod echo;
+mod figures;
+mod fleet;
+mod load;
+mod server;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use figures::{Figures, Sample};
+use fleet::Fleet;
+use load::Kind;
+use server::Server;
+
+/// Check-ins per second and CPU per check-in.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How many times each is measured.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long each time.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Connections, each of a host of its own, each with one request under way.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Given by `cargo bench`; means nothing.
+    #[arg(long, hide = true)]
+    bench: bool,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// The bare echo; run by the benchmark itself.
+    #[command(hide = true)]
+    Echo { folder: std::path::PathBuf },
+    /// The hub; run by the benchmark itself.
+    #[command(hide = true)]
+    Hub { folder: std::path::PathBuf },
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match arguments.role {
+            Some(Role::Echo { folder }) => echo::serve(&folder).await,
+            Some(Role::Hub { folder }) => server::serve_hub(&folder).await,
+            None => measure(&arguments).await,
+        }
+    })
+}
+
+async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let fleet = Fleet::enrol(folder.path(), arguments.connections).await?;
+    let echo = Server::start("echo", folder.path()).await?;
+    let hub = Server::start("hub", folder.path()).await?;
+    let time = Duration::from_secs(arguments.seconds);
+    let mut load = load::Load::new(fleet);
+    // Full reports first: changes need something to be laid over. And everybody is warm then.
+    load.run(&echo, Kind::Changed, time / 2).await?;
+    load.run(&hub, Kind::Full, time / 2).await?;
+    let mut figures = Figures::default();
+    for _ in 0..arguments.rounds {
+        figures.add([
+            load.run(&echo, Kind::Echo, time).await.context("the echo")?,
+            load.run(&hub, Kind::Changed, time).await.context("changed reports")?,
+            load.run(&hub, Kind::Unchanged, time).await.context("unchanged reports")?,
+        ]);
+    }
+    figures.print()
+}
+
+/// A kind of request, measured once.
+type Round = [Sample; 3];

@@ -1,0 +1,70 @@
+//! A server in a process of its own, and how much CPU it has used.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use hubd::clock::SystemClock;
+use hubd::run::{self, Start};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+pub struct Server {
+    pub address: SocketAddr,
+    child: Child,
+}
+
+impl Server {
+    /// Starts this program again in another role; it says on its first line where it listens, and ends with its input.
+    pub async fn start(role: &str, folder: &Path) -> anyhow::Result<Self> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the benchmark's own program, to read its CPU by itself"
+        )]
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(role).arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let out = child.stdout.take().context("the child's output")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).await?;
+        let address = line.trim().parse().with_context(|| format!("the {role} did not start"))?;
+        Ok(Self { address, child })
+    }
+
+    /// CPU seconds so far, of all its threads.
+    pub fn cpu_s(&self) -> anyhow::Result<f64> {
+        let Some(pid) = self.child.id() else { bail!("the server ended") };
+        // Nanoseconds on a CPU, per thread; `stat` counts in hundredths of a second alone.
+        let mut total_ns = 0_u64;
+        for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+            let ns = text.split_whitespace().next().context("schedstat")?;
+            total_ns += ns.parse::<u64>()?;
+        }
+        Ok(total_ns as f64 / 1e9)
+    }
+}
+
+/// The hub's role: until the input ends.
+pub async fn serve_hub(folder: &Path) -> anyhow::Result<()> {
+    let opened = run::open(folder, &SystemClock).await?;
+    let start = Start {
+        listen: "127.0.0.1:0".parse()?,
+        public_url: None,
+        webhook: None,
+        connections_max: 10_000,
+        clock: Arc::new(SystemClock),
+    };
+    let running = run::start(opened, start).await?;
+    println!("{}", running.address);
+    running.until(input_ends()).await?;
+    Ok(())
+}
+
+pub async fn input_ends() {
+    // An error is an end, too.
+    let read = || drop(std::io::read_to_string(std::io::stdin()));
+    drop(tokio::task::spawn_blocking(read).await);
+}

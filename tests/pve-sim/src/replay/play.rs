@@ -1,0 +1,291 @@
+//! Plays one recording against a fresh instance.
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::compare::Comparer;
+use super::known::Book;
+use super::lines::Lines;
+use super::names::Names;
+use super::premise::{Premises, SECRET};
+use super::recording::{Answer, Call, Content, Line, Task, read};
+use super::report::Report;
+use crate::http::entry::serve;
+use crate::http::params;
+use crate::node::Node;
+use crate::sim::Sim;
+use crate::wire::{Request, Response};
+
+/// How long one task may take before the replay gives up on it.
+const TASK_MS_MAX: u64 = 30_000;
+/// Rest of a worker between its steps, so that calls can come in between as they did.
+const PACE: Duration = Duration::from_millis(4);
+
+/// Plays a file; `root_password` logs the ticket user in.
+///
+/// # Errors
+/// When the file cannot be read or no instance starts.
+pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
+    let lines = read(path)?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let opened = Sim::builder().pace(PACE).login_delay(Duration::ZERO).open().map_err(|error| format!("no instance: {error}"))?;
+    let rules = Lines::new().map_err(|error| error.to_string())?;
+    let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
+    premises.opening(&book.principals);
+    let mut player = Player {
+        node: &opened.node,
+        book,
+        rules: &rules,
+        names: Names::new().map_err(|error| error.to_string())?,
+        report: Report::default(),
+        name,
+        root_password: opened.root_password.clone(),
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let Content::Call(call) = &line.content else { continue };
+        let task = lines.get(at + 1).and_then(|next| if let Content::Task(task) = &next.content { Some(task.as_ref()) } else { None });
+        player.call(line, call, task, &mut premises);
+    }
+    player.settle();
+    let mut report = player.report;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    report.premises.extend(premises.taken.iter().map(|text| format!("{name} {text}")));
+    Ok(report)
+}
+
+struct Player<'a> {
+    node: &'a Arc<Node>,
+    book: &'a Book,
+    rules: &'a Lines,
+    names: Names,
+    report: Report,
+    name: String,
+    root_password: String,
+}
+
+impl Player<'_> {
+    fn call(&mut self, line: &Line, call: &Call, task: Option<&Task>, premises: &mut Premises<'_>) {
+        let template = self.template(call);
+        let about = format!("{} {} {}", call.path, Value::Object(call.params.clone()), call.evidence(task));
+        if let Some(reason) = self.book.out_of_scope(&self.name, &template, &about) {
+            *self.report.out.entry(reason.to_owned()).or_default() += 1;
+            return;
+        }
+        self.order(call, task);
+        if let Err(refusal) = premises.before(line, call, task) {
+            self.report.premises.push(refusal.message);
+        }
+        let mut response = self.send(call);
+        let mut found = self.compare(&template, call, &response);
+        // A look at something that still moves is repeated until it stands still.
+        while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() {
+            std::thread::park_timeout(Duration::from_millis(5));
+            response = self.send(call);
+            found = self.compare(&template, call, &response);
+        }
+        self.learn(call, &response);
+        if let Some(task) = task {
+            found.extend(self.task(task, &response));
+        }
+        self.judge(line, call, task, &template, &found);
+    }
+
+    fn judge(&mut self, line: &Line, call: &Call, task: Option<&Task>, template: &str, found: &[String]) {
+        let evidence = call.evidence(task);
+        let mut understood = 0;
+        let mut open = Vec::new();
+        for difference in found {
+            match self.book.harmless(template, &evidence, &call.note, difference) {
+                Some((number, _)) => {
+                    self.report.used.insert(number);
+                    understood += 1;
+                }
+                None => open.push(difference.clone()),
+            }
+        }
+        let tally = self.report.calls.entry(template.to_owned()).or_default();
+        tally.total += 1;
+        if open.is_empty() {
+            tally.equal += 1;
+            tally.understood += usize::from(understood > 0);
+        }
+        for difference in open {
+            self.report.differences.push(format!("{} line {} [{}] {} {}: {difference}", self.name, line.number + 1, call.note, call.method, call.path));
+        }
+    }
+
+    /// Calls that were recorded one after the other do not overtake each other here, unless the recording shows that they met.
+    fn order(&self, call: &Call, task: Option<&Task>) {
+        let evidence = call.evidence(task);
+        let met = ["already exists", "is locked", "got timeout", "already used", "\"lock\":\"", "global lock"].iter().any(|text| evidence.contains(text));
+        if call.method != "GET" && !met {
+            self.settle();
+        }
+    }
+
+    fn settle(&self) {
+        let mut waited_ms = 0;
+        while !self.node.tasks.all().0.is_empty() && waited_ms < TASK_MS_MAX {
+            std::thread::park_timeout(Duration::from_millis(2));
+            waited_ms += 2;
+        }
+    }
+
+    fn template(&self, call: &Call) -> String {
+        let request = Request { method: call.method.clone(), target: call.path.clone(), ..Request::default() };
+        let segments = params::read(&request).map(|(segments, _)| segments).unwrap_or_default();
+        self.node.table.find(&call.method, &segments).map_or_else(|| format!("{} {}", call.method, call.path), |(spec, _)| spec.at.clone())
+    }
+
+    fn send(&self, call: &Call) -> Response {
+        serve(self.node, &self.request(call))
+    }
+
+    fn request(&self, call: &Call) -> Request {
+        let mut headers: Vec<(String, String)> = call.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
+        self.authorize(call, &mut headers);
+        let mut target = self.names_in_target(&call.path);
+        let mut body = call.raw_body.clone().unwrap_or_default().into_bytes();
+        if call.json && call.raw_body.is_none() {
+            headers.push(("content-type".into(), "application/json".into()));
+            body = self.names.ours(&Value::Object(call.params.clone()).to_string()).into_bytes();
+        } else if !call.params.is_empty() {
+            let form = self.form(call);
+            if matches!(call.method.as_str(), "GET" | "DELETE") {
+                let join = if target.contains('?') { '&' } else { '?' };
+                target = format!("{target}{join}{form}");
+            } else {
+                headers.push(("content-type".into(), "application/x-www-form-urlencoded".into()));
+                body = form.into_bytes();
+            }
+        }
+        Request { method: call.method.clone(), target, headers, body }
+    }
+
+    /// Names in a path are recorded both raw and encoded.
+    fn names_in_target(&self, path: &str) -> String {
+        let decoded = percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned();
+        let ours = self.names.ours(&decoded);
+        if ours == decoded {
+            return path.to_owned();
+        }
+        let (plain, query) = ours.split_once('?').map_or((ours.as_str(), None), |(plain, query)| (plain, Some(query)));
+        let mut out: String = plain.split('/').map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string()).collect::<Vec<_>>().join("/");
+        if let Some(query) = query {
+            out = format!("{out}?{query}");
+        }
+        out
+    }
+
+    fn form(&self, call: &Call) -> String {
+        let mut pairs = Vec::new();
+        for (name, value) in &call.params {
+            let values = if let Value::Array(list) = value { list.clone() } else { vec![value.clone()] };
+            for value in values {
+                let text = self.secret(name, &self.names.ours(&crate::call::plain(&value).unwrap_or_default()));
+                pairs.push(format!("{}={}", utf8_percent_encode(name, NON_ALPHANUMERIC), utf8_percent_encode(&text, NON_ALPHANUMERIC)));
+            }
+        }
+        pairs.join("&")
+    }
+
+    /// Passwords are scrubbed from the recordings; every user has the same one here.
+    fn secret(&self, name: &str, text: &str) -> String {
+        if name == "password" && text == "<password>" { self.root_password.clone() } else { text.to_owned() }
+    }
+
+    fn authorize(&self, call: &Call, headers: &mut Vec<(String, String)>) {
+        let mut scrubbed = String::new();
+        let mut rest = call.auth.as_str();
+        while let Some((before, after)) = rest.split_once("<secret-of-") {
+            scrubbed.push_str(before);
+            scrubbed.push_str(SECRET);
+            rest = after.split_once('>').map_or("", |(_, tail)| tail);
+        }
+        scrubbed.push_str(rest);
+        if let Some(id) = scrubbed.strip_prefix("token:") {
+            headers.push(("authorization".into(), format!("PVEAPIToken={id}={SECRET}")));
+        } else if let Some(raw) = scrubbed.strip_prefix("rawtoken:") {
+            let value = if raw.starts_with("PVEAPIToken") { raw.to_owned() } else { format!("PVEAPIToken={raw}") };
+            headers.push(("authorization".into(), value));
+        } else if let Some(raw) = scrubbed.strip_prefix("rawhdr:") {
+            headers.push(("authorization".into(), raw.to_owned()));
+        } else if let Some(user) = scrubbed.strip_prefix("ticket:").or_else(|| scrubbed.strip_prefix("ticket-nocsrf:")) {
+            let (ticket, csrf) = self.node.world().secrets.ticket(user, self.node.clock.now_s());
+            headers.push(("cookie".into(), format!("PVEAuthCookie={}", utf8_percent_encode(&ticket, NON_ALPHANUMERIC))));
+            if scrubbed.starts_with("ticket:") {
+                headers.push(("csrfpreventiontoken".into(), csrf));
+            }
+        }
+    }
+
+    fn compare(&self, template: &str, call: &Call, response: &Response) -> Vec<String> {
+        let answer = self.mapped(&call.answer);
+        let comparer = Comparer { lines: self.rules, call: template };
+        let found = comparer.answers(&answer, response);
+        if found.is_empty() || self.another_denial(call, response) { Vec::new() } else { found }
+    }
+
+    /// Of several missing rights the real code names any: it walks a hash. The recorded one must be missing here too.
+    fn another_denial(&self, call: &Call, response: &Response) -> bool {
+        let named = |reason: &str| {
+            let inner = reason.strip_prefix("Permission check failed (")?.strip_suffix(')')?.to_owned();
+            inner.split_once(", ").map(|(path, privilege)| (path.to_owned(), privilege.to_owned()))
+        };
+        let several = matches!(call.method.as_str(), "POST" | "PUT") && (call.path.ends_with("/lxc") || call.path.ends_with("/config"));
+        let (Some((path, privilege)), Some(_)) = (named(&call.answer.reason), named(&response.reason)) else { return false };
+        let who = call.auth.strip_prefix("token:").unwrap_or_default();
+        let world = self.node.world();
+        let judge = crate::access::evaluate::Judge { config: &world.access, who };
+        several && response.status == 403 && !privilege.split('|').any(|name| judge.has(&path, &[name]))
+    }
+
+    fn mapped(&self, answer: &Answer) -> Answer {
+        let body = answer.body.as_ref().map(|body| serde_json::from_str(&self.names.ours(&body.to_string())).unwrap_or_else(|_| body.clone()));
+        Answer { reason: self.names.ours(&answer.reason), body_raw: self.names.ours(&answer.body_raw), body, ..answer.clone() }
+    }
+
+    fn learn(&mut self, call: &Call, response: &Response) {
+        let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let Some(recorded) = &call.answer.body else { return };
+        for pointer in ["/data", "/data/digest"] {
+            if let (Some(recorded), Some(ours)) = (recorded.pointer(pointer).and_then(Value::as_str), ours.pointer(pointer).and_then(Value::as_str))
+                && (recorded.starts_with("UPID:") || pointer.ends_with("digest"))
+            {
+                self.names.learn(recorded, ours);
+            }
+        }
+    }
+
+    fn task(&mut self, task: &Task, response: &Response) -> Vec<String> {
+        let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let Some(name) = ours.get("data").and_then(Value::as_str).filter(|name| name.starts_with("UPID:")).map(str::to_owned) else {
+            return vec!["no task was started".to_owned()];
+        };
+        let mut waited_ms = 0;
+        while self.node.tasks.running(&name).is_some() && waited_ms < TASK_MS_MAX {
+            std::thread::park_timeout(Duration::from_millis(2));
+            waited_ms += 2;
+        }
+        let Some(upid) = crate::task::upid::Upid::parse(&name) else { return vec!["task name does not parse".to_owned()] };
+        let log: Vec<String> = self.node.tasks.log(&upid).unwrap_or_default().lines().map(str::to_owned).collect();
+        self.names.learn_archives(&task.log, &log);
+        let mut found = Vec::new();
+        let exit = self.node.tasks.ended(&name).map(|ended| ended.status).unwrap_or_default();
+        let recorded = task.last.get("exitstatus").and_then(Value::as_str).unwrap_or_default();
+        let (ours_kept, recorded_kept) = (self.rules.lasting(&exit), self.rules.lasting(&self.names.ours(recorded)));
+        if ours_kept != recorded_kept {
+            found.push(format!("task ended {exit:?}, recorded {recorded:?}"));
+        }
+        let expected: Vec<String> = task.log.iter().map(|line| self.names.ours(line)).collect();
+        let (ours, recorded) = (self.rules.log(&log), self.rules.log(&expected));
+        if ours != recorded {
+            let at = ours.iter().zip(&recorded).take_while(|(a, b)| a == b).count();
+            found.push(format!("task log line {}: {:?}, recorded {:?}", at + 1, ours.get(at), recorded.get(at)));
+        }
+        found
+    }
+}

@@ -1,0 +1,418 @@
+//! What was done by hand between recorded calls, as far as the recording shows it.
+//!
+//! A recording starts on a node that has been lived in, and its recorder locks, unlocks, removes and restores things on the node between
+//! calls. From a recorded answer alone one can tell some of it: an answer `CT is locked (backup)` proves the lock, `CT 120 not running`
+//! proves that it is stopped. Only such proofs are turned into hand edits; our own answer is never looked at.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::known::Principal;
+use super::recording::{Call, Content, Line, Task};
+use crate::fail::Fallible;
+use crate::fault::admin::{Edit, apply};
+use crate::node::Node;
+
+/// The secret of every token in a replay.
+pub const SECRET: &str = "00000000-1111-2222-3333-444444444444";
+
+/// Reads premises out of a recording.
+#[derive(Debug)]
+pub struct Premises<'a> {
+    node: &'a Arc<Node>,
+    lines: &'a [Line],
+    patterns: Patterns,
+    /// What was taken, in words.
+    pub taken: Vec<String>,
+    granted: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Patterns {
+    in_path: Regex,
+    locked: Regex,
+    missing_volume: Regex,
+    disabled: Regex,
+    protected: Regex,
+    denied: Regex,
+    volume: Regex,
+}
+
+impl Patterns {
+    fn new() -> Result<Self, regex::Error> {
+        Ok(Self {
+            in_path: Regex::new(r"/lxc/(\d{3,9})")?,
+            locked: Regex::new(r"CT is locked \(([a-z-]+)\)")?,
+            missing_volume: Regex::new(r"volume '([a-z0-9]+:(\d+)/[^' ]+)' does not exist")?,
+            disabled: Regex::new(r"storage '([a-z0-9]+)' is disabled")?,
+            protected: Regex::new(r"protection mode enabled")?,
+            denied: Regex::new(r"granted=(\{.*\})")?,
+            volume: Regex::new(r"([a-z0-9]+):(\d+)/(?:vm|subvol)-\d+-disk-\d+")?,
+        })
+    }
+}
+
+impl<'a> Premises<'a> {
+    /// For one file.
+    ///
+    /// # Errors
+    /// Never in practice: the patterns are fixed.
+    pub fn new(node: &'a Arc<Node>, lines: &'a [Line]) -> Result<Self, regex::Error> {
+        Ok(Self { node, lines, patterns: Patterns::new()?, taken: Vec::new(), granted: BTreeSet::new() })
+    }
+
+    fn edit(&mut self, number: usize, edit: &Edit) {
+        match apply(self.node, edit) {
+            Ok(()) => self.taken.push(format!("before line {}: {edit:?}", number + 1)),
+            Err(refusal) => self.taken.push(format!("before line {}: {edit:?} failed: {refusal}", number + 1)),
+        }
+    }
+
+    /// Principals, their rights, and guests that the file never makes.
+    pub fn opening(&mut self, principals: &[Principal]) {
+        let mut ids: BTreeSet<String> = BTreeSet::new();
+        for line in self.lines {
+            if let Content::Call(call) = &line.content
+                && let Some(id) = call.auth.strip_prefix("token:")
+            {
+                ids.insert(id.to_owned());
+            }
+        }
+        for id in &ids {
+            self.edit(0, &Edit::Token { id: id.clone(), secret: SECRET.to_owned(), privsep: true });
+        }
+        let lines: Vec<String> = principals.iter().filter(|principal| ids.contains(&principal.id)).flat_map(|principal| principal.user_cfg.clone()).collect();
+        if !lines.is_empty() {
+            self.user_cfg(&lines);
+        }
+        self.latecomers(&ids);
+        self.memory_of_the_seed();
+        let users: BTreeSet<String> = self.calls().filter(|(_, call, _)| call.param("password").as_deref() == Some("<password>")).filter_map(|(_, call, _)| call.param("username")).collect();
+        for user in users {
+            let hash = self.node.world().secrets.passwords.get("root@pam").cloned();
+            self.node.world().secrets.passwords.extend(hash.map(|hash| (user, hash)));
+        }
+    }
+
+    /// The seed was taken at the end: who is not used in a recording of users, roles and rights was not there yet.
+    fn latecomers(&mut self, ids: &BTreeSet<String>) {
+        let about_access = self.calls().any(|(_, call, _)| ["/access/acl", "/access/roles", "/access/permissions"].iter().any(|part| call.path.contains(part)));
+        if !about_access || ids.iter().any(|id| id.starts_with("agent2@pve!")) {
+            return;
+        }
+        let mut world = self.node.world();
+        world.access.users.remove("agent2@pve");
+        world.access.roles.retain(|name, _| !name.starts_with("Agent"));
+        for node in world.access.acl.values_mut() {
+            node.users.remove("agent2@pve");
+        }
+        world.access.acl.retain(|_, node| !(node.users.is_empty() && node.tokens.is_empty() && node.groups.is_empty()));
+        drop(world);
+        self.taken.push("at the start: agent2@pve and its roles are not there yet".to_owned());
+    }
+
+    /// A seeded guest has the memory that the recording first shows.
+    fn memory_of_the_seed(&mut self) {
+        let seeded: Vec<u32> = self.node.world().guests.all().keys().copied().collect();
+        for vmid in seeded {
+            let shown = self.calls().find_map(|(at, call, _)| {
+                let body = call.answer.body.as_ref()?;
+                let rows = body.get("data")?.as_array();
+                let row = rows.into_iter().flatten().find(|row| row.get("vmid").and_then(Value::as_u64) == Some(u64::from(vmid)));
+                let of_row = row.and_then(|row| row.get("maxmem")).and_then(Value::as_u64).map(|bytes| bytes >> 20);
+                let of_config = body.pointer("/data/memory").and_then(Value::as_u64).filter(|_| call.path.contains(&format!("/lxc/{vmid}/config")));
+                of_row.or(of_config).map(|mebibytes| (at, mebibytes))
+            });
+            let changed = self.calls().find(|(_, call, _)| call.method == "PUT" && call.path.contains(&format!("/lxc/{vmid}/config"))).map_or(usize::MAX, |(at, ..)| at);
+            if let Some((_, mebibytes)) = shown.filter(|(at, _)| *at < changed) {
+                let held = self.node.world().guests.get(vmid).ok().and_then(|config| config.main.get("memory").map(str::to_owned));
+                if held != Some(mebibytes.to_string()) {
+                    self.edit(0, &Edit::Set { vmid, key: "memory".into(), value: mebibytes.to_string() });
+                }
+            }
+        }
+    }
+
+    fn user_cfg(&mut self, lines: &[String]) {
+        let mut world = self.node.world();
+        let text = format!("{}{}\n", world.access.print(), lines.join("\n"));
+        world.access = crate::access::config::AccessConfig::parse(&text);
+        self.taken.push(format!("at the start: user.cfg gains {} lines", lines.len()));
+    }
+
+    /// Before one call.
+    ///
+    /// # Errors
+    /// Never; what cannot be done is told among the premises.
+    pub fn before(&mut self, line: &Line, call: &Call, task: Option<&Task>) -> Fallible<()> {
+        self.grants(line.number, call);
+        let evidence = call.evidence(task);
+        self.users(line.number, call);
+        self.archives(line.number, call, &evidence);
+        self.storages(line.number, call, &evidence);
+        for vmid in self.guests_of(call) {
+            self.guest(line.number, call, task, vmid, &evidence);
+        }
+        Ok(())
+    }
+
+    /// Rights as the recorder's note lists them.
+    fn grants(&mut self, number: usize, call: &Call) {
+        let Some(id) = call.auth.strip_prefix("token:").map(str::to_owned) else { return };
+        let found = self.patterns.denied.captures(&call.note).and_then(|found| found.get(1).map(|text| text.as_str().to_owned()));
+        let Some(text) = found else { return };
+        let granted: Value = serde_json::from_str(&text).unwrap_or_default();
+        let key = format!("{id} {text}");
+        if self.granted.contains(&key) {
+            return;
+        }
+        self.granted = BTreeSet::from([key]);
+        let user = id.rsplit_once('!').map_or(id.clone(), |(user, _)| user.to_owned());
+        let mut world = self.node.world();
+        for node in world.access.acl.values_mut() {
+            node.users.remove(&user);
+            node.tokens.remove(&id);
+        }
+        for (n, (path, privs)) in granted.as_object().into_iter().flatten().enumerate() {
+            let role = format!("Granted{n}");
+            let privs = privs.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+            world.access.roles.insert(role.clone(), privs);
+            world.access.grant(path, &user, &role, false);
+            world.access.grant(path, &id, &role, false);
+        }
+        drop(world);
+        self.taken.push(format!("before line {}: {id} is granted {text}", number + 1));
+    }
+
+    fn users(&mut self, number: usize, call: &Call) {
+        let token = call.auth.strip_prefix("token:").and_then(|id| id.rsplit_once('!')).map(|(user, _)| user.to_owned());
+        let ticket = call.auth.strip_prefix("ticket:").or_else(|| call.auth.strip_prefix("ticket-nocsrf:")).map(str::to_owned);
+        let Some(user) = token.or(ticket).or_else(|| call.param("username")) else { return };
+        let wanted = match call.note.as_str() {
+            "user disabled" => (false, 0),
+            "user expired" => (true, 1_000_000_000),
+            _ => (true, 0),
+        };
+        let held = self.node.world().access.users.get(&user).map(|held| (held.enabled, held.expire));
+        if held.is_some_and(|held| held != wanted) {
+            self.edit(number, &Edit::User { id: user, enabled: wanted.0, expire: wanted.1 });
+        }
+    }
+
+    /// A recorded archive that we do not have was made by hand, or on another day.
+    fn archives(&mut self, number: usize, call: &Call, evidence: &str) {
+        let asked = ["ostemplate", "volume", "archive"].iter().filter_map(|name| call.param(name)).find(|volid| volid.contains(":backup/vzdump-lxc-"));
+        let from_path = call.path.split("/content/").nth(1).map(|rest| percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned());
+        let from_query = call.path.split("volume=").nth(1).map(|rest| percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned());
+        let volid = asked.or_else(|| from_path.filter(|volid| volid.contains(":backup/vzdump-lxc-"))).or(from_query);
+        let Some(volid) = volid else { return };
+        let gone = evidence.contains("does not exist") || evidence.contains("disk image '") || call.answer.status == 403;
+        let world = self.node.world();
+        let store = world.store();
+        if gone || store.exists(&volid) || store.locate(&volid).is_err() || volid.starts_with("offline:") {
+            return;
+        }
+        let config = self.embedded(&volid);
+        let made = crate::state::volumes::provide(&store, None, &volid, 0);
+        let place = store.locate(&volid).map(|at| store.place(&at));
+        if let (Ok(place), Some(config)) = (&place, config) {
+            let _ = crate::state::volumes::write_backup(place, &config);
+        }
+        if evidence.contains("premature end")
+            && let Ok(place) = &place
+            && let Ok(bytes) = std::fs::read(place)
+        {
+            let _ = std::fs::write(place, bytes.get(..bytes.len() * 3 / 4).unwrap_or_default());
+        }
+        drop(world);
+        self.taken.push(format!("before line {}: archive {volid} made by hand ({})", number + 1, if made.is_ok() { "done" } else { "failed" }));
+    }
+
+    /// The configuration inside an archive, when the recording shows it.
+    fn embedded(&self, volid: &str) -> Option<String> {
+        self.calls().find_map(|(_, call, _)| {
+            let asked = call.path.contains("extractconfig") && (call.param("volume").as_deref() == Some(volid) || call.path.contains(volid));
+            asked.then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned)).flatten()
+        })
+    }
+
+    fn storages(&mut self, number: usize, call: &Call, evidence: &str) {
+        let shown_off = call.path.ends_with("/status") && call.path.contains("/storage/") && evidence.contains("\"enabled\":0");
+        let named = self.patterns.disabled.captures(evidence).and_then(|found| found.get(1).map(|name| name.as_str().to_owned()));
+        let in_path = call.path.split("/storage/").nth(1).and_then(|rest| rest.split(['/', '?']).next()).map(str::to_owned);
+        let off = named.or_else(|| in_path.clone().filter(|_| shown_off)).or_else(|| call.param("storage").filter(|_| evidence.contains("\"enabled\":0") && call.path.ends_with("/storage")));
+        let held: Vec<String> = self.node.world().storage.all.iter().filter(|(_, held)| held.is_disabled()).map(|(name, _)| name.clone()).collect();
+        if let Some(name) = off {
+            if !held.contains(&name) && self.node.world().storage.find(&name).is_some() {
+                self.edit(number, &Edit::StorageDisable { storage: name, disabled: true });
+            }
+            return;
+        }
+        let mutating = call.method != "GET";
+        for name in held {
+            if mutating || in_path.as_deref() == Some(&name) {
+                self.edit(number, &Edit::StorageDisable { storage: name, disabled: false });
+            }
+        }
+    }
+
+    /// Guests that a call is about.
+    fn guests_of(&self, call: &Call) -> Vec<u32> {
+        let mut found: Vec<u32> = self.patterns.in_path.captures(&call.path).and_then(|found| found.get(1)?.as_str().parse().ok()).into_iter().collect();
+        if call.path.ends_with("/vzdump") || call.path.ends_with("/lxc") && call.method == "POST" {
+            found.extend(call.param("vmid").unwrap_or_default().split(',').filter_map(|id| id.parse::<u32>().ok()));
+        }
+        found.extend(call.param("target-vmid").and_then(|id| id.parse::<u32>().ok()));
+        found.extend(call.param("vms").into_iter().flat_map(|ids| ids.split(',').filter_map(|id| id.parse::<u32>().ok()).collect::<Vec<_>>()));
+        found
+    }
+
+    fn guest(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32, evidence: &str) {
+        let creating = call.method == "POST" && call.path.ends_with("/lxc");
+        let absent = evidence.contains(&format!("{vmid}.conf' does not exist")) || evidence.contains(&format!("unable to find VM '{vmid}'"));
+        let exists = self.node.world().guests.has(vmid);
+        let taken = evidence.contains(&format!("CT {vmid} already exists"));
+        let overwrites = creating && call.param("force").as_deref() == Some("1") && call.param("restore").as_deref() == Some("1");
+        match (creating, exists) {
+            (true, true) if !taken && !overwrites && call.answer.status == 200 => self.edit(number, &Edit::Destroy { vmid }),
+            (true, false) if taken || evidence.contains("can't overwrite running") || evidence.contains("protection mode") || evidence.contains("CT is locked") => self.make(number, vmid),
+            (true, false) if overwrites && call.answer.status == 200 && self.is_named_elsewhere(vmid, number) => self.make(number, vmid),
+            (false, false) if !absent && call.answer.status != 400 && !evidence.contains("could not find CT") => self.make(number, vmid),
+            (false, true) if absent => self.edit(number, &Edit::Destroy { vmid }),
+            _ => {}
+        }
+        if self.node.world().guests.has(vmid) {
+            self.lock(number, call, vmid, evidence);
+            self.protection(number, call, vmid, evidence);
+            self.power(number, call, task, vmid, evidence);
+            self.volumes(number, vmid, evidence);
+        }
+    }
+
+    fn is_named_elsewhere(&self, vmid: u32, number: usize) -> bool {
+        self.calls().any(|(other, call, _)| other < number && call.path.contains(&format!("/lxc/{vmid}/")))
+    }
+
+    fn calls(&self) -> impl Iterator<Item = (usize, &Call, Option<&Task>)> {
+        self.lines.iter().enumerate().filter_map(|(at, line)| match &line.content {
+            Content::Call(call) => {
+                let task = self.lines.get(at + 1).and_then(|next| if let Content::Task(task) = &next.content { Some(task.as_ref()) } else { None });
+                Some((line.number, call.as_ref(), task))
+            }
+            _ => None,
+        })
+    }
+
+    /// A guest that was there before the recording: as its next shown configuration says, else a small one.
+    fn make(&mut self, number: usize, vmid: u32) {
+        let path = format!("/lxc/{vmid}/config");
+        let shown = self.calls().filter(|(at, call, _)| *at >= number && call.method == "GET" && call.path.split('?').next().is_some_and(|plain| plain.ends_with(&path)));
+        let changed = self.calls().filter(|(at, call, _)| *at >= number && call.method == "PUT" && call.path.ends_with(&path)).map(|(at, ..)| at).next().unwrap_or(usize::MAX);
+        let first = shown.filter(|(_, call, _)| call.answer.status == 200).map(|(at, call, _)| (at, call.answer.body.clone())).next();
+        let config = match first {
+            Some((at, Some(body))) => self.from_answer(&body, at > changed),
+            _ => self.small(vmid),
+        };
+        self.edit(number, &Edit::Place { vmid, config });
+    }
+
+    fn small(&self, vmid: u32) -> String {
+        let about = |text: &str| self.patterns.volume.captures_iter(text).filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string())).find_map(|found| found.get(1).map(|s| s.as_str().to_owned()));
+        let storage = self.calls().find_map(|(_, call, task)| about(&call.evidence(task)));
+        let storage = storage.unwrap_or_else(|| if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() });
+        format!("arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nrootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\nswap: 0\nunprivileged: 1\n")
+    }
+
+    fn is_snapshotted(&self, vmid: u32) -> bool {
+        let path = format!("/lxc/{vmid}/snapshot");
+        self.calls().any(|(_, call, task)| call.method == "POST" && call.path.ends_with(&path) && task.is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK")))
+    }
+
+    fn from_answer(&self, body: &Value, only_disks: bool) -> String {
+        let mut text = String::new();
+        for (key, value) in body.get("data").and_then(Value::as_object).into_iter().flatten() {
+            let plain = crate::call::plain(value).unwrap_or_default();
+            let basic = matches!(key.as_str(), "arch" | "hostname" | "memory" | "ostype" | "swap" | "unprivileged" | "rootfs") || key.starts_with("mp");
+            match key.as_str() {
+                "digest" | "lock" | "parent" | "snaptime" | "lxc" => {}
+                _ if only_disks && !basic => {}
+                "description" => plain.lines().for_each(|line| text.push_str(&format!("#{line}\n"))),
+                "env" => plain.split('\0').for_each(|line| text.push_str(&format!("lxc.environment.runtime: {line}\n"))),
+                _ => text.push_str(&format!("{key}: {plain}\n")),
+            }
+        }
+        text
+    }
+
+    fn lock(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
+        let held = self.node.world().guests.get(vmid).ok().and_then(|config| config.lock().map(str::to_owned));
+        let told = self.patterns.locked.captures(evidence).and_then(|found| found.get(1).map(|lock| lock.as_str().to_owned()));
+        let shown = call.answer.body.as_ref().and_then(|body| body.pointer("/data")).filter(|_| call.method == "GET" && (call.path.ends_with("/status/current") || call.path.contains("/config")));
+        let shown_lock = shown.filter(|data| data.is_object()).map(|data| data.get("lock").and_then(Value::as_str).map(str::to_owned));
+        let busy = !self.node.tasks.all().0.is_empty();
+        let wanted = match (told, shown_lock) {
+            (Some(lock), _) => Some(lock),
+            (None, Some(shown)) if !busy => shown,
+            (None, Some(_)) => return,
+            // An effect proves that no lock was in the way.
+            (None, None) if call.answer.status == 200 && call.method != "GET" && !busy => None,
+            (None, None) => return,
+        };
+        if wanted == held {
+            return;
+        }
+        match wanted {
+            Some(value) => self.edit(number, &Edit::Set { vmid, key: "lock".into(), value }),
+            None => self.edit(number, &Edit::Unset { vmid, key: "lock".into() }),
+        }
+    }
+
+    fn protection(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
+        let held = self.node.world().guests.get(vmid).is_ok_and(|config| config.main.flag("protection"));
+        let told = self.patterns.protected.is_match(evidence);
+        let gone = call.answer.status == 200 && (call.method == "DELETE" && call.path.ends_with(&format!("/lxc/{vmid}")) || call.path.ends_with("/lxc") && call.method == "POST");
+        if told && !held {
+            self.edit(number, &Edit::Set { vmid, key: "protection".into(), value: "1".into() });
+        } else if gone && held {
+            self.edit(number, &Edit::Unset { vmid, key: "protection".into() });
+        }
+    }
+
+    fn power(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32, evidence: &str) {
+        let running = self.node.power.is_running(vmid);
+        let busy = !self.node.tasks.all().0.is_empty();
+        let data = call.answer.body.as_ref().and_then(|body| body.get("data"));
+        let shown = data.and_then(|data| data.get("status")).and_then(Value::as_str).filter(|_| call.path.ends_with("/status/current") && !busy);
+        let of_job = task.and_then(|task| task.log.iter().find_map(|line| line.strip_prefix("INFO: status = ").map(str::to_owned)));
+        let up = match () {
+            () if evidence.contains(&format!("{vmid} not running")) => Some(false),
+            () if evidence.contains(&format!("{vmid} already running")) || evidence.contains("container is running") => Some(true),
+            () if evidence.contains("can't overwrite running") || evidence.contains("in-use volume while the source CT is running") => call.path.ends_with("/lxc").then_some(true).or(call.path.contains(&format!("/lxc/{vmid}/")).then_some(true)),
+            () if let Some(word) = shown => Some(word == "running"),
+            () if let Some(word) = of_job.filter(|_| call.param("vmid") == Some(vmid.to_string())) => Some(word == "running"),
+            () if call.answer.status == 200 && call.method == "POST" && call.path.ends_with("/status/start") => Some(false),
+            () if call.answer.status == 200 && call.method == "POST" && ["/status/stop", "/status/shutdown", "/status/reboot"].iter().any(|end| call.path.ends_with(end)) => Some(true),
+            () if call.answer.status == 200 && call.method == "DELETE" && call.path.ends_with(&format!("/lxc/{vmid}")) && call.param("force").is_none() => Some(false),
+            () => None,
+        };
+        match up {
+            Some(true) if !running => self.edit(number, &Edit::Start { vmid }),
+            Some(false) if running => self.edit(number, &Edit::Stop { vmid }),
+            _ => {}
+        }
+    }
+
+    fn volumes(&mut self, number: usize, vmid: u32, evidence: &str) {
+        let named = self.patterns.missing_volume.captures(evidence).filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string()));
+        let Some(volid) = named.and_then(|found| found.get(1).map(|volid| volid.as_str().to_owned())) else { return };
+        let in_config = self.node.world().guests.get(vmid).is_ok_and(|config| config.main.values.values().any(|value| value.starts_with(&volid)));
+        if !in_config && !evidence.contains("vzrestore") {
+            self.edit(number, &Edit::Set { vmid, key: "mp9".into(), value: format!("{volid},mp=/by-hand,size=1G") });
+        }
+        if self.node.world().store().exists(&volid) {
+            self.edit(number, &Edit::RemoveVolume { volid });
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The lines of a recording.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+/// One line.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// 0-based number in its file.
+    pub number: usize,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What a line is.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// An exchange.
+    Call(Box<Call>),
+    /// The task that the call before it started.
+    Task(Box<Task>),
+    /// Something else, by its type.
+    Other(String),
+}
+
+/// An exchange.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What the recorder noted.
+    pub note: String,
+    /// `GET`
+    pub method: String,
+    /// `/api2/json/…`, perhaps with a query.
+    pub path: String,
+    /// `token:agent@pve!hostagent`, `ticket:root@pam`, …
+    pub auth: String,
+    /// Parameters.
+    pub params: Map<String, Value>,
+    /// Sent as JSON?
+    pub json: bool,
+    /// The body as text, when it was sent raw.
+    pub raw_body: Option<String>,
+    /// Further headers.
+    pub headers: BTreeMap<String, String>,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Status.
+    pub status: u16,
+    /// Reason phrase.
+    pub reason: String,
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Connection`.
+    pub connection: Option<String>,
+    /// The body, when it was JSON.
+    pub body: Option<Value>,
+    /// The body as text, when it was not.
+    pub body_raw: String,
+}
+
+/// A finished task.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Its name.
+    pub upid: String,
+    /// The last polled status.
+    pub last: Value,
+    /// The log.
+    pub log: Vec<String>,
+}
+
+impl Call {
+    /// Everything that the recording says about this call as one text; for premises.
+    #[must_use]
+    pub fn evidence(&self, task: Option<&Task>) -> String {
+        let mut text = format!("{}\n{}\n", self.answer.reason, self.answer.body.as_ref().map(ToString::to_string).unwrap_or_default());
+        if let Some(task) = task {
+            text.push_str(&task.last.to_string());
+            text.push('\n');
+            text.push_str(&task.log.join("\n"));
+        }
+        text
+    }
+
+    /// A parameter as text.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<String> {
+        self.params.get(name).and_then(crate::call::plain)
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read or a line is not JSON.
+pub fn read(path: &Path) -> Result<Vec<Line>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let line = |(number, text): (usize, &str)| {
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("{} line {}: {error}", path.display(), number + 1))?;
+        Ok(Line { number, content: content(&value) })
+    };
+    text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()).map(line).collect()
+}
+
+fn content(value: &Value) -> Content {
+    match value.get("type").and_then(Value::as_str) {
+        Some("call") => Content::Call(Box::new(call(value))),
+        Some("task") => Content::Task(Box::new(task(value))),
+        other => Content::Other(other.unwrap_or_default().to_owned()),
+    }
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn call(value: &Value) -> Call {
+    let strings = |pointer: &str| -> BTreeMap<String, String> {
+        let map = value.pointer(pointer).and_then(Value::as_object);
+        map.into_iter().flatten().filter_map(|(key, value)| value.as_str().map(|text| (key.clone(), text.to_owned()))).collect()
+    };
+    let raw = value.pointer("/request/raw_body").and_then(Value::as_str).map(str::to_owned);
+    let headers = strings("/response/headers");
+    Call {
+        note: text(value, "/note"),
+        method: text(value, "/request/method"),
+        path: text(value, "/request/path"),
+        auth: text(value, "/request/auth"),
+        params: value.pointer("/request/params").and_then(Value::as_object).cloned().unwrap_or_default(),
+        json: text(value, "/request/content_type").contains("json"),
+        raw_body: raw.map(|text| unabridged(&text)),
+        headers: strings("/request/extra_headers"),
+        answer: Answer {
+            status: value.pointer("/response/status").and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok()).unwrap_or_default(),
+            reason: text(value, "/response/reason"),
+            content_type: headers.get("Content-Type").cloned(),
+            connection: headers.get("Connection").cloned(),
+            body: value.pointer("/response/body").cloned(),
+            body_raw: text(value, "/response/body_raw"),
+        },
+    }
+}
+
+/// `xxx...(9012 bytes in total)` is written out again.
+fn unabridged(text: &str) -> String {
+    let Some((head, rest)) = text.split_once("...(") else { return text.to_owned() };
+    let Some(total) = rest.split_once(" bytes in total)").and_then(|(n, _)| n.parse::<usize>().ok()) else { return text.to_owned() };
+    let filler = head.chars().last().unwrap_or('x');
+    let mut out = head.to_owned();
+    out.extend(std::iter::repeat_n(filler, total.saturating_sub(head.len())));
+    out
+}
+
+fn task(value: &Value) -> Task {
+    let polls = value.get("polls").and_then(Value::as_array);
+    let last = polls.and_then(|polls| polls.last()).and_then(|poll| poll.pointer("/body/data")).cloned().unwrap_or_default();
+    let lines = value.pointer("/log/body/data").and_then(Value::as_array);
+    let log = lines.into_iter().flatten().filter_map(|line| line.get("t").and_then(Value::as_str).map(str::to_owned)).collect();
+    Task { upid: text(value, "/upid"), last, log }
+}
