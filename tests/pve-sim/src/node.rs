@@ -27,8 +27,19 @@ pub struct Settings {
     pub pace: Duration,
     /// How long a failed login is held back; the real one takes three seconds.
     pub login_delay: Duration,
+    /// Whether a running guest takes a new mount point.
+    pub hot_mounts: HotMounts,
     /// The fingerprint shown by `/nodes`.
     pub fingerprint: String,
+}
+
+/// Whether a running guest takes a new mount point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HotMounts {
+    /// It does.
+    Work,
+    /// The node has no AppArmor, and the attempt fails.
+    NoAppArmor,
 }
 
 impl Default for Settings {
@@ -36,6 +47,7 @@ impl Default for Settings {
         Self {
             pace: Duration::from_millis(20),
             login_delay: Duration::from_secs(3),
+            hot_mounts: HotMounts::Work,
             fingerprint: String::new(),
         }
     }

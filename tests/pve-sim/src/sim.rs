@@ -22,7 +22,7 @@ use crate::access::credential::hex;
 use crate::clock::{Clock, SystemClock};
 use crate::http::listen;
 use crate::http::tls::{Identity, IdentityError};
-use crate::node::{Node, OpenError, Settings};
+use crate::node::{HotMounts, Node, OpenError, Settings};
 use crate::power::Power;
 use crate::runtime::{Inert, Runtime};
 use crate::state::Paths;
@@ -41,6 +41,7 @@ pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
     pace: Duration,
     login_delay: Duration,
+    hot_mounts: HotMounts,
 }
 
 /// Why an instance does not start.
@@ -118,6 +119,7 @@ impl Sim {
             clock: None,
             pace: Duration::from_millis(20),
             login_delay: Duration::from_secs(3),
+            hot_mounts: HotMounts::Work,
         }
     }
 }
@@ -172,6 +174,13 @@ impl Builder {
         self
     }
 
+    /// Plays a node whose running guests do or do not take new mount points.
+    #[must_use]
+    pub const fn hot_mounts(mut self, hot_mounts: HotMounts) -> Self {
+        self.hot_mounts = hot_mounts;
+        self
+    }
+
     /// Opens the node without a listener; for replays in the same process.
     ///
     /// # Errors
@@ -197,6 +206,7 @@ impl Builder {
         let settings = Settings {
             pace: self.pace,
             login_delay: self.login_delay,
+            hot_mounts: self.hot_mounts,
             fingerprint: identity.fingerprint.clone(),
         };
         let node = Node::open(&state, clock, settings, power).map_err(StartError::Open)?;

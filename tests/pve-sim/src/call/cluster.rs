@@ -46,7 +46,7 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         |key: &str, default: i64| config.main.get(key).and_then(|text| text.parse().ok()).unwrap_or(default);
     let running = node.power.running(vmid);
     let root = mounts(&node.table, &config.main).into_iter().find(|mount| mount.key == "rootfs");
-    let size = root.as_ref().and_then(Mount::size).unwrap_or(4 << 30);
+    let size = root.as_ref().and_then(Mount::size).filter(|size| *size > 0).unwrap_or(4 << 30);
     let up = running.is_some();
     let used = running
         .as_ref()
@@ -101,7 +101,7 @@ pub fn guest_cores(world: &World, vmid: u32) -> Value {
         .and_then(|text| text.parse::<f64>().ok())
         .filter(|limit| *limit > 0.0);
     let cores = main.and_then(|main| main.get("cores")).and_then(|text| text.parse::<f64>().ok());
-    let count = limit.or(cores).unwrap_or(2.0);
+    let count = cores.or(limit).unwrap_or(2.0);
     if count.fract() == 0.0 {
         json!(count.trunc().to_string().parse::<i64>().unwrap_or(2))
     } else {

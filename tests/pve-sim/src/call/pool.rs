@@ -60,8 +60,14 @@ fn info(call: &Call<'_>, id: &str) -> Fallible<Value> {
     let wanted = |name: &str| kind.as_deref().is_none_or(|held| held == name);
     let mut members = Vec::new();
     if wanted("lxc") {
-        members
-            .extend(pool.vms.iter().filter_map(|vmid| super::cluster::guest_row(call.node, &world, *vmid)));
+        let rows = pool.vms.iter().filter_map(|vmid| super::cluster::guest_row(call.node, &world, *vmid));
+        members.extend(rows.map(|mut row| {
+            // Members are told by their figures alone.
+            for key in ["tags", "lock"] {
+                row.as_object_mut().and_then(|map| map.remove(key));
+            }
+            row
+        }));
     }
     if wanted("storage") {
         members.extend(

@@ -308,6 +308,9 @@ impl Change<'_> {
                 Some(self.full_net(value).and_then(|value| bridge_exists(self.node, &value).map(|()| value)))
             }
             _ if numbered(option, "mp").is_some() && config.main.get(option).is_none() => {
+                if self.node.settings.hot_mounts == crate::node::HotMounts::NoAppArmor {
+                    return Some(Err(Refusal::die("failed to change apparmor profile: Invalid argument")));
+                }
                 Some(self.mount(config, option, value))
             }
             _ => None,

@@ -140,6 +140,9 @@ impl Comparer<'_> {
             if map.contains_key("ugid") {
                 return Some(["path", "ugid", "roleid"].iter().filter_map(|key| map.get(*key).map(ToString::to_string)).collect::<Vec<_>>().join(" "));
             }
+            if let Some(volid) = map.get("volid") {
+                return Some(volid.to_string());
+            }
             IDENTITY.iter().find_map(|key| map.get(*key).map(|value| self.lines.lasting(&value.to_string())))
         };
         if recorded.iter().chain(ours).any(|row| name(row).is_none()) {

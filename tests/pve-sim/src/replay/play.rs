@@ -31,7 +31,7 @@ const PACE: Duration = Duration::from_millis(4);
 pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     let lines = read(path)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let opened = Sim::builder().pace(PACE).login_delay(Duration::ZERO).open().map_err(|error| format!("no instance: {error}"))?;
+    let opened = Sim::builder().pace(PACE).login_delay(Duration::ZERO).hot_mounts(crate::node::HotMounts::NoAppArmor).open().map_err(|error| format!("no instance: {error}"))?;
     let rules = Lines::new().map_err(|error| error.to_string())?;
     let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
     premises.opening(&book.principals);

@@ -18,6 +18,12 @@ use crate::node::Node;
 /// The secret of every token in a replay.
 pub const SECRET: &str = "00000000-1111-2222-3333-444444444444";
 
+/// Whether an answer to a creation could only be given when the number was free.
+fn past_the_number(call: &Call) -> bool {
+    let before = ["Parameter verification failed.", "Permission check failed (/, Sys.Modify)", "Permission check failed (/, Sys.Console)"];
+    call.answer.status != 401 && !before.contains(&call.answer.reason.as_str())
+}
+
 /// Reads premises out of a recording.
 #[derive(Debug)]
 pub struct Premises<'a> {
@@ -152,6 +158,7 @@ impl<'a> Premises<'a> {
         self.users(line.number, call);
         self.archives(line.number, call, &evidence);
         self.storages(line.number, call, &evidence);
+        self.lists(line.number, call);
         for vmid in self.guests_of(call) {
             self.guest(line.number, call, task, vmid, &evidence);
         }
@@ -221,10 +228,9 @@ impl<'a> Premises<'a> {
             let _ = crate::state::volumes::write_backup(place, &config);
         }
         if evidence.contains("premature end")
-            && let Ok(place) = &place
-            && let Ok(bytes) = std::fs::read(place)
+            && let (Ok(place), Some(bytes)) = (&place, crate::state::volumes::genuine())
         {
-            let _ = std::fs::write(place, bytes.get(..bytes.len() * 3 / 4).unwrap_or_default());
+            let _ = std::fs::write(place, bytes.get(..100_000).unwrap_or_default());
         }
         drop(world);
         self.taken.push(format!("before line {}: archive {volid} made by hand ({})", number + 1, if made.is_ok() { "done" } else { "failed" }));
@@ -258,6 +264,47 @@ impl<'a> Premises<'a> {
         }
     }
 
+    /// What a recorded list does not show was not there: guests made or removed by hand, and parts of the seed that came later.
+    fn lists(&mut self, number: usize, call: &Call) {
+        let plain = call.path.split('?').next().unwrap_or_default();
+        let Some(rows) = call.answer.body.as_ref().and_then(|body| body.get("data")).and_then(Value::as_array).filter(|_| call.method == "GET" && call.answer.status == 200) else { return };
+        let who = call.auth.strip_prefix("token:").unwrap_or("root@pam").to_owned();
+        let whole = call.param("type").is_none_or(|kind| kind == "vm");
+        if plain.ends_with("/nodes/pve1/lxc") || plain.ends_with("/cluster/resources") && whole {
+            let listed: BTreeSet<u64> = rows.iter().filter_map(|row| row.get("vmid").and_then(Value::as_u64)).collect();
+            let gone: Vec<u32> = {
+                let world = self.node.world();
+                let judge = crate::access::evaluate::Judge { config: &world.access, who: &who };
+                let visible = world.guests.all().keys().filter(|vmid| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]));
+                visible.filter(|vmid| !listed.contains(&u64::from(**vmid))).copied().collect()
+            };
+            gone.into_iter().for_each(|vmid| self.edit(number, &Edit::Destroy { vmid }));
+        }
+        if plain.ends_with("/content") && call.param("vmid").is_none() && call.param("content").is_none() {
+            self.content(number, plain, rows);
+        }
+    }
+
+    fn content(&mut self, number: usize, path: &str, rows: &[Value]) {
+        let Some(storage) = path.split("/storage/").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned) else { return };
+        let listed: BTreeSet<&str> = rows.iter().filter_map(|row| row.get("volid").and_then(Value::as_str)).collect();
+        let (mut guests, mut files) = (BTreeSet::new(), Vec::new());
+        {
+            let world = self.node.world();
+            for row in crate::call::content::rows(&world, &storage, None, None).unwrap_or_default().iter().filter(|row| !listed.contains(row.volid.as_str())) {
+                let seeded = include_str!("../../lab/volumes.txt").contains(&row.volid);
+                match row.vmid.filter(|_| row.content == "rootdir") {
+                    Some(vmid) if matches!(vmid, 100 | 200) => drop(guests.insert(vmid)),
+                    None if seeded => files.push(row.volid.clone()),
+                    Some(_) | None if seeded => files.push(row.volid.clone()),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        guests.into_iter().for_each(|vmid| self.edit(number, &Edit::Destroy { vmid }));
+        files.into_iter().for_each(|volid| self.edit(number, &Edit::RemoveVolume { volid }));
+    }
+
     /// Guests that a call is about.
     fn guests_of(&self, call: &Call) -> Vec<u32> {
         let mut found: Vec<u32> = self.patterns.in_path.captures(&call.path).and_then(|found| found.get(1)?.as_str().parse().ok()).into_iter().collect();
@@ -276,7 +323,7 @@ impl<'a> Premises<'a> {
         let taken = evidence.contains(&format!("CT {vmid} already exists"));
         let overwrites = creating && call.param("force").as_deref() == Some("1") && call.param("restore").as_deref() == Some("1");
         match (creating, exists) {
-            (true, true) if !taken && !overwrites && call.answer.status == 200 => self.edit(number, &Edit::Destroy { vmid }),
+            (true, true) if !taken && !overwrites && past_the_number(call) => self.edit(number, &Edit::Destroy { vmid }),
             (true, false) if taken || evidence.contains("can't overwrite running") || evidence.contains("protection mode") || evidence.contains("CT is locked") => self.make(number, vmid),
             (true, false) if overwrites && call.answer.status == 200 && self.is_named_elsewhere(vmid, number) => self.make(number, vmid),
             (false, false) if !absent && call.answer.status != 400 && !evidence.contains("could not find CT") => self.make(number, vmid),
@@ -309,8 +356,14 @@ impl<'a> Premises<'a> {
     fn make(&mut self, number: usize, vmid: u32) {
         let path = format!("/lxc/{vmid}/config");
         let shown = self.calls().filter(|(at, call, _)| *at >= number && call.method == "GET" && call.path.split('?').next().is_some_and(|plain| plain.ends_with(&path)));
-        let changed = self.calls().filter(|(at, call, _)| *at >= number && call.method == "PUT" && call.path.ends_with(&path)).map(|(at, ..)| at).next().unwrap_or(usize::MAX);
-        let first = shown.filter(|(_, call, _)| call.answer.status == 200).map(|(at, call, _)| (at, call.answer.body.clone())).next();
+        let first_of = |fits: &dyn Fn(&Call) -> bool| self.calls().find(|(at, call, _)| *at >= number && fits(call)).map_or(usize::MAX, |(at, ..)| at);
+        let changed = first_of(&|call| call.method == "PUT" && call.path.ends_with(&path));
+        let own = format!("/lxc/{vmid}");
+        let reborn = first_of(&|call| {
+            let created = call.method == "POST" && call.path.ends_with("/lxc") && call.param("vmid") == Some(vmid.to_string());
+            call.answer.status == 200 && (created || call.method == "DELETE" && call.path.ends_with(&own))
+        });
+        let first = shown.filter(|(at, call, _)| call.answer.status == 200 && *at < reborn).map(|(at, call, _)| (at, call.answer.body.clone())).next();
         let config = match first {
             Some((at, Some(body))) => self.from_answer(&body, at > changed),
             _ => self.small(vmid),
@@ -322,7 +375,16 @@ impl<'a> Premises<'a> {
         let about = |text: &str| self.patterns.volume.captures_iter(text).filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string())).find_map(|found| found.get(1).map(|s| s.as_str().to_owned()));
         let storage = self.calls().find_map(|(_, call, task)| about(&call.evidence(task)));
         let storage = storage.unwrap_or_else(|| if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() });
-        format!("arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nrootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\nswap: 0\nunprivileged: 1\n")
+        let disks = self.observed(vmid).unwrap_or_else(|| format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n"));
+        format!("arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}")
+    }
+
+    /// Disks as the recorder looked them up on the node.
+    fn observed(&self, vmid: u32) -> Option<String> {
+        let own = format!(":{vmid}/");
+        let looked = self.lines.iter().filter_map(|line| if let Content::Other { output, .. } = &line.content { Some(output) } else { None });
+        let is_disk = |line: &&str| line.contains(&own) && (line.starts_with("rootfs: ") || line.starts_with("mp"));
+        looked.map(|output| output.lines().filter(is_disk).map(|line| format!("{line}\n")).collect::<String>()).find(|disks| disks.contains("rootfs: "))
     }
 
     fn is_snapshotted(&self, vmid: u32) -> bool {
@@ -372,7 +434,8 @@ impl<'a> Premises<'a> {
     fn protection(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
         let held = self.node.world().guests.get(vmid).is_ok_and(|config| config.main.flag("protection"));
         let told = self.patterns.protected.is_match(evidence);
-        let gone = call.answer.status == 200 && (call.method == "DELETE" && call.path.ends_with(&format!("/lxc/{vmid}")) || call.path.ends_with("/lxc") && call.method == "POST");
+        let destroys = call.method == "DELETE" && call.path.ends_with(&format!("/lxc/{vmid}"));
+        let gone = !told && (destroys || call.method == "POST" && call.path.ends_with("/lxc")) && call.answer.status != 403 && call.answer.status != 400;
         if told && !held {
             self.edit(number, &Edit::Set { vmid, key: "protection".into(), value: "1".into() });
         } else if gone && held {

@@ -20,8 +20,13 @@ pub enum Content {
     Call(Box<Call>),
     /// The task that the call before it started.
     Task(Box<Task>),
-    /// Something else, by its type.
-    Other(String),
+    /// Something else.
+    Other {
+        /// Its type.
+        kind: String,
+        /// What was looked up, when it is a look at the node.
+        output: String,
+    },
 }
 
 /// An exchange.
@@ -112,7 +117,7 @@ fn content(value: &Value) -> Content {
     match value.get("type").and_then(Value::as_str) {
         Some("call") => Content::Call(Box::new(call(value))),
         Some("task") => Content::Task(Box::new(task(value))),
-        other => Content::Other(other.unwrap_or_default().to_owned()),
+        other => Content::Other { kind: other.unwrap_or_default().to_owned(), output: text(value, "/output") },
     }
 }
 

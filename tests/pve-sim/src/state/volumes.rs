@@ -24,6 +24,12 @@ const ARCHIVES: &[(&str, &[u8])] = &[
     ),
 ];
 
+/// The bytes of a genuine archive.
+#[must_use]
+pub fn genuine() -> Option<&'static [u8]> {
+    ARCHIVES.first().map(|(_, bytes)| *bytes)
+}
+
 /// Puts one volume in place.
 ///
 /// # Errors

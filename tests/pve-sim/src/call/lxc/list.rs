@@ -21,7 +21,7 @@ pub fn list(call: &Call<'_>) -> Reply {
 fn figures(call: &Call<'_>, world: &World, vmid: u32) -> Option<Map<String, Value>> {
     let mut row = guest_figures(call.node, world, vmid)?;
     let main = &world.guests.get(vmid).ok()?.main;
-    let swap = main.get("swap").and_then(|text| text.parse::<i64>().ok()).unwrap_or(512);
+    let swap = main.get("swap").and_then(|text| text.parse::<i64>().ok()).unwrap_or_default();
     row.extend([
         ("type".to_owned(), json!("lxc")),
         ("cpus".to_owned(), guest_cores(world, vmid)),
