@@ -11,7 +11,7 @@
 //! | 2 | [`store`] (SQLite), [`authority`] (keys and certificates), [`clock`] |
 //! | 1 | [`domain`]: pure decisions |
 //!
-//! Imports go downward only.
+//! Imports go downward, and within a layer to the right. A test reads this table and holds the code to it.
 #![forbid(unsafe_code)]
 
 pub mod api;

@@ -17,9 +17,9 @@ use crate::api::{self, Turns, Waiters};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::serve::{self, Serving, TlsError};
-use crate::settings::{PublicUrl, Settings, WebhookSettings, certificate_names};
+use crate::settings::{PublicUrl, Settings, certificate_names};
 use crate::store::{OpenError, Store, StoreError, WriterThread};
-use crate::task::webhook::{Forwarder, WebhookError};
+use crate::task::webhook::{Forwarder, WebhookError, WebhookSettings};
 use crate::task::{deadman, upkeep};
 
 mod admin;

@@ -1,6 +1,16 @@
 //! What a person sets: flags of `hubd serve`, over the file `hub.toml`, over what is usual.
 //!
 //! In: the parsed flags and the file. Out: [`Settings`], checked. The one place that reads the file.
+//!
+//! ```toml
+//! listen = "0.0.0.0:8440"
+//! public_url = "https://hub.example:8440"
+//! connections_max = 12000
+//!
+//! [webhook]
+//! url = "https://alarm.example/holdfast"
+//! secret_file = "/etc/holdfast/webhook-secret"
+//! ```
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,6 +19,8 @@ use std::str::FromStr;
 use holdfast_protocol::secret::Secret;
 use reqwest::Url;
 use serde::Deserialize;
+
+use crate::task::webhook::WebhookSettings;
 
 /// Where the hub listens when nobody says: on this machine alone, so that nothing is open by accident.
 const LISTEN_USUAL: &str = "127.0.0.1:8440";
@@ -32,15 +44,6 @@ pub struct Settings {
     pub webhook: Option<WebhookSettings>,
     /// Connections at a time.
     pub connections_max: usize,
-}
-
-/// Where events are forwarded to.
-#[derive(Debug)]
-pub struct WebhookSettings {
-    /// The receiver.
-    pub url: Url,
-    /// What its signatures are made with.
-    pub secret: Secret,
 }
 
 /// What was given on the command line.

@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use holdfast_protocol::code::ErrorCode;
+use tokio::sync::Semaphore;
 
 use super::Hub;
 use super::problem::ApiError;
@@ -17,8 +18,16 @@ const TURN_WAIT: Duration = Duration::from_secs(10);
 /// How long it may take once it has it.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-pub(super) async fn one_of_few(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
-    let turn = match tokio::time::timeout(TURN_WAIT, hub.turns.others.acquire()).await {
+pub(super) async fn operators(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+    in_turn(&hub.turns.operators, request, next).await
+}
+
+pub(super) async fn strangers(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+    in_turn(&hub.turns.strangers, request, next).await
+}
+
+async fn in_turn(turns: &Semaphore, request: Request, next: Next) -> Response {
+    let turn = match tokio::time::timeout(TURN_WAIT, turns.acquire()).await {
         Ok(Ok(turn)) => turn,
         Ok(Err(_)) | Err(_) => {
             return ApiError::new(

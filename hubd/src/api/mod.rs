@@ -56,16 +56,20 @@ pub struct Hub {
     pub turns: Turns,
 }
 
-/// How many requests are worked on at a time, so that memory is bounded: each may carry a body of up to 2.5 MiB.
+/// How many requests are worked on at a time, so that memory is bounded. Each audience has its own, so that strangers
+/// cannot starve operators, nor operators the agents.
 pub struct Turns {
+    /// Reports of up to 1 MiB, mostly some kilobytes.
     agents: Semaphore,
-    others: Semaphore,
+    /// Bodies of up to 2.1 MiB, read only when the token is good.
+    operators: Semaphore,
+    /// Bodies of up to 64 KiB, so 32 MiB together.
+    strangers: Semaphore,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        // Agents' reports are mostly some kilobytes; others share less, so that they cannot starve the agents.
-        Self { agents: Semaphore::new(256), others: Semaphore::new(64) }
+        Self { agents: Semaphore::new(256), operators: Semaphore::new(64), strangers: Semaphore::new(512) }
     }
 }
 
@@ -74,11 +78,13 @@ pub fn router(hub: Arc<Hub>) -> Router {
     let agents = Router::new()
         .route("/v1/agent/checkin", post(checkin::check_in))
         .route("/v1/renew", post(enrol::renew));
-    let others = Router::new()
+    let strangers = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/knock", post(knocks::knock))
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::strangers));
+    let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
         .route("/v1/invites", post(invites::create))
         .route("/v1/hosts", get(hosts::list))
@@ -90,9 +96,10 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/knocks/{knock}/approve", post(knocks::approve))
         .route("/v1/knocks/{knock}/refuse", post(knocks::refuse))
         .route("/v1/events", get(events::list))
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::one_of_few));
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::operators));
     agents
-        .merge(others)
+        .merge(strangers)
+        .merge(operators)
         .fallback(health::no_such_route)
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), frame::frame))
         .with_state(hub)

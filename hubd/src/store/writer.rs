@@ -1,8 +1,8 @@
 //! The one writer: group commit.
 //!
 //! In: jobs from a bounded queue. Out: each job's answer, after the commit that holds its effect is on the disk. A job
-//! that its own rules refuse is undone alone; when SQLite itself fails, the whole batch is rolled back and every job in
-//! it is told so.
+//! that its own rules refuse, or that finds something damaged, is undone alone; when SQLite cannot go on, the whole batch
+//! is rolled back and every job in it is told so.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -43,7 +43,7 @@ impl Deref for Tx<'_> {
 /// What must be undone when a job is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Nothing: the job refuses before it writes, or never.
+    /// Nothing: the job refuses before it writes, or never. A job that fails in the middle costs its batch.
     Single,
     /// What the job wrote before it was refused.
     Several,
@@ -72,6 +72,7 @@ where
 {
     fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
+        let before = tx.total_changes();
         if self.shape == Shape::Several {
             tx.prepare_cached("SAVEPOINT job")?.execute([])?;
         }
@@ -88,8 +89,15 @@ where
             Err(Failed::Json(source)) => {
                 WriteError::Store(StoreError::Damaged { action: self.action, source: Arc::new(source) })
             }
-            // After some errors SQLite has undone everything; a batch is then lost as a whole, so it always is.
-            Err(Failed::Sqlite(error)) => return Err(error),
+            // One damaged row must not cost its neighbours their commit. But after some errors (a full disk) SQLite has
+            // undone everything, and a job without a savepoint can be left out only when it wrote nothing.
+            Err(Failed::Sqlite(error)) => {
+                let wrote = tx.total_changes() != before;
+                if tx.is_autocommit() || (self.shape == Shape::Single && wrote) {
+                    return Err(error);
+                }
+                WriteError::Store(StoreError::Sqlite { action: self.action, source: Arc::new(error) })
+            }
         };
         self.result = Some(Err(failed));
         if self.shape == Shape::Several {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::envelope::CORRELATION_ID_HEADER;
+use holdfast_protocol::secret::Secret;
 use holdfast_protocol::strict::chain;
 use reqwest::header::CONTENT_TYPE;
 use ring::hmac;
@@ -16,7 +17,6 @@ use tokio::sync::watch;
 use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::retry::{AfterFailure, after};
-use crate::settings::WebhookSettings;
 use crate::store::{Outgoing, Store, StoreError};
 
 /// A receiver that takes longer is down.
@@ -29,6 +29,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 pub const EVENT_HEADER: &str = "x-holdfast-event";
 /// The signature of the body.
 pub const SIGNATURE_HEADER: &str = "x-holdfast-signature";
+
+/// Where events are forwarded to.
+#[derive(Debug)]
+pub struct WebhookSettings {
+    /// The receiver.
+    pub url: reqwest::Url,
+    /// What its signatures are made with.
+    pub secret: Secret,
+}
 
 /// Why there is no forwarding.
 #[derive(Debug, thiserror::Error)]

@@ -193,3 +193,22 @@ async fn bad_check_ins_each_have_their_code_and_change_nothing() {
     assert_eq!(world.view("box7").await.state, HostState::New);
     host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_costs_its_own_host_alone() {
+    let world = World::start().await;
+    let (well, damaged) = (world.enrol("well").await, world.enrol("damaged").await);
+    let connection = rusqlite::Connection::open(world.folder.join("hub.db")).unwrap();
+    connection.execute("UPDATE hosts SET name = 'Not A Name' WHERE name = 'damaged'", []).unwrap();
+    let mut tries = tokio::task::JoinSet::new();
+    for sequence in 1..=40 {
+        let host = if sequence % 2 == 0 { &well } else { &damaged };
+        let (client, request) = (host.client.clone(), host.full(sequence, 0));
+        tries.spawn(async move {
+            client.send::<Value>(Method::POST, "/v1/agent/checkin?wait=0s", &request).await.status
+        });
+    }
+    let statuses = tries.join_all().await;
+    let of = |status| statuses.iter().filter(|given| **given == status).count();
+    assert_eq!((of(StatusCode::OK), of(StatusCode::SERVICE_UNAVAILABLE)), (20, 20));
+}

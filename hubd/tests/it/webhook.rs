@@ -10,8 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use holdfast_protocol::operator::EventView;
 use holdfast_protocol::secret::Secret;
-use hubd::settings::WebhookSettings;
-use hubd::task::webhook::{EVENT_HEADER, SIGNATURE_HEADER};
+use hubd::task::webhook::{EVENT_HEADER, SIGNATURE_HEADER, WebhookSettings};
 use ring::hmac;
 use tokio::net::TcpListener;
 

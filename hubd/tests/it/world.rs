@@ -18,8 +18,8 @@ use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
-use hubd::settings::WebhookSettings;
 use hubd::store::Store;
+use hubd::task::webhook::WebhookSettings;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -122,26 +122,7 @@ impl World {
     }
 
     pub fn client(&self, identity: Option<(&str, &KeyPair)>) -> Client {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes()).unwrap()).unwrap();
-        let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match identity {
-            None => config.with_no_client_auth(),
-            Some((pem, key)) => {
-                let chain = vec![CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()];
-                let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-                config.with_client_auth_cert(chain, key).unwrap()
-            }
-        };
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(config)
-            .timeout(Duration::from_secs(60))
-            .build()
-            .unwrap();
-        Client { http, url: self.url.clone(), headers: HeaderMap::new() }
+        client(&self.ca_pem, &self.url, identity)
     }
 
     pub async fn invite(&self, name: &str) -> Invite {
@@ -181,6 +162,29 @@ impl World {
         events.reverse();
         events.into_iter().map(|event| event.kind).collect()
     }
+}
+
+pub fn client(ca_pem: &str, url: &str, identity: Option<(&str, &KeyPair)>) -> Client {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match identity {
+        None => config.with_no_client_auth(),
+        Some((pem, key)) => {
+            let chain = vec![CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()];
+            let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+            config.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    let http = reqwest::Client::builder()
+        .tls_backend_preconfigured(config)
+        .timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    Client { http, url: url.to_owned(), headers: HeaderMap::new() }
 }
 
 pub fn csr(key: &KeyPair) -> String {
