@@ -62,11 +62,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
         let mut handle = builder.start().await?;
         let mut inner_url = None;
         if let Some(namespace) = &namespace {
-            // Guests and the agent live in the namespace, so the API is served there too, on the bridge's own address.
+            // Guests and the agent live in the namespace, so the API is served there too: on the bridge's own address, and
+            // under the very URL that holds outside.
             let inner = SocketAddr::new(namespace.bridge, handle.address.port());
-            let listener = pve_sim::runtime::listen_in_namespace(&namespace.path, inner)?;
-            listener.set_nonblocking(true).context("no listener in the namespace")?;
-            handle.also(tokio::net::TcpListener::from_std(listener).context("no listener in the namespace")?);
+            for address in [inner, handle.address] {
+                let listener = pve_sim::runtime::listen_in_namespace(&namespace.path, address)?;
+                listener.set_nonblocking(true).context("no listener in the namespace")?;
+                handle.also(tokio::net::TcpListener::from_std(listener).context("no listener in the namespace")?);
+            }
             inner_url = Some(format!("https://{inner}"));
         }
         let line = serde_json::json!({
@@ -91,13 +94,24 @@ struct Namespace {
     bridge: std::net::IpAddr,
 }
 
-fn nspawn(folder: &std::path::Path, seed: Option<&std::path::Path>) -> anyhow::Result<(pve_sim::runtime::Nspawn, Namespace)> {
-    pve_sim::runtime::Nspawn::is_possible().map_err(|why| anyhow::anyhow!("--runtime nspawn is not possible: {why}"))?;
+fn nspawn(
+    folder: &std::path::Path,
+    seed: Option<&std::path::Path>,
+) -> anyhow::Result<(pve_sim::runtime::Nspawn, Namespace)> {
+    pve_sim::runtime::Nspawn::is_possible()
+        .map_err(|why| anyhow::anyhow!("--runtime nspawn is not possible: {why}"))?;
     let seeded = folder.with_file_name("etc").join("interfaces");
-    let text = [Some(seeded), seed.map(|seed| seed.join("interfaces"))].into_iter().flatten().find_map(|path| std::fs::read_to_string(path).ok());
+    let text = [Some(seeded), seed.map(|seed| seed.join("interfaces"))]
+        .into_iter()
+        .flatten()
+        .find_map(|path| std::fs::read_to_string(path).ok());
     let text = text.unwrap_or_else(|| include_str!("../../lab/interfaces").to_owned());
     let bridges = pve_sim::runtime::bridges_of_interfaces(&text)?;
-    let bridge = bridges.first().and_then(|bridge| bridge.addresses.first()).map(|cidr| cidr.address).context("the seed's interfaces name no bridge with an address")?;
+    let bridge = bridges
+        .first()
+        .and_then(|bridge| bridge.addresses.first())
+        .map(|cidr| cidr.address)
+        .context("the seed's interfaces name no bridge with an address")?;
     let settings = pve_sim::runtime::NspawnSettings { directory: folder.to_owned(), bridges };
     let runtime = pve_sim::runtime::Nspawn::open(&settings)?;
     let path = runtime.namespace_path();
