@@ -56,7 +56,7 @@ impl Lab {
             .unwrap();
         std::fs::write(
             dir.path().join("credential"),
-            format!("root@pam!lab={}\n", sim.tokens["root@pam!lab"]),
+            format!("root@pam!lab={}\n", sim.tokens.get("root@pam!lab").unwrap()),
         )
         .unwrap();
         Self { sim, dir }
