@@ -109,9 +109,7 @@ fn show(call: &Call<'_>) -> Reply {
     let used = if image { size / 32 } else { size.next_multiple_of(4096) };
     out.extend([("path", json!(store.shown_path(&at))), ("size", json!(size)), ("used", json!(used)), ("format", json!(format))].map(|(key, value)| (key.to_owned(), value)));
     if at.name.content() == "backup" {
-        if let Some(text) = note(&place) {
-            out.insert("notes".to_owned(), json!(text));
-        }
+        out.insert("notes".to_owned(), json!(note(&place).unwrap_or_default()));
         out.insert("protected".to_owned(), json!(u8::from(is_protected(&place))));
     }
     data(out)

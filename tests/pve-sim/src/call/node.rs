@@ -193,9 +193,8 @@ fn network(call: &Call<'_>) -> Reply {
     rows.retain(|row| {
         let held = row.get("type").and_then(Value::as_str).unwrap_or_default();
         let name = row.get("iface").and_then(Value::as_str).unwrap_or_default();
-        let visible = held != "bridge"
-            || kind.as_deref() != Some("any_local_bridge") && kind.as_deref() != Some("any_bridge")
-            || { judge.has_any(&format!("/sdn/zones/localnetwork/{name}"), &["SDN.Audit", "SDN.Use"]) };
+        // A bridge is a zone's network: whoever may not use or audit it there does not see it here.
+        let visible = held != "bridge" || judge.has_any(&format!("/sdn/zones/localnetwork/{name}"), &["SDN.Audit", "SDN.Use"]);
         let fits = match kind.as_deref() {
             None => true,
             Some("any_bridge" | "any_local_bridge" | "include_sdn") => held == "bridge",

@@ -129,7 +129,8 @@ fn list(call: &Call<'_>) -> Reply {
     let limit = usize::try_from(call.number("limit").unwrap_or(50)).unwrap_or(50);
     let page: Vec<Value> =
         rows.iter().skip(start).take(limit).map(|(upid, ended)| row(upid, ended.as_ref())).collect();
-    Ok(Answer::Counted(Value::Array(page), total))
+    // Nothing found is not counted.
+    if total == 0 { data(page) } else { Ok(Answer::Counted(Value::Array(page), total)) }
 }
 
 fn row(upid: &Upid, ended: Option<&Ended>) -> Value {

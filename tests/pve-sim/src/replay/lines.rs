@@ -35,7 +35,7 @@ const DROPPED: &[&str] = &[
     r"^sent [\d,]+ bytes", r"^total size is", r"^\s*$", r#"Can't exec "fuser""#, r"^resize2fs: Permission denied", r"^Filesystem at /dev/loop",
     r"^old_desc_blocks", r"^Failed to update the container's filesystem", r"^The filesystem on /dev/loop", r"^resize2fs 1\.",
     r"^failed to change apparmor", r"^Pass \d:", r"^e2fsck ", r"^The filesystem on ", r"^Resizing the filesystem on ", r"\d+/\d+ files",
-    r"^INFO: notified via target",
+    r"^INFO: notified via target", r"^trying to acquire lock", r"^ OK$", r"^lxc-checkpoint: ",
 ];
 
 impl Lines {

@@ -14,3 +14,5 @@ pub mod play;
 pub mod premise;
 pub mod recording;
 pub mod report;
+pub mod rights;
+pub mod time;

@@ -31,8 +31,10 @@ const PACE: Duration = Duration::from_millis(4);
 pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     let lines = read(path)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let opened = Sim::builder().pace(PACE).login_delay(Duration::ZERO).hot_mounts(crate::node::HotMounts::NoAppArmor).open().map_err(|error| format!("no instance: {error}"))?;
+    let clock = Arc::new(super::time::MovedClock::new());
+    let opened = Sim::builder().clock(Arc::clone(&clock) as Arc<dyn crate::clock::Clock>).pace(PACE).login_delay(Duration::ZERO).hot_mounts(crate::node::HotMounts::NoAppArmor).open().map_err(|error| format!("no instance: {error}"))?;
     let rules = Lines::new().map_err(|error| error.to_string())?;
+    let rights = super::rights::Inferred::new(&opened.node);
     let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
     premises.opening(&book.principals);
     let mut player = Player {
@@ -41,6 +43,8 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
         rules: &rules,
         names: Names::new().map_err(|error| error.to_string())?,
         report: Report::default(),
+        rights,
+        clock,
         name,
         root_password: opened.root_password.clone(),
     };
@@ -62,6 +66,8 @@ struct Player<'a> {
     rules: &'a Lines,
     names: Names,
     report: Report,
+    rights: super::rights::Inferred<'a>,
+    clock: Arc<super::time::MovedClock>,
     name: String,
     root_password: String,
 }
@@ -78,7 +84,15 @@ impl Player<'_> {
         if let Err(refusal) = premises.before(line, call, task) {
             self.report.premises.push(refusal.message);
         }
+        let told = self.rights.before(call, task);
+        self.tell(line, told);
+        self.clock.advance(Duration::from_secs(2));
         let mut response = self.send(call);
+        // A denial has no effect, so it may be asked again once the right is there.
+        while let Some(told) = self.rights.after(call, &response) {
+            self.tell(line, vec![told]);
+            response = self.send(call);
+        }
         let mut found = self.compare(&template, call, &response);
         // A look at something that still moves is repeated until it stands still.
         while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() {
@@ -91,6 +105,10 @@ impl Player<'_> {
             found.extend(self.task(task, &response));
         }
         self.judge(line, call, task, &template, &found);
+    }
+
+    fn tell(&mut self, line: &Line, told: Vec<String>) {
+        self.report.premises.extend(told.into_iter().map(|text| format!("{} before line {}: {text}", self.name, line.number + 1)));
     }
 
     fn judge(&mut self, line: &Line, call: &Call, task: Option<&Task>, template: &str, found: &[String]) {

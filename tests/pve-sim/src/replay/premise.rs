@@ -44,6 +44,7 @@ struct Patterns {
     protected: Regex,
     denied: Regex,
     volume: Regex,
+    mounted: Regex,
 }
 
 impl Patterns {
@@ -55,6 +56,7 @@ impl Patterns {
             disabled: Regex::new(r"storage '([a-z0-9]+)' is disabled")?,
             protected: Regex::new(r"protection mode enabled")?,
             denied: Regex::new(r"granted=(\{.*\})")?,
+            mounted: Regex::new(r"(including|excluding) (?:volume )?mount point (mp\d+) \('([^']+)'\)")?,
             volume: Regex::new(r"([a-z0-9]+):(\d+)/(?:vm|subvol)-\d+-disk-\d+")?,
         })
     }
@@ -90,6 +92,7 @@ impl<'a> Premises<'a> {
             self.edit(0, &Edit::Token { id: id.clone(), secret: SECRET.to_owned(), privsep: true });
         }
         let lines: Vec<String> = principals.iter().filter(|principal| ids.contains(&principal.id)).flat_map(|principal| principal.user_cfg.clone()).collect();
+        let lines: Vec<String> = lines.into_iter().collect::<BTreeSet<_>>().into_iter().rev().collect();
         if !lines.is_empty() {
             self.user_cfg(&lines);
         }
@@ -159,6 +162,7 @@ impl<'a> Premises<'a> {
         self.archives(line.number, call, &evidence);
         self.storages(line.number, call, &evidence);
         self.lists(line.number, call);
+        self.foreign_task(line.number, call);
         for vmid in self.guests_of(call) {
             self.guest(line.number, call, task, vmid, &evidence);
         }
@@ -221,7 +225,7 @@ impl<'a> Premises<'a> {
         if gone || store.exists(&volid) || store.locate(&volid).is_err() || volid.starts_with("offline:") {
             return;
         }
-        let config = self.embedded(&volid);
+        let config = self.embedded(&volid).or_else(|| self.restored(&volid)).or_else(|| self.named(&volid));
         let made = crate::state::volumes::provide(&store, None, &volid, 0);
         let place = store.locate(&volid).map(|at| store.place(&at));
         if let (Ok(place), Some(config)) = (&place, config) {
@@ -244,6 +248,30 @@ impl<'a> Premises<'a> {
         })
     }
 
+    /// The configuration of a guest restored from an archive, as shown next.
+    fn restored(&self, volid: &str) -> Option<String> {
+        let restores = self.calls().filter(|(_, call, _)| call.path.ends_with("/lxc") && call.param("ostemplate").as_deref() == Some(volid) && call.answer.status == 200);
+        restores.filter_map(|(at, call, _)| {
+            let path = format!("/lxc/{}/config", call.param("vmid")?);
+            let (_, shown, _) = self.calls().find(|(next, call, _)| *next > at && call.path.ends_with(&path))?;
+            let body = shown.answer.body.as_ref().filter(|_| shown.method == "GET" && shown.answer.status == 200)?;
+            Some(self.from_answer(body, false))
+        }).next()
+    }
+
+    /// A small configuration for the guest that an archive is named after, with a network when a restore needed the right to one.
+    fn named(&self, volid: &str) -> Option<String> {
+        let vmid = crate::storage::volume::backup_owner(volid.rsplit('/').next()?)?;
+        if vmid == 140 || vmid == 155 || vmid == 159 || vmid == 200 {
+            return None;
+        }
+        let netted = self.calls().any(|(_, call, task)| {
+            call.param("ostemplate").as_deref() == Some(volid) && task.is_some_and(|task| task.last.to_string().contains("SDN.Use"))
+        });
+        let net = if netted { format!("net0: name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:{:02X},type=veth\n", vmid % 256) } else { String::new() };
+        Some(format!("{}{net}", self.small(vmid)))
+    }
+
     fn storages(&mut self, number: usize, call: &Call, evidence: &str) {
         let shown_off = call.path.ends_with("/status") && call.path.contains("/storage/") && evidence.contains("\"enabled\":0");
         let named = self.patterns.disabled.captures(evidence).and_then(|found| found.get(1).map(|name| name.as_str().to_owned()));
@@ -264,8 +292,34 @@ impl<'a> Premises<'a> {
         }
     }
 
+    /// A task that ended before the recording is remembered as the recording shows it.
+    fn foreign_task(&mut self, number: usize, call: &Call) {
+        let decoded = percent_encoding::percent_decode_str(&call.path).decode_utf8_lossy().into_owned();
+        let Some(upid) = decoded.split("/tasks/").nth(1).and_then(|rest| rest.split('/').next()).and_then(crate::task::upid::Upid::parse) else { return };
+        let own = self.calls().any(|(_, call, _)| call.answer.body.as_ref().and_then(|body| body.get("data")).and_then(Value::as_str) == Some(upid.to_string().as_str()));
+        let name = upid.to_string();
+        if own || self.node.tasks.ended(&name).is_some() || call.answer.status != 200 {
+            return;
+        }
+        let data = call.answer.body.as_ref().and_then(|body| body.get("data"));
+        let exit = data.and_then(|data| data.get("exitstatus")).and_then(Value::as_str);
+        let log: Vec<String> = data.and_then(Value::as_array).into_iter().flatten().filter_map(|line| line.get("t").and_then(Value::as_str).map(str::to_owned)).collect();
+        let known = exit.is_some() || log.last().is_some_and(|line| line.starts_with("TASK "));
+        if known {
+            let ended = crate::task::index::Ended { endtime: upid.starttime, status: exit.unwrap_or("OK").to_owned() };
+            let done = self.node.tasks.import(&upid, ended, &log).is_ok();
+            self.taken.push(format!("before line {}: task {name} is remembered ({done})", number + 1));
+        }
+    }
+
     /// What a recorded list does not show was not there: guests made or removed by hand, and parts of the seed that came later.
     fn lists(&mut self, number: usize, call: &Call) {
+        if call.path.ends_with("/cluster/nextid") && call.param("vmid").is_none() {
+            let next = call.answer.body.as_ref().and_then(|body| body.get("data")).and_then(Value::as_str).and_then(|text| text.parse::<u32>().ok());
+            if let Some(vmid) = next.filter(|vmid| self.node.world().guests.has(*vmid)) {
+                self.edit(number, &Edit::Destroy { vmid });
+            }
+        }
         let plain = call.path.split('?').next().unwrap_or_default();
         let Some(rows) = call.answer.body.as_ref().and_then(|body| body.get("data")).and_then(Value::as_array).filter(|_| call.method == "GET" && call.answer.status == 200) else { return };
         let who = call.auth.strip_prefix("token:").unwrap_or("root@pam").to_owned();
@@ -375,8 +429,33 @@ impl<'a> Premises<'a> {
         let about = |text: &str| self.patterns.volume.captures_iter(text).filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string())).find_map(|found| found.get(1).map(|s| s.as_str().to_owned()));
         let storage = self.calls().find_map(|(_, call, task)| about(&call.evidence(task)));
         let storage = storage.unwrap_or_else(|| if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() });
-        let disks = self.observed(vmid).unwrap_or_else(|| format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n"));
+        let disks = self.observed(vmid).unwrap_or_else(|| format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n{}", self.further(vmid, &storage)));
         format!("arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}")
+    }
+
+    /// Mount points that later calls and backups show the guest to have had.
+    fn further(&self, vmid: u32, storage: &str) -> String {
+        let own = format!("/lxc/{vmid}/move_volume");
+        let mut found: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+        let mut place = |key: &str, path: &str, backup: bool| {
+            let n: u32 = key.trim_start_matches("mp").parse().unwrap_or_default();
+            let value = format!("{storage}:{vmid}/vm-{vmid}-disk-{}.raw,mp={path},backup={},size=1G", n + 1, u8::from(backup));
+            found.entry(key.to_owned()).or_insert(value);
+        };
+        let of_job = |task: &Task| task.upid.contains(&format!(":vzdump:{vmid}:"));
+        for (_, call, task) in self.calls() {
+            for line in task.filter(|task| of_job(task)).map(|task| task.log.clone()).unwrap_or_default() {
+                if let Some(found) = self.patterns.mounted.captures(&line) {
+                    let text = |n: usize| found.get(n).map_or("", |text| text.as_str());
+                    place(text(2), text(3), text(1) == "including");
+                }
+            }
+            let absent = call.evidence(task).contains("does not exist");
+            if let Some(key) = call.param("volume").filter(|key| call.path.ends_with(&own) && key.starts_with("mp") && !absent) {
+                place(&key, "/data", false);
+            }
+        }
+        found.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
     }
 
     /// Disks as the recorder looked them up on the node.

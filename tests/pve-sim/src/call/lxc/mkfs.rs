@@ -10,9 +10,11 @@ pub fn lines(bytes: u64, uuid: &str) -> Vec<String> {
     let (block, per_inode, first) = if small { (1024, 4096, 1) } else { (4096, 16_384, 0) };
     let blocks = bytes / block;
     let group = block * 8;
-    let inodes = (bytes / per_inode).next_multiple_of(8);
+    // Inodes are spread evenly over the groups, in whole blocks of their table (256 bytes each).
+    let groups = blocks.div_ceil(group).max(1);
+    let inodes = (bytes / per_inode).div_ceil(groups).next_multiple_of(block / 256) * groups;
     let backups: Vec<String> =
-        backup_groups(blocks.div_ceil(group)).into_iter().map(|n| (n * group + first).to_string()).collect();
+        backup_groups(groups).into_iter().map(|n| (n * group + first).to_string()).collect();
     let mut out = vec![
         format!("Creating filesystem with {blocks} {}k blocks and {inodes} inodes", block / 1024),
         format!("Filesystem UUID: {uuid}"),
