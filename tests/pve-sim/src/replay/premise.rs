@@ -98,11 +98,27 @@ impl<'a> Premises<'a> {
         }
         self.latecomers(&ids);
         self.memory_of_the_seed();
+        self.archives_to_come();
         let users: BTreeSet<String> = self.calls().filter(|(_, call, _)| call.param("password").as_deref() == Some("<password>")).filter_map(|(_, call, _)| call.param("username")).collect();
         for user in users {
             let hash = self.node.world().secrets.passwords.get("root@pam").cloned();
             self.node.world().secrets.passwords.extend(hash.map(|hash| (user, hash)));
         }
+    }
+
+    /// The seed was taken at the end: an archive that a recorded backup makes was not there before it.
+    fn archives_to_come(&mut self) {
+        let seeded = include_str!("../../lab/volumes.txt").lines().filter_map(|line| line.rsplit_once(' ').map(|(volid, _)| volid));
+        let to_come: Vec<String> = seeded.filter(|volid| self.is_made_by_backup(volid, usize::MAX)).map(str::to_owned).collect();
+        to_come.into_iter().for_each(|volid| self.edit(0, &Edit::RemoveVolume { volid }));
+    }
+
+    /// Whether a backup recorded before a line made this archive.
+    fn is_made_by_backup(&self, volid: &str, before: usize) -> bool {
+        let Some(name) = volid.rsplit('/').next().filter(|name| name.contains(".tar") && !name.ends_with(".notes")) else { return false };
+        let made = format!("/{name}'");
+        let jobs = self.calls().filter(|(at, ..)| *at < before).filter_map(|(_, _, task)| task);
+        jobs.flat_map(|task| &task.log).any(|line| line.contains("creating vzdump archive") && line.ends_with(&made))
     }
 
     /// The seed was taken at the end: who is not used in a recording of users, roles and rights was not there yet.
@@ -219,7 +235,8 @@ impl<'a> Premises<'a> {
         let from_query = call.path.split("volume=").nth(1).map(|rest| percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned());
         let volid = asked.or_else(|| from_path.filter(|volid| volid.contains(":backup/vzdump-lxc-"))).or(from_query);
         let Some(volid) = volid else { return };
-        let gone = evidence.contains("does not exist") || evidence.contains("disk image '") || call.answer.status == 403;
+        let missing = evidence.contains(&format!("volume '{volid}' does not exist")) || evidence.contains("disk image '");
+        let gone = missing || call.answer.status == 403 || self.is_made_by_backup(&volid, number);
         let world = self.node.world();
         let store = world.store();
         if gone || store.exists(&volid) || store.locate(&volid).is_err() || volid.starts_with("offline:") {
@@ -334,18 +351,19 @@ impl<'a> Premises<'a> {
             };
             gone.into_iter().for_each(|vmid| self.edit(number, &Edit::Destroy { vmid }));
         }
-        if plain.ends_with("/content") && call.param("vmid").is_none() && call.param("content").is_none() {
-            self.content(number, plain, rows);
+        if plain.ends_with("/content") {
+            let vmid = call.param("vmid").and_then(|id| id.parse().ok());
+            self.content(number, plain, (call.param("content").as_deref(), vmid), rows);
         }
     }
 
-    fn content(&mut self, number: usize, path: &str, rows: &[Value]) {
+    fn content(&mut self, number: usize, path: &str, (kind, vmid): (Option<&str>, Option<u32>), rows: &[Value]) {
         let Some(storage) = path.split("/storage/").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned) else { return };
         let listed: BTreeSet<&str> = rows.iter().filter_map(|row| row.get("volid").and_then(Value::as_str)).collect();
         let (mut guests, mut files) = (BTreeSet::new(), Vec::new());
         {
             let world = self.node.world();
-            for row in crate::call::content::rows(&world, &storage, None, None).unwrap_or_default().iter().filter(|row| !listed.contains(row.volid.as_str())) {
+            for row in crate::call::content::rows(&world, &storage, kind, vmid).unwrap_or_default().iter().filter(|row| !listed.contains(row.volid.as_str())) {
                 let seeded = include_str!("../../lab/volumes.txt").contains(&row.volid);
                 match row.vmid.filter(|_| row.content == "rootdir") {
                     Some(vmid) if matches!(vmid, 100 | 200) => drop(guests.insert(vmid)),
@@ -420,9 +438,19 @@ impl<'a> Premises<'a> {
         let first = shown.filter(|(at, call, _)| call.answer.status == 200 && *at < reborn).map(|(at, call, _)| (at, call.answer.body.clone())).next();
         let config = match first {
             Some((at, Some(body))) => self.from_answer(&body, at > changed),
-            _ => self.small(vmid),
+            _ => self.backed_up(vmid, number, changed.min(reborn)).unwrap_or_else(|| self.small(vmid)),
         };
         self.edit(number, &Edit::Place { vmid, config });
+    }
+
+    /// The configuration as a recorded backup of the guest carried it, when that is shown later.
+    fn backed_up(&self, vmid: u32, from: usize, to: usize) -> Option<String> {
+        self.calls().find_map(|(_, call, _)| {
+            let volid = call.param("volume").filter(|_| call.path.ends_with("/extractconfig") && call.answer.status == 200)?;
+            let own = crate::storage::volume::backup_owner(volid.rsplit('/').next()?) == Some(vmid);
+            let in_time = self.is_made_by_backup(&volid, to) && !self.is_made_by_backup(&volid, from);
+            (own && in_time).then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned)).flatten()
+        })
     }
 
     fn small(&self, vmid: u32) -> String {
