@@ -16,6 +16,9 @@ use crate::settings::{ConfigPath, Settings, SettingsError};
 /// A look at Proxmox older than this is worth a word: several cycles were missed.
 const OLD_LOOK: SignedDuration = SignedDuration::from_secs(120);
 
+/// A table of this width still fits two thirds of a usual terminal.
+const NOTE_CHARS_MAX: usize = 60;
+
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -185,6 +188,7 @@ fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
         };
         let note = operation.problem.as_ref().map(ToString::to_string);
         let note = note.or_else(|| current.and_then(|step| step.note.clone())).unwrap_or_default();
+        let note = shortened(&note);
         let status = format!("{:?}", operation.status).to_lowercase();
         rows.add_row([
             operation.kind.as_str().to_owned(),
@@ -196,6 +200,14 @@ fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
         ]);
     }
     rows
+}
+
+/// One line of a table; the whole is in the JSON, and above when a person is needed.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(NOTE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 const fn standing(standing: Standing) -> &'static str {

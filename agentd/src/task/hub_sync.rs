@@ -5,8 +5,8 @@
 //!        ▲                    │ no answer: back off, go on by the document that is held
 //!        └────────────────────┘
 //! ```
-//! A report that changes while a check-in is held open is told in a new one, at most one in five seconds. What was not
-//! acknowledged is told again. A document that is refused is reported as refused, and changes nothing. Deliberately
+//! News is sent in a check-in of its own, answered at once; one without news is held open until the hub has some, or the
+//! agent does, at most once in five seconds. What was not acknowledged is told again. A document that is refused is reported as refused, and changes nothing. Deliberately
 //! absent: any effect on the host; the hub is heard, the reconcile loop acts.
 
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage};
 use holdfast_protocol::enrol::RenewRequest;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::report::{ReportSchema, Sections};
 use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
@@ -29,7 +30,7 @@ use crate::port::store::{Store, StoreError};
 mod exchange;
 mod offer;
 
-use exchange::{Exchange, Verdict};
+use exchange::{Exchange, Tell, Telling, Verdict};
 
 /// Below the minute that proxies and firewalls give a silent connection.
 const WAIT_S: u32 = 25;
@@ -102,7 +103,7 @@ impl HubSync {
     /// Talks with the hub until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut exchange = Exchange::default();
-        let (mut failures, mut renew_from) = (0_u32, Duration::ZERO);
+        let (mut failures, mut renew_from, mut told_at) = (0_u32, Duration::ZERO, None);
         let mut hub = None;
         while !stop.is_requested() {
             let client = match &hub {
@@ -116,7 +117,7 @@ impl HubSync {
                     }
                 },
             };
-            match self.round(client, &mut exchange, &mut stop).await {
+            match self.round(client, &mut exchange, &mut told_at, &mut stop).await {
                 Ok(Round::Answered(pause)) => {
                     failures = 0;
                     self.reached();
@@ -149,39 +150,56 @@ impl HubSync {
         &mut self,
         hub: &Hub,
         exchange: &mut Exchange,
+        told_at: &mut Option<Duration>,
         stop: &mut Stop,
     ) -> Result<Round, RoundError> {
-        let (request, sent) = self.request(exchange).await?;
         let begun = self.clock.monotonic();
-        let clock = Arc::clone(&self.clock);
-        let sections = &mut self.sections;
+        let last = *told_at;
+        let hold_back = move |at: Duration| {
+            last.map_or(Duration::ZERO, |last| REPORT_EVERY.saturating_sub(at.saturating_sub(last)))
+        };
+        let tell = if hold_back(begun).is_zero() { Tell::Changes } else { Tell::Nothing };
+        let now = self.now().await?;
+        let telling = exchange.next(&now, tell);
+        let wait_s = if telling.is_news() { 0 } else { WAIT_S };
+        let request = request(&telling, &now);
+        let (clock, sections) = (Arc::clone(&self.clock), &mut self.sections);
+        let nothing_left = telling.leaves_out_nothing_of(&now);
         let overtaken = async {
-            if sections.changed().await.is_err() {
+            // News is never cut off, or a busy agent would never learn that any of it arrived.
+            if wait_s == 0 || (nothing_left && sections.changed().await.is_err()) {
                 std::future::pending::<()>().await;
             }
             sections.mark_changed();
-            clock.sleep(REPORT_EVERY.saturating_sub(clock.monotonic().saturating_sub(begun))).await;
+            clock.sleep(hold_back(clock.monotonic())).await;
         };
         let answer = tokio::select! {
             biased;
             () = stop.requested() => return Ok(Round::Stop),
-            answer = hub.checkin(&request, WAIT_S) => answer?,
+            answer = hub.checkin(&request, wait_s) => answer?,
             () = overtaken => return Ok(Round::Overtaken),
         };
-        let elapsed = self.clock.monotonic().saturating_sub(begun);
+        let ended = self.clock.monotonic();
+        if telling.is_news() {
+            *told_at = Some(ended);
+        }
         let verdict = self.take(&answer).await?;
-        exchange.answered(&answer, sent);
-        Ok(Round::Answered(exchange::pause(&answer, verdict, elapsed, Duration::from_secs(WAIT_S.into()))))
+        if verdict != Verdict::Nothing {
+            // The hub waits for this one word.
+            *told_at = None;
+        }
+        let wait = Duration::from_secs(wait_s.into());
+        let pause = exchange::pause(&answer, verdict, ended.saturating_sub(begun), wait);
+        exchange.answered(&answer, telling);
+        Ok(Round::Answered(pause))
     }
 
-    async fn request(&mut self, exchange: &mut Exchange) -> Result<(CheckinRequest, Sections), StoreError> {
+    /// The report as it is now.
+    async fn now(&mut self) -> Result<Sections, StoreError> {
         let mut now = Sections::clone(&self.sections.borrow_and_update());
         // Fresh from the store: a document that was just taken or refused must not be offered again.
-        let desired = self.store.desired_section().await?;
-        let held = desired.held;
-        now.desired = Some(desired);
-        let (sequence, coverage, sections) = exchange.next(&now);
-        Ok((CheckinRequest { schema: ReportSchema::V1, sequence, held, coverage, sections }, now))
+        now.desired = Some(self.store.desired_section().await?);
+        Ok(now)
     }
 
     async fn take(&self, answer: &CheckinAnswer) -> Result<Verdict, StoreError> {
@@ -253,7 +271,8 @@ impl HubSync {
 
     async fn farewell(&mut self, hub: &Hub, exchange: &mut Exchange) {
         let said = async {
-            let (mut request, _) = self.request(exchange).await?;
+            let now = self.now().await?;
+            let mut request = request(&exchange.next(&now, Tell::Changes), &now);
             if request.coverage == Coverage::Changed {
                 request.coverage = Coverage::Farewell;
             }
@@ -265,6 +284,16 @@ impl HubSync {
             Ok(Err(error)) => tracing::info!(error = chain(&error), "the hub could not be told goodbye"),
             Err(_) => tracing::info!("the hub did not take the goodbye in time"),
         }
+    }
+}
+
+fn request(telling: &Telling, now: &Sections) -> CheckinRequest {
+    CheckinRequest {
+        schema: ReportSchema::V1,
+        sequence: telling.sequence,
+        held: now.desired.as_ref().map_or(Generation::NONE, |desired| desired.held),
+        coverage: telling.coverage,
+        sections: telling.sections.clone(),
     }
 }
 

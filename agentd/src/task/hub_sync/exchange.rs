@@ -26,30 +26,77 @@ pub(super) struct Exchange {
     acknowledged: Option<Sections>,
 }
 
-impl Exchange {
-    /// The number, coverage and sections of the next report.
-    pub(super) fn next(&mut self, now: &Sections) -> (u64, Coverage, Sections) {
-        self.sequence += 1;
-        match &self.acknowledged {
-            None => (self.sequence, Coverage::Full, now.clone()),
-            Some(before) => (self.sequence, Coverage::Changed, now.changed_since(before)),
-        }
+/// Whether changes may be told now, or are held back for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tell {
+    /// They may.
+    Changes,
+    /// They may not; what the hub must have to begin with is told all the same.
+    Nothing,
+}
+
+/// One report, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Telling {
+    /// Its number.
+    pub sequence: u64,
+    /// Full or changed.
+    pub coverage: Coverage,
+    /// What it carries.
+    pub sections: Sections,
+    /// What the hub has once it acknowledges.
+    after: Sections,
+}
+
+impl Telling {
+    /// A report with news is answered at once, so that it is known to have arrived; one without is held open.
+    pub(super) fn is_news(&self) -> bool {
+        self.coverage == Coverage::Full || !self.sections.is_empty()
     }
 
-    /// The hub answered to the last report, which told it of `sent`.
-    pub(super) fn answered(&mut self, answer: &CheckinAnswer, sent: Sections) {
-        match answer.need {
-            Need::Full => self.acknowledged = None,
-            Need::Changed if answer.acknowledged >= self.sequence => self.acknowledged = Some(sent),
-            // The hub kept another report than this one: what it has is not known.
-            Need::Changed => self.acknowledged = None,
-        }
+    /// Whether this is all there is to tell.
+    pub(super) fn leaves_out_nothing_of(&self, now: &Sections) -> bool {
+        self.after == *now
     }
 }
 
-/// How long to wait before the next check-in.
+impl Exchange {
+    /// The next report.
+    pub(super) fn next(&mut self, now: &Sections, tell: Tell) -> Telling {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        match (&self.acknowledged, tell) {
+            (None, _) => {
+                Telling { sequence, coverage: Coverage::Full, sections: now.clone(), after: now.clone() }
+            }
+            (Some(before), Tell::Changes) => {
+                let sections = now.changed_since(before);
+                Telling { sequence, coverage: Coverage::Changed, sections, after: now.clone() }
+            }
+            (Some(before), Tell::Nothing) => {
+                let sections = Sections::default();
+                Telling { sequence, coverage: Coverage::Changed, sections, after: before.clone() }
+            }
+        }
+    }
+
+    /// The hub answered to that report.
+    pub(super) fn answered(&mut self, answer: &CheckinAnswer, told: Telling) {
+        self.acknowledged = match answer.need {
+            Need::Changed if answer.acknowledged >= told.sequence => Some(told.after),
+            // The hub has nothing to lay changes over, or kept another report than this one.
+            Need::Full | Need::Changed => None,
+        };
+    }
+}
+
+/// How long to wait before the next check-in. `wait` is how long the hub was asked to hold this one open.
 pub(super) fn pause(answer: &CheckinAnswer, verdict: Verdict, elapsed: Duration, wait: Duration) -> Duration {
     let interval = Duration::from_secs(answer.poll_interval_s.get().into());
+    if wait.is_zero() && verdict == Verdict::Nothing && answer.need == Need::Changed {
+        // The news arrived; the next one is held open.
+        return Duration::ZERO;
+    }
     let was_held = elapsed + SHORTEST >= wait.min(interval);
     match verdict {
         Verdict::Taken => Duration::ZERO,
@@ -75,19 +122,37 @@ mod tests {
     fn what_was_not_acknowledged_is_told_again() {
         let mut exchange = Exchange::default();
         let (first, second) = (sections(false), sections(true));
-        assert_eq!(exchange.next(&first).1, Coverage::Full);
-        assert_eq!(exchange.next(&first).1, Coverage::Full, "the answer to the first never came");
-        exchange.answered(&answer(2, Need::Changed), first);
-        let (sequence, coverage, told) = exchange.next(&second);
-        assert_eq!((sequence, coverage), (3, Coverage::Changed));
-        assert!(told.guests.is_none() && told.waiting.is_some());
-        assert!(exchange.next(&second).2.waiting.is_some(), "dropped on the way, told again");
-        exchange.answered(&answer(4, Need::Changed), second.clone());
-        assert!(exchange.next(&second).2.is_empty());
-        exchange.answered(&answer(5, Need::Full), second.clone());
-        assert_eq!(exchange.next(&second).1, Coverage::Full);
-        exchange.answered(&answer(2, Need::Changed), second.clone());
-        assert_eq!(exchange.next(&second).1, Coverage::Full, "the hub kept an older report");
+        assert_eq!(exchange.next(&first, Tell::Changes).coverage, Coverage::Full);
+        let again = exchange.next(&first, Tell::Nothing);
+        assert_eq!(again.coverage, Coverage::Full, "the answer to the first never came");
+        exchange.answered(&answer(2, Need::Changed), again);
+        let told = exchange.next(&second, Tell::Changes);
+        assert_eq!((told.sequence, told.coverage), (3, Coverage::Changed));
+        assert!(told.sections.guests.is_none() && told.sections.waiting.is_some());
+        let told = exchange.next(&second, Tell::Changes);
+        assert!(told.sections.waiting.is_some(), "dropped on the way, told again");
+        exchange.answered(&answer(4, Need::Changed), told);
+        let told = exchange.next(&second, Tell::Changes);
+        assert!(!told.is_news());
+        exchange.answered(&answer(5, Need::Full), told);
+        let told = exchange.next(&second, Tell::Changes);
+        assert_eq!(told.coverage, Coverage::Full);
+        exchange.answered(&answer(2, Need::Changed), told);
+        let told = exchange.next(&second, Tell::Changes);
+        assert_eq!(told.coverage, Coverage::Full, "the hub kept an older report");
+    }
+
+    #[test]
+    fn what_is_held_back_is_not_taken_for_told() {
+        let mut exchange = Exchange::default();
+        let (first, second) = (sections(false), sections(true));
+        let told = exchange.next(&first, Tell::Changes);
+        exchange.answered(&answer(1, Need::Changed), told);
+        let quiet = exchange.next(&second, Tell::Nothing);
+        assert!(!quiet.is_news() && !quiet.leaves_out_nothing_of(&second));
+        exchange.answered(&answer(2, Need::Changed), quiet);
+        let told = exchange.next(&second, Tell::Changes);
+        assert!(told.sections.waiting.is_some() && told.leaves_out_nothing_of(&second));
     }
 
     #[test]
@@ -95,6 +160,8 @@ mod tests {
         let (wait, at_once) = (Duration::from_secs(25), Duration::from_millis(5));
         let quiet = answer(1, Need::Changed);
         assert_eq!(pause(&quiet, Verdict::Nothing, wait, wait), Duration::ZERO, "it was held open");
+        assert_eq!(pause(&quiet, Verdict::Nothing, at_once, Duration::ZERO), Duration::ZERO, "news arrived");
+        assert!(pause(&quiet, Verdict::NotTaken, at_once, Duration::ZERO) > Duration::from_secs(29));
         assert_eq!(pause(&quiet, Verdict::Taken, at_once, wait), Duration::ZERO);
         assert!(pause(&quiet, Verdict::Nothing, at_once, wait) > Duration::from_secs(29));
         assert!(pause(&quiet, Verdict::NotTaken, at_once, wait) > Duration::from_secs(29));

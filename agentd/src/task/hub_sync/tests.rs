@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::Uri;
 use axum::routing::post;
 use axum::{Json, Router};
 use holdfast_protocol::code::ErrorCode;
@@ -35,13 +36,13 @@ fn framed(data: &Value) -> Json<Value> {
     )
 }
 
-async fn check_in(State(hub): State<Arc<FakeHub>>, body: Bytes) -> Json<Value> {
+async fn check_in(State(hub): State<Arc<FakeHub>>, uri: Uri, body: Bytes) -> Json<Value> {
+    let is_held = uri.query() != Some("wait=0s");
     let request: CheckinRequest = serde_json::from_slice(&body).unwrap();
     let (sequence, held) = (request.sequence, request.held);
-    let farewell = request.coverage == Coverage::Farewell;
     hub.heard.send(request).await.unwrap();
     let document = hub.document.lock().unwrap().clone().filter(|_| held == Generation::NONE);
-    if document.is_none() && !farewell {
+    if document.is_none() && is_held {
         // Held open until the agent has something to say.
         std::future::pending::<()>().await;
     }
@@ -120,10 +121,13 @@ async fn a_document_is_taken_a_change_is_told_and_a_stop_says_goodbye() {
         let second = next(&mut world.heard).await;
         assert_eq!((second.coverage, second.held.number()), (Coverage::Changed, 3));
         assert!(second.sections.guests.is_none(), "nothing of the guests has changed");
-        // The hub holds the second open; a change does not wait for it.
+        let held = next(&mut world.heard).await;
+        assert!(held.sections.is_empty(), "all is told: this one is held open");
+        // The hub holds it open; a change does not wait for it.
         world.sections.send_replace(Arc::new(Sections { guests: Some(Vec::new()), ..Sections::default() }));
         let third = next(&mut world.heard).await;
         assert!(third.sections.guests.is_some());
+        next(&mut world.heard).await;
         stopper.stop();
         let last = next(&mut world.heard).await;
         assert_eq!(last.coverage, Coverage::Farewell);
