@@ -11,6 +11,7 @@ use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
+use crate::model::record::VolumeId;
 use crate::operation::log::Event;
 use crate::operation::step::{Step, Undo};
 use crate::operation::{Operation, Provision};
@@ -124,9 +125,10 @@ fn permitted(undoing: OperationId) -> Result<(), Trouble> {
 
 /// The guest is gone; its volumes must be as well.
 async fn gone(context: &Context<'_>, provision: &Provision, vmid: Vmid) -> Result<Left, Trouble> {
-    let storages: BTreeSet<&StorageName> =
-        [Some(&provision.storage), provision.bulk_storage.as_ref()].into_iter().flatten().collect();
-    for storage in storages {
+    let mut storages = BTreeSet::from([provision.storage.clone()]);
+    let named = |volume: &VolumeId| volume.as_str().split_once(':')?.0.parse::<StorageName>().ok();
+    storages.extend(context.progress.volumes().iter().filter_map(named));
+    for storage in &storages {
         let list = context
             .ports
             .pve

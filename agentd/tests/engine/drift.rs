@@ -1,0 +1,164 @@
+//! The reconcile loop: from an empty box to guests that serve, and hand-made drift that is healed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::execute::Ports;
+use agentd::model::view::View;
+use agentd::port::pve::{ConfigChange, ConfigUpdate};
+use agentd::task::observe::Eye;
+use agentd::task::reconcile::Reconcile;
+use agentd::task::stop::{self, Stopper};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::report::{GuestReport, Running, Standing};
+use holdfast_protocol::size::{MemoryMib, PollSeconds};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::world::{Controllers, World, guest, uid};
+
+struct Agent {
+    ports: Ports,
+    view: watch::Receiver<Arc<View>>,
+    stopper: Stopper,
+    task: JoinHandle<()>,
+    _controllers: Controllers,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
+async fn start(world: &World) -> Agent {
+    let ports = world.sound().await;
+    let policy = world.policy();
+    let storages: BTreeSet<_> = [policy.storage.clone(), "backup2".parse().unwrap()].into();
+    let eye = Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
+    let (sender, view) = watch::channel(Arc::new(View::default()));
+    let (stopper, stop) = stop::pair();
+    let reconcile = Reconcile {
+        ports: ports.clone(),
+        eye,
+        policy,
+        node: "pve1".parse().unwrap(),
+        every: Duration::from_secs(10),
+        view: sender,
+        stop,
+    };
+    let _controllers = Controllers::start(&ports);
+    Agent { ports, view, stopper, task: tokio::spawn(reconcile.run()), _controllers }
+}
+
+impl Agent {
+    async fn wish(&self, generation: u64, guests: Vec<DesiredGuest>) {
+        let document = DesiredDocument {
+            schema: DesiredSchema::V1,
+            generation: Generation::new(generation),
+            poll_interval_s: PollSeconds::try_from(30).unwrap(),
+            guests,
+        };
+        self.ports
+            .store
+            .offer_desired(Desired::check(document).unwrap(), self.ports.clock.now())
+            .await
+            .unwrap();
+    }
+
+    /// Waits until the view is as described, and gives it.
+    async fn until(&mut self, what: &str, is: impl Fn(&View) -> bool) -> Arc<View> {
+        let waiting = self.view.wait_for(|view| is(view));
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        if let Ok(Ok(view)) = waited.map(|view| view.map(|view| Arc::clone(&view))) {
+            return view;
+        }
+        let operations = self.ports.store.operation_views(10).await.unwrap();
+        panic!("never {what}: {:#?}\n{operations:#?}", *self.view.borrow())
+    }
+
+    async fn stop(self) {
+        self.stopper.stop();
+        self.task.await.unwrap();
+    }
+}
+
+fn report(view: &View, n: u8) -> Option<&GuestReport> {
+    view.guests.iter().find(|report| report.uid == Some(uid(n)))
+}
+
+fn serves(view: &View, n: u8) -> bool {
+    report(view, n).is_some_and(|report| {
+        report.standing == Standing::Managed
+            && report.run == Running::Running
+            && report.controller.is_some()
+            && report.conditions.is_empty()
+            && report.size.is_some_and(|size| size == guest(n).size)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guests_are_made_drift_is_healed_and_nobody_is_forgotten() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![guest(1), guest(2), guest(3)]).await;
+    let view = agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
+    assert!(view.host.as_ref().is_some_and(|host| host.storages.len() == 2), "{view:#?}");
+    assert!(view.waiting.is_empty() && view.problems.is_empty(), "{view:#?}");
+
+    let (pve, first) = (world.pve(), report(&view, 1).unwrap().vmid.unwrap());
+    let config = pve.guest_config(first).await.unwrap();
+    let changes = vec![ConfigChange::Memory(MemoryMib::try_from(128).unwrap())];
+    pve.configure(first, &ConfigUpdate::new(config.digest, changes).unwrap()).await.unwrap();
+    pve.stop(first).await.unwrap();
+    agent.until("seen as stopped", |view| !serves(view, 1)).await;
+    agent.until("healed", |view| serves(view, 1)).await;
+
+    // A document that no longer names a guest: it runs on and is told as unmanaged.
+    agent.wish(2, vec![guest(1), guest(2)]).await;
+    let unmanaged =
+        |view: &View| report(view, 3).is_some_and(|report| report.standing == Standing::Unmanaged);
+    let view = agent.until("unmanaged", unmanaged).await;
+    assert_eq!(report(&view, 3).unwrap().run, Running::Running);
+
+    // Somebody else's number, an unapproved golden: each is told, and nothing changes.
+    let before = world.guests();
+    let foreign = DesiredGuest { vmid: report(&view, 3).unwrap().vmid, ..guest(4) };
+    let strange = DesiredGuest { golden: "2026.12.1".parse().unwrap(), ..guest(5) };
+    agent.wish(3, vec![guest(1), guest(2), foreign, strange]).await;
+    let told = |view: &View, n: u8, code| {
+        report(view, n).is_some_and(|report| report.conditions.iter().any(|condition| condition.code == code))
+    };
+    let view = agent
+        .until("refused", |view| {
+            told(view, 4, ErrorCode::VmidForeign) && told(view, 5, ErrorCode::GoldenUnapproved)
+        })
+        .await;
+    assert_eq!(view.waiting.len(), 1, "{view:#?}");
+    assert!(view.waiting[0].payload.contains("approve_release"));
+    assert_eq!(world.guests(), before);
+    agent.stop().await;
+}
+
+/// Stopped in the middle of its work and started again: the same three guests, each by one restore.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_dropped_at_work_goes_on_where_it_stood() {
+    let world = World::start().await;
+    for pause_ms in [30, 150, 400] {
+        let agent = start(&world).await;
+        agent.wish(1, vec![guest(1), guest(2), guest(3)]).await;
+        tokio::time::timeout(Duration::from_millis(pause_ms), std::future::pending::<()>())
+            .await
+            .unwrap_err();
+        agent.task.abort();
+        assert!(agent.task.await.unwrap_err().is_cancelled());
+    }
+    let mut agent = start(&world).await;
+    agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
+    let mut restores = 0;
+    for number in 300..310 {
+        restores += world.restores(number).await;
+    }
+    assert_eq!((world.guests().len(), world.disks().len(), restores), (3, 9, 3));
+    assert!(agent.ports.store.verify_audit().await.is_ok());
+    assert_eq!(agent.ports.store.open_operations().await.unwrap(), Vec::new());
+    agent.stop().await;
+}

@@ -1,0 +1,135 @@
+//! Lost replies, dead workers, and guests that are somebody else's.
+
+use agentd::execute::run::run;
+use agentd::operation::log::Status;
+use agentd::operation::{NumberWish, Operation};
+use agentd::port::pve::change::{Description, Tag};
+use agentd::port::pve::{ConfigChange, ConfigUpdate, Pve};
+use holdfast_protocol::code::ErrorCode;
+use pve_sim::fault::{Aim, Fault};
+
+use super::world::{Controllers, World, open, told, vmid};
+
+fn posting(path: &str) -> Aim {
+    Aim { method: "POST".to_owned(), path: path.to_owned() }
+}
+
+/// Each reply of each kind is lost once, with the effect done or not: one guest, by one restore.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_reply_is_found_again() {
+    let putting = || Aim { method: "PUT".to_owned(), path: "/config".to_owned() };
+    let faults = [
+        Fault::LostReply { on: posting("/nodes/pve1/lxc") },
+        Fault::DaemonSlow { on: posting("/nodes/pve1/lxc") },
+        Fault::CutBody { on: posting("/nodes/pve1/lxc") },
+        Fault::LostReply { on: posting("/status/start") },
+        Fault::DaemonSlow { on: posting("/status/start") },
+        Fault::LostReply { on: posting("/vzdump") },
+        Fault::LostReply { on: putting() },
+        Fault::DaemonSlow { on: putting() },
+        Fault::LostRequest { on: putting() },
+    ];
+    for fault in faults {
+        let world = World::start().await;
+        let ports = world.sound().await;
+        let _controllers = Controllers::start(&ports);
+        world.sim.node.faults.arm(fault.clone());
+        let opened = open(&ports, 1, world.provision(1)).await;
+        let done = run(&ports, opened).await.unwrap();
+        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", told(&done));
+        assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
+        assert_eq!(
+            (world.guests().len(), world.restores(300).await, world.disks().len()),
+            (1, 1, 3),
+            "{fault:?}"
+        );
+    }
+}
+
+/// A killed restore leaves a locked rest outside every pool: no token can clear it, so it is parked with the command.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_restore_is_parked_with_what_to_do() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let fault = Fault::KillWorker { task: "vzrestore".to_owned(), phase: String::new() };
+    world.sim.node.faults.arm(fault);
+    let opened = open(&ports, 1, world.provision(1)).await;
+    let parked = run(&ports, opened).await.unwrap();
+    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert_eq!(parked.remedy(), Some("pct unlock 300; pct destroy 300"), "{}", told(&parked));
+    assert_eq!(world.guests().len(), 1, "left untouched");
+}
+
+/// Somebody takes our half-made guest over: the undo must not destroy it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_spares_a_guest_that_somebody_took_over() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let Operation::Provision(mut provision) = world.provision(1) else {
+        unreachable!("a provision was asked for")
+    };
+    provision.bulk_storage = Some("nosuch".parse().unwrap());
+    let opened = open(&ports, 1, Operation::Provision(provision)).await;
+    let pve = world.pve();
+    let thief = take_over(pve.as_ref());
+    let (done, ()) = tokio::join!(run(&ports, opened), thief);
+    let done = done.unwrap();
+    assert_eq!(done.status(), Status::Parked, "{}", told(&done));
+    assert_eq!(done.cause().unwrap().code, ErrorCode::ForeignGuest, "{}", told(&done));
+    assert_eq!(world.guests().len(), 1, "the guest is still there");
+}
+
+/// As soon as the guest carries our mark, it is marked as another's.
+async fn take_over(pve: &dyn Pve) {
+    loop {
+        let Ok(config) = pve.guest_config(vmid(300)).await else {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            continue;
+        };
+        if !config.tags.contains("holdfast") {
+            continue;
+        }
+        let text = Description::try_from("somebody else's guest".to_owned()).unwrap();
+        let changes =
+            vec![ConfigChange::Tags(vec!["theirs".parse::<Tag>().unwrap()]), ConfigChange::Description(text)];
+        if pve.configure(vmid(300), &ConfigUpdate::new(config.digest, changes).unwrap()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// A number that somebody has is refused and nothing changes; the next free one of a range is taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn somebody_elses_number_is_left_alone() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let _controllers = Controllers::start(&ports);
+    let first = run(&ports, open(&ports, 1, world.provision(1)).await).await.unwrap();
+    assert_eq!(first.status(), Status::Done, "{}", told(&first));
+    let before = world.guests();
+    let Operation::Provision(mut provision) = world.provision(2) else {
+        unreachable!("a provision was asked for")
+    };
+    provision.number = NumberWish::Exactly(vmid(300));
+    let refused = run(&ports, open(&ports, 2, Operation::Provision(provision)).await).await.unwrap();
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::VmidForeign);
+    assert_eq!(world.guests(), before);
+    let second = run(&ports, open(&ports, 3, world.provision(2)).await).await.unwrap();
+    assert_eq!((second.status(), second.vmid()), (Status::Done, Some(vmid(301))), "{}", told(&second));
+}
+
+/// A golden whose bytes are not the approved ones is not restored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_golden_is_refused() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let operation = world.provision(1);
+    let mut bytes = std::fs::read(&world.golden).unwrap();
+    bytes.push(0);
+    std::fs::write(&world.golden, bytes).unwrap();
+    let refused = run(&ports, open(&ports, 1, operation).await).await.unwrap();
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::GoldenUnapproved);
+    assert!(world.guests().is_empty() && world.disks().is_empty());
+}
