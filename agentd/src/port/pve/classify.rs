@@ -49,7 +49,7 @@ pub(super) fn classify(refusal: &Refusal<'_>) -> PveError {
         501 if text.starts_with("Method '") || text.starts_with("method '") => {
             PveError::Unsupported { reason: text }
         }
-        595 | 596 | 599 => PveError::GatewayTimeout { status: refusal.status, reason: text },
+        502..=504 | 595 | 596 | 599 => PveError::GatewayTimeout { status: refusal.status, reason: text },
         500 => by_phrase(refusal, text, errors),
         status => PveError::Other { call: refusal.call, status, reason: text, errors },
     }

@@ -213,12 +213,12 @@ pub enum PveError {
     /// A task that Proxmox does not know (yet, or any more).
     #[error("Proxmox does not know this task: it is too new or too old to be listed")]
     NoSuchTask,
-    /// 595 and 596: a proxy in between gave up.
+    /// 595 and 596, or 502 to 504 of somebody else's proxy: what stands in between gave up.
     #[error(
         "Proxmox passed the call on and got no answer ({status} {reason}): check pvedaemon; it may still happen"
     )]
     GatewayTimeout {
-        /// 595, 596 or 599.
+        /// Which of them.
         status: u16,
         /// The reason phrase.
         reason: String,
