@@ -4,13 +4,13 @@ use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::secret::Secret;
-use hubd::authority::{AgentKey, Authority, Fresh};
+use hubd::authority::{AgentKey, Authority, Fresh, IssueError};
 use hubd::domain::desired::Telling;
 use hubd::domain::host::HostRef;
 use hubd::domain::identity::{IdentityError, Presented};
 use hubd::domain::intake::Arriving;
 use hubd::domain::summary::Summary;
-use hubd::store::{By, Checkin, NewInvite, Redemption, SectionTexts, Store, WriteError};
+use hubd::store::{By, Checkin, NewInvite, RedeemError, Redemption, SectionTexts, Store, WriteError};
 use jiff::Timestamp;
 use rcgen::KeyPair;
 use uuid::Uuid;
@@ -52,13 +52,19 @@ async fn a_host_is_invited_enrolled_heard_and_let_go() {
     let key = AgentKey::from_csr(&csr(&KeyPair::generate().unwrap())).unwrap();
     let host = HostId::new(Uuid::from_u128(2));
     let issuer = authority.clone();
-    let redemption = Redemption {
+    let redemption = |host| Redemption {
         secret: secret.hash(),
         key: key.clone(),
         host,
         at: at(1),
         correlation: CorrelationId::new(Uuid::nil()),
     };
+    // A certificate that cannot be made leaves neither a host nor a used invite.
+    let unlucky = redemption(HostId::new(Uuid::from_u128(3)));
+    let failed = store.redeem(unlucky, |_, _, _, _| Err(IssueError::Time)).await.err().unwrap();
+    assert!(matches!(failed, WriteError::Refused(RedeemError::Issue(_))), "{failed:?}");
+    assert!(store.hosts(None, 10).await.unwrap().is_empty());
+    let redemption = redemption(host);
     let given = store.redeem(redemption, move |h, g, k, t| issuer.issue_host(h, g, k, t)).await.ok().unwrap();
     assert_eq!((given.host, given.generation), (host, 1));
 
