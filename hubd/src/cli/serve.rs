@@ -14,13 +14,18 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     let settings = Settings::load(given)?;
     let clock = Arc::new(SystemClock);
     let opened = run::open(&settings.dir, clock.as_ref()).await?;
-    let admin_token = opened.admin_token.clone();
-    let running = run::start(opened, run::Start::new(settings, clock)).await?;
     let mut out = std::io::stdout();
-    // The path, never the token.
-    if let Some(path) = admin_token {
+    // The path, never the token; and at once, since the start may yet fail.
+    if let Some(path) = &opened.admin_token {
         writeln!(out, "the first admin's token is in {}", path.display())?;
     }
+    writeln!(
+        out,
+        "its CA is {}, PEM in {}",
+        opened.authority.ca_pin(),
+        settings.dir.join("ca.pem").display()
+    )?;
+    let running = run::start(opened, run::Start::new(settings, clock)).await?;
     writeln!(
         out,
         "the hub listens on {} and is reached at {}",

@@ -82,6 +82,7 @@ async fn an_empty_folder_becomes_a_hub_and_the_token_is_not_printed() {
     let process = Process::start(&folder, "127.0.0.1:0").await;
     let token = std::fs::read_to_string(folder.join("admin-token")).unwrap().trim().to_owned();
     assert!(process.printed.contains("admin-token"), "{}", process.printed);
+    assert!(process.printed.contains("its CA is leaf/sha256:"), "{}", process.printed);
     // A client of any world that trusts this hub's CA.
     let ca_pem = std::fs::read_to_string(folder.join("ca.pem")).unwrap();
     let client = crate::world::client(&ca_pem, &process.url, None);
