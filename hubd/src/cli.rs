@@ -33,7 +33,7 @@ enum Command {
         /// Where to listen [default: 127.0.0.1:8440].
         #[arg(long)]
         listen: Option<SocketAddr>,
-        /// How agents and operators reach the hub, such as https://hub.example:8440.
+        /// How agents and operators reach the hub, such as `https://hub.example:8440`.
         #[arg(long)]
         public_url: Option<PublicUrl>,
     },
