@@ -53,6 +53,13 @@ pub enum Edit {
         /// Which one.
         vmid: u32,
     },
+    /// Take a snapshot as a backup that died left it: complete, and nobody's.
+    Snapshot {
+        /// Which guest.
+        vmid: u32,
+        /// Its name.
+        name: String,
+    },
     /// Remove a volume's files behind the configuration's back.
     RemoveVolume {
         /// Its id.
@@ -120,6 +127,7 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         }),
         Edit::Place { vmid, config } => place(node, *vmid, config),
         Edit::Destroy { vmid } => destroy(node, *vmid),
+        Edit::Snapshot { vmid, name } => snapshot(node, *vmid, name),
         Edit::RemoveVolume { volid } => {
             let world = node.world();
             let store = world.store();
@@ -156,6 +164,22 @@ fn place(node: &Arc<Node>, vmid: u32, text: &str) -> Fallible<()> {
             crate::state::seed::make_disk(&world.store(), &volid, bytes).map_err(|error| Refusal::die(error.to_string()))?;
         }
     }
+    world.guests.put(vmid, config)
+}
+
+fn snapshot(node: &Arc<Node>, vmid: u32, name: &str) -> Fallible<()> {
+    let now_s = node.clock.now_s();
+    let mut world = node.world();
+    let mut config = world.guests.get(vmid)?.clone();
+    let volumes = crate::guest::options::mounts(&node.table, &config.main);
+    for mount in volumes.iter().filter(|mount| mount.in_backup()) {
+        world.store().snapshot(mount.volume(), name)?;
+    }
+    let mut section = config.main.clone();
+    section.unset("lock");
+    section.set("snaptime", now_s.to_string());
+    config.snapshots.insert(name.to_owned(), section);
+    config.main.set("parent", name);
     world.guests.put(vmid, config)
 }
 

@@ -33,6 +33,8 @@ pub struct Premises<'a> {
     /// What was taken, in words.
     pub taken: Vec<String>,
     granted: BTreeSet<String>,
+    /// Lines about a guest's state that were taken already.
+    seen: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,7 @@ impl<'a> Premises<'a> {
     /// # Errors
     /// Never in practice: the patterns are fixed.
     pub fn new(node: &'a Arc<Node>, lines: &'a [Line]) -> Result<Self, regex::Error> {
-        Ok(Self { node, lines, patterns: Patterns::new()?, taken: Vec::new(), granted: BTreeSet::new() })
+        Ok(Self { node, lines, patterns: Patterns::new()?, taken: Vec::new(), granted: BTreeSet::new(), seen: BTreeSet::new() })
     }
 
     fn edit(&mut self, number: usize, edit: &Edit) {
@@ -403,10 +405,36 @@ impl<'a> Premises<'a> {
             _ => {}
         }
         if self.node.world().guests.has(vmid) {
+            self.left(number, vmid);
             self.lock(number, call, vmid, evidence);
             self.protection(number, call, vmid, evidence);
             self.power(number, call, task, vmid, evidence);
             self.volumes(number, vmid, evidence);
+        }
+    }
+
+    /// What was last done to the guest outside the recorded calls left it so.
+    fn left(&mut self, number: usize, vmid: u32) {
+        let before = self.lines.iter().filter(|line| line.number < number && !self.seen.contains(&line.number));
+        let of_it = before.filter_map(|line| match &line.content {
+            Content::Other { left: Some(left), .. } if left.vmid == vmid => Some((line.number, left.clone())),
+            _ => None,
+        });
+        let all: Vec<_> = of_it.collect();
+        self.seen.extend(all.iter().map(|(at, _)| *at));
+        let Some((_, left)) = all.last() else { return };
+        let running = self.node.power.is_running(vmid);
+        let config = self.node.world().guests.get(vmid).cloned().unwrap_or_default();
+        if left.running != running {
+            self.edit(number, &if left.running { Edit::Start { vmid } } else { Edit::Stop { vmid } });
+        }
+        for name in left.snapshots.iter().filter(|name| !config.snapshots.contains_key(*name)) {
+            self.edit(number, &Edit::Snapshot { vmid, name: name.clone() });
+        }
+        match &left.lock {
+            Some(value) => self.edit(number, &Edit::Set { vmid, key: "lock".into(), value: value.clone() }),
+            None if config.lock().is_some() => self.edit(number, &Edit::Unset { vmid, key: "lock".into() }),
+            None => {}
         }
     }
 
@@ -496,7 +524,8 @@ impl<'a> Premises<'a> {
 
     fn is_snapshotted(&self, vmid: u32) -> bool {
         let path = format!("/lxc/{vmid}/snapshot");
-        self.calls().any(|(_, call, task)| call.method == "POST" && call.path.ends_with(&path) && task.is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK")))
+        let left = |line: &Line| matches!(&line.content, Content::Other { left: Some(left), .. } if left.vmid == vmid && !left.snapshots.is_empty());
+        self.lines.iter().any(left) || self.calls().any(|(_, call, task)| call.method == "POST" && call.path.ends_with(&path) && task.is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK")))
     }
 
     fn from_answer(&self, body: &Value, only_disks: bool) -> String {

@@ -26,7 +26,22 @@ pub enum Content {
         kind: String,
         /// What was looked up, when it is a look at the node.
         output: String,
+        /// How a guest was left, when something was done to it meanwhile.
+        left: Option<Left>,
     },
+}
+
+/// How a guest was left after a backup that the recorder watched, stopped or killed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Which guest.
+    pub vmid: u32,
+    /// Whether it runs.
+    pub running: bool,
+    /// Its lock.
+    pub lock: Option<String>,
+    /// Its snapshots, without `current`.
+    pub snapshots: Vec<String>,
 }
 
 /// An exchange.
@@ -117,8 +132,19 @@ fn content(value: &Value) -> Content {
     match value.get("type").and_then(Value::as_str) {
         Some("call") => Content::Call(Box::new(call(value))),
         Some("task") => Content::Task(Box::new(task(value))),
-        other => Content::Other { kind: other.unwrap_or_default().to_owned(), output: text(value, "/output") },
+        other => Content::Other { kind: other.unwrap_or_default().to_owned(), output: text(value, "/output"), left: left(value) },
     }
+}
+
+fn left(value: &Value) -> Option<Left> {
+    let state = value.get("final_state")?;
+    let names = state.get("snapshots").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    Some(Left {
+        vmid: value.pointer("/params/vmid").and_then(Value::as_u64).and_then(|vmid| u32::try_from(vmid).ok())?,
+        running: state.get("status").and_then(Value::as_str) == Some("running"),
+        lock: state.get("config_lock").and_then(Value::as_str).map(str::to_owned),
+        snapshots: names.filter(|name| *name != "current").map(str::to_owned).collect(),
+    })
 }
 
 fn text(value: &Value, pointer: &str) -> String {

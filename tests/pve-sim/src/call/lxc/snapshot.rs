@@ -237,11 +237,10 @@ pub fn remove(task: &Task, vmid: u32, name: &str, force: bool, lock: TakeOver) -
     let held = {
         let mut world = task.node.world();
         let mut config = world.guests.get(vmid)?.clone();
-        // A locked guest is told so before it is looked whether the snapshot exists.
+        let held = section(&config, name)?.clone();
         if lock == TakeOver::Free {
             unlocked(&config)?;
         }
-        let held = section(&config, name)?.clone();
         if config.main.flag("template") {
             return Err(Refusal::die("you can't delete a snapshot if vm is a template").into());
         }
@@ -318,7 +317,6 @@ fn roll_back(task: &Task, vmid: u32, name: &str) -> Outcome {
         if config.main.flag("template") {
             return Err(Refusal::die("you can't rollback if vm is a template").into());
         }
-        unlocked(config)?;
         let held = section(config, name)?.clone();
         if let Some(state) = held.get("snapstate") {
             return Err(Refusal::die(format!(
@@ -326,6 +324,7 @@ fn roll_back(task: &Task, vmid: u32, name: &str) -> Outcome {
             ))
             .into());
         }
+        unlocked(config)?;
         held
     };
     if task.node.power.is_running(vmid) {
