@@ -82,8 +82,9 @@ fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, AskErr
 
 fn typed() -> Result<Zeroizing<String>, AskError> {
     let terminal = Path::new("the terminal");
-    write!(io::stderr(), "Token (not shown): ").map_err(unread(terminal))?;
+    // Hidden first: what is typed the moment the question shows is neither shown nor thrown away.
     let hidden = Hidden::begin().map_err(unread(terminal))?;
+    write!(io::stderr(), "Token (not shown): ").map_err(unread(terminal))?;
     let text = line(io::stdin().lock(), terminal);
     drop(hidden);
     writeln!(io::stderr()).map_err(unread(terminal))?;

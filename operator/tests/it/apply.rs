@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::fake_hub::{FakeHub, Reply, stderr, stdout};
 
-const HOST: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
-const UID: &str = "018f3c1e-6b1f-7c1d-9d0b-000000000001";
-const PUT: &str = "PUT /v1/hosts/018f3c1e-6b1f-7c1d-9d0a-000000000001/desired";
+pub const HOST: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
+pub const UID: &str = "018f3c1e-6b1f-7c1d-9d0b-000000000001";
+pub const PUT: &str = "PUT /v1/hosts/018f3c1e-6b1f-7c1d-9d0a-000000000001/desired";
 
-fn guest(memory_mib: u32) -> Value {
+pub fn guest(memory_mib: u32) -> Value {
     json!({ "name": "web", "customer": "acme", "run": "running", "golden": "2026.11.1",
         "size": { "cores": 2, "memory_mib": memory_mib, "swap_mib": 0, "rootfs_gib": 8 },
         "network": { "bridge": "vmbr0", "address": "10.66.0.91/24" } })
@@ -24,24 +24,24 @@ fn version(generation: u64, memory_mib: u32) -> Value {
         "document": document.to_string() })
 }
 
-fn detail(held: u64, sections: Value) -> Value {
+pub fn detail(held: u64, sections: Value) -> Value {
     json!({ "host": { "id": HOST, "name": "box1", "state": "online", "wanted": held, "held": held, "guests_running": 0,
         "guests": 0, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" }, "sections": sections })
 }
 
-fn operation(status: &str, restore: &str) -> Value {
+pub fn operation(status: &str, restore: &str) -> Value {
     json!({ "id": "018f3c1e-6b1f-7c1d-9d0c-000000000001", "kind": "reconfigure", "guest": UID, "name": "web", "status": status,
         "steps": [{ "name": "set_config", "status": restore }], "opened_at": "2026-11-21T03:00:00Z" })
 }
 
-fn report(held: u64, memory_mib: u32, standing: &str, operations: Value) -> Value {
+pub fn report(held: u64, memory_mib: u32, standing: &str, operations: Value) -> Value {
     json!({ "desired": { "held": held, "content": "00" }, "operations": operations, "guests": [
         { "uid": UID, "name": "web", "vmid": 120, "standing": standing, "run": "running", "address": "10.66.0.91/24",
           "size": { "cores": 2, "memory_mib": memory_mib, "swap_mib": 0, "rootfs_gib": 8 } } ] })
 }
 
 /// A hub that holds generation 7 with 512 MiB, whose host is as wished.
-async fn hub() -> FakeHub {
+pub async fn hub() -> FakeHub {
     let hub = FakeHub::logged_in().await;
     hub.on("GET /v1/hosts/box1", Reply::Data(detail(7, report(7, 512, "managed", json!([])))));
     hub.on("GET /v1/hosts/box1/desired", Reply::Data(version(7, 512)));

@@ -128,10 +128,15 @@ impl FakeHub {
 
     /// Runs the command without a terminal.
     pub fn holdfast(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         #[expect(clippy::disallowed_methods, reason = "the program under test")]
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
         command.args(arguments).env("HOLDFAST_CONFIG", self.home.path().join("config"));
-        command.stdin(Stdio::null()).output().unwrap()
+        command.env_remove("NO_COLOR");
+        command
     }
 }
 

@@ -8,4 +8,5 @@
 mod apply;
 mod fake_hub;
 mod look;
+mod terminal;
 mod trust;
