@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::access::credential::hex;
 use crate::clock::{Clock, SystemClock};
+use crate::fault::control;
 use crate::http::listen;
 use crate::http::tls::{Identity, IdentityError};
 use crate::node::{HotMounts, Node, OpenError, Settings};
@@ -229,6 +230,13 @@ impl Builder {
         let tokens = opened.node.world().secrets.tokens.clone();
         let tls = opened.identity.config;
         let task = listening(&opened.node, listener, &tls, ended);
+        let mut tasks = vec![task];
+        let socket = opened.node.paths.control();
+        match control::bind(&socket) {
+            Ok(listener) => tasks.push(controlled(&opened.node, listener, end.subscribe())),
+            // A folder whose name is too long for a socket still serves; only scripts cannot reach it.
+            Err(error) => tracing::warn!(socket = %socket.display(), %error, "no control socket"),
+        }
         Ok(Handle {
             tls,
             url: format!("https://{address}"),
@@ -240,7 +248,7 @@ impl Builder {
             root_password: opened.root_password,
             node: opened.node,
             end,
-            tasks: vec![task],
+            tasks,
             _temporary: opened.temporary,
         })
     }
@@ -300,9 +308,29 @@ fn root_password(paths: &Paths, clock: &dyn Clock) -> Result<String, StartError>
     Ok(password)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the listener's task is held by the handle, which ends and awaits it")]
-fn listening(node: &Arc<Node>, listener: tokio::net::TcpListener, tls: &Arc<rustls::ServerConfig>, ended: watch::Receiver<bool>) -> JoinHandle<()> {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the listener's task is held by the handle, which ends and awaits it"
+)]
+fn listening(
+    node: &Arc<Node>,
+    listener: tokio::net::TcpListener,
+    tls: &Arc<rustls::ServerConfig>,
+    ended: watch::Receiver<bool>,
+) -> JoinHandle<()> {
     tokio::spawn(listen::serve(Arc::clone(node), listener, Arc::clone(tls), ended))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the control task is held by the handle, which ends and awaits it"
+)]
+fn controlled(
+    node: &Arc<Node>,
+    listener: tokio::net::UnixListener,
+    ended: watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    tokio::spawn(control::serve(Arc::clone(node), listener, ended))
 }
 
 impl Handle {

@@ -12,7 +12,12 @@ use crate::storage::volume::{VolumeName, missing};
 /// The code of a call of this group.
 #[must_use]
 pub fn handler(at: &str) -> Option<Handler> {
-    let at = at.strip_prefix("GET ").or_else(|| at.strip_prefix("POST ")).or_else(|| at.strip_prefix("PUT ")).or_else(|| at.strip_prefix("DELETE ")).map(|path| (at.split(' ').next().unwrap_or_default(), path))?;
+    let at = at
+        .strip_prefix("GET ")
+        .or_else(|| at.strip_prefix("POST "))
+        .or_else(|| at.strip_prefix("PUT "))
+        .or_else(|| at.strip_prefix("DELETE "))
+        .map(|path| (at.split(' ').next().unwrap_or_default(), path))?;
     Some(match at {
         ("GET", "/nodes/{node}/storage/{storage}/content") => list,
         ("POST", "/nodes/{node}/storage/{storage}/content") => allocate,
@@ -46,7 +51,11 @@ pub fn rows(world: &World, storage: &str, content: Option<&str>, vmid: Option<u3
     for kind in ["vztmpl", "iso", "backup", "snippets"] {
         let of_guest = matches!(kind, "vztmpl" | "iso") && vmid.is_some();
         if wanted(kind) && !of_guest {
-            found.extend(files(&store, storage, kind).into_iter().filter(|row| vmid.is_none() || row.vmid.is_none() || row.vmid == vmid));
+            found.extend(
+                files(&store, storage, kind)
+                    .into_iter()
+                    .filter(|row| vmid.is_none() || row.vmid.is_none() || row.vmid == vmid),
+            );
         }
     }
     found.sort_by_key(|row| row.volid.to_ascii_lowercase());
@@ -61,10 +70,17 @@ fn shown(world: &World, row: &Row) -> Value {
         map.extend([("used".to_owned(), json!(used)), ("parent".to_owned(), Value::Null)]);
     }
     if row.content == "backup" {
-        map.extend(row.vmid.map(|_| ("subtype".to_owned(), json!(if row.volid.contains("vzdump-qemu") { "qemu" } else { "lxc" }))));
+        map.extend(row.vmid.map(|_| {
+            ("subtype".to_owned(), json!(if row.volid.contains("vzdump-qemu") { "qemu" } else { "lxc" }))
+        }));
         let store = world.store();
         if let Ok(place) = store.locate(&row.volid).map(|at| store.place(&at)) {
-            map.extend(note(&place).and_then(|text| text.lines().next().map(str::to_owned)).filter(|text| !text.is_empty()).map(|text| ("notes".to_owned(), json!(text))));
+            map.extend(
+                note(&place)
+                    .and_then(|text| text.lines().next().map(str::to_owned))
+                    .filter(|text| !text.is_empty())
+                    .map(|text| ("notes".to_owned(), json!(text))),
+            );
             if is_protected(&place) {
                 map.insert("protected".to_owned(), json!(1));
             }
@@ -79,14 +95,22 @@ fn list(call: &Call<'_>) -> Reply {
     let vmid = call.number("vmid").and_then(|id| u32::try_from(id).ok());
     let judge = world.judge(&call.who);
     let found = rows(&world, &storage, call.text("content").as_deref(), vmid)?;
-    data(found.iter().filter(|row| volume_access(&world, &judge, None, &row.volid, None).is_ok()).map(|row| shown(&world, row)).collect::<Vec<_>>())
+    data(
+        found
+            .iter()
+            .filter(|row| volume_access(&world, &judge, None, &row.volid, None).is_ok())
+            .map(|row| shown(&world, row))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The volume of a call: the storage's name may be left out of it.
 fn volid(call: &Call<'_>) -> Fallible<String> {
     let (storage, volume) = (call.need("storage")?, call.need("volume")?);
     match volume.split_once(':') {
-        Some((own, _)) if own != storage => Err(Refusal::param("storage", format!("storage ID missmatch ({own} != {storage})"))),
+        Some((own, _)) if own != storage => {
+            Err(Refusal::param("storage", format!("storage ID missmatch ({own} != {storage})")))
+        }
         Some(_) => Ok(volume),
         None => Ok(format!("{storage}:{volume}")),
     }
@@ -107,7 +131,15 @@ fn show(call: &Call<'_>) -> Reply {
     let size = if image { store.size(&volid)? } else { file_bytes(&place) };
     let format = if volid.ends_with(".subvol") { "subvol" } else { "raw" };
     let used = if image { size / 32 } else { size.next_multiple_of(4096) };
-    out.extend([("path", json!(store.shown_path(&at))), ("size", json!(size)), ("used", json!(used)), ("format", json!(format))].map(|(key, value)| (key.to_owned(), value)));
+    out.extend(
+        [
+            ("path", json!(store.shown_path(&at))),
+            ("size", json!(size)),
+            ("used", json!(used)),
+            ("format", json!(format)),
+        ]
+        .map(|(key, value)| (key.to_owned(), value)),
+    );
     if at.name.content() == "backup" {
         out.insert("notes".to_owned(), json!(note(&place).unwrap_or_default()));
         out.insert("protected".to_owned(), json!(u8::from(is_protected(&place))));
@@ -124,7 +156,10 @@ fn mark(call: &Call<'_>) -> Reply {
     let place = store.place(&at);
     let attributes = call.text("notes").is_some() || call.maybe("protected").is_some();
     if attributes && at.name.content() != "backup" {
-        die!("only backups support attribute '{}'", if call.text("notes").is_some() { "notes" } else { "protected" });
+        die!(
+            "only backups support attribute '{}'",
+            if call.text("notes").is_some() { "notes" } else { "protected" }
+        );
     }
     if attributes && !place.exists() {
         return Err(missing(&volid));
@@ -132,7 +167,11 @@ fn mark(call: &Call<'_>) -> Reply {
     let failed = |error: std::io::Error| host("write of attribute", &error);
     if let Some(text) = call.text("notes") {
         let path = beside(&place, "notes");
-        if text.is_empty() { remove(&path).map_err(failed)? } else { std::fs::write(path, text).map_err(failed)? }
+        if text.is_empty() {
+            remove(&path).map_err(failed)?
+        } else {
+            std::fs::write(path, text).map_err(failed)?
+        }
     }
     if let Some(on) = call.maybe("protected") {
         let path = beside(&place, "protected");
@@ -151,8 +190,15 @@ fn remove(path: &std::path::Path) -> std::io::Result<()> {
 fn allocate(call: &Call<'_>) -> Reply {
     let (storage, name, text) = (call.need("storage")?, call.need("filename")?, call.need("size")?);
     let vmid = call.vmid()?;
-    let (digits, shift) = text.strip_suffix('M').map(|n| (n, 20)).or_else(|| text.strip_suffix('G').map(|n| (n, 30))).unwrap_or((&text, 10));
-    let bytes = digits.parse::<u64>().map(|n| n << shift).map_err(|_| Refusal::param("size", format!("unable to parse size '{text}'")))?;
+    let (digits, shift) = text
+        .strip_suffix('M')
+        .map(|n| (n, 20))
+        .or_else(|| text.strip_suffix('G').map(|n| (n, 30)))
+        .unwrap_or((&text, 10));
+    let bytes = digits
+        .parse::<u64>()
+        .map(|n| n << shift)
+        .map_err(|_| Refusal::param("size", format!("unable to parse size '{text}'")))?;
     let world = call.node.world();
     let store = world.store();
     store.activate(&storage)?;

@@ -194,7 +194,8 @@ fn network(call: &Call<'_>) -> Reply {
         let held = row.get("type").and_then(Value::as_str).unwrap_or_default();
         let name = row.get("iface").and_then(Value::as_str).unwrap_or_default();
         // A bridge is a zone's network: whoever may not use or audit it there does not see it here.
-        let visible = held != "bridge" || judge.has_any(&format!("/sdn/zones/localnetwork/{name}"), &["SDN.Audit", "SDN.Use"]);
+        let visible = held != "bridge"
+            || judge.has_any(&format!("/sdn/zones/localnetwork/{name}"), &["SDN.Audit", "SDN.Use"]);
         let fits = match kind.as_deref() {
             None => true,
             Some("any_bridge" | "any_local_bridge" | "include_sdn") => held == "bridge",

@@ -38,11 +38,19 @@ pub fn marks(world: &World, storage: &str, keep: &Properties, vmid: Option<u32>)
             .iter()
             .map(|row| {
                 let protected = store.locate(&row.volid).is_ok_and(|at| is_protected(&store.place(&at)));
-                if owner.is_none() { Some("renamed") } else if protected { Some("protected") } else { None }
+                if owner.is_none() {
+                    Some("renamed")
+                } else if protected {
+                    Some("protected")
+                } else {
+                    None
+                }
             })
             .collect();
         retain(&rows, &mut marks, keep);
-        found.extend(rows.into_iter().zip(marks).map(|(row, mark)| Marked { row, mark: mark.unwrap_or("remove") }));
+        found.extend(
+            rows.into_iter().zip(marks).map(|(row, mark)| Marked { row, mark: mark.unwrap_or("remove") }),
+        );
     }
     found.sort_by_key(|marked| marked.row.ctime);
     Ok(found)
@@ -69,7 +77,13 @@ fn retain(rows: &[Row], marks: &mut [Option<&'static str>], keep: &Properties) {
         if most == 0 {
             continue;
         }
-        let kept: Vec<String> = rows.iter().enumerate().zip(marks.iter()).filter(|(_, mark)| **mark == Some("keep")).map(|((at, row), _)| period(row.ctime, at)).collect();
+        let kept: Vec<String> = rows
+            .iter()
+            .enumerate()
+            .zip(marks.iter())
+            .filter(|(_, mark)| **mark == Some("keep"))
+            .map(|((at, row), _)| period(row.ctime, at))
+            .collect();
         let mut chosen: Vec<String> = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let Some(mark) = marks.get_mut(at).filter(|mark| mark.is_none()) else { continue };
@@ -93,7 +107,9 @@ fn retain(rows: &[Row], marks: &mut [Option<&'static str>], keep: &Properties) {
 /// When there is none.
 pub fn retention(call: &Call<'_>, world: &World, storage: &str) -> Fallible<Properties> {
     let own = world.storage.get(storage)?.get("prune-backups").map(str::to_owned);
-    let text = call.text("prune-backups").or(own).ok_or_else(|| Refusal::die(format!("no prune-backups options configured for storage '{storage}'")))?;
+    let text = call.text("prune-backups").or(own).ok_or_else(|| {
+        Refusal::die(format!("no prune-backups options configured for storage '{storage}'"))
+    })?;
     parse(call.node, &text)
 }
 
@@ -102,8 +118,10 @@ pub fn retention(call: &Call<'_>, world: &World, storage: &str) -> Fallible<Prop
 /// # Errors
 /// When it does not parse.
 pub fn parse(node: &crate::node::Node, text: &str) -> Fallible<Properties> {
-    let format = node.table.format("prune-backups").ok_or_else(|| Refusal::die("unknown format 'prune-backups'"))?;
-    property::parse(&node.table, format, text).map_err(|fault| Refusal::die(fault.text("").trim_end().to_owned()))
+    let format =
+        node.table.format("prune-backups").ok_or_else(|| Refusal::die("unknown format 'prune-backups'"))?;
+    property::parse(&node.table, format, text)
+        .map_err(|fault| Refusal::die(fault.text("").trim_end().to_owned()))
 }
 
 fn vmid(call: &Call<'_>) -> Option<u32> {

@@ -1,5 +1,6 @@
 //! The command line: which subcommand, and its exit code.
 mod derive;
+mod fault;
 mod replay;
 mod serve;
 
@@ -22,6 +23,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Play recordings against a fresh instance each; exit 1 on a difference that is not understood.
     Replay(replay::Arguments),
+    /// Arm faults in a running instance, or edit its guests by hand.
+    Fault(fault::Arguments),
     /// Derive the table of calls from a published schema (one method a line).
     DeriveCalls {
         /// The schema.
@@ -37,6 +40,7 @@ pub fn run() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Fault(arguments) => fault::run(arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::DeriveCalls { schema, out } => derive::run(&schema, &out).map(|()| ExitCode::SUCCESS),
     };

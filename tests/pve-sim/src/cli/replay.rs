@@ -24,7 +24,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let book = Book::committed().map_err(anyhow::Error::msg)?;
     let mut files = Vec::new();
-    for path in arguments.files.iter().cloned().chain(arguments.shared.iter().map(|shared| shared.join("pve/transcripts"))) {
+    for path in arguments
+        .files
+        .iter()
+        .cloned()
+        .chain(arguments.shared.iter().map(|shared| shared.join("pve/transcripts")))
+    {
         collect(&path, &mut files)?;
     }
     anyhow::ensure!(!files.is_empty(), "name at least one recording");

@@ -132,7 +132,8 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
             let world = node.world();
             let store = world.store();
             let place = store.place(&store.locate(volid)?);
-            let removed = if place.is_dir() { std::fs::remove_dir_all(place) } else { std::fs::remove_file(place) };
+            let removed =
+                if place.is_dir() { std::fs::remove_dir_all(place) } else { std::fs::remove_file(place) };
             removed.map_err(|error| host("removal of volume", &error))
         }
         Edit::StorageOffline { storage } => mark(node, storage, true),
@@ -140,13 +141,18 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         Edit::StorageDisable { storage, disabled } => disable(node, storage, *disabled),
         Edit::Reboot => reboot(node),
         Edit::ForgetTask { upid } => {
-            let upid = crate::task::upid::Upid::parse(upid).ok_or_else(|| Refusal::die("unable to parse worker upid"))?;
+            let upid = crate::task::upid::Upid::parse(upid)
+                .ok_or_else(|| Refusal::die("unable to parse worker upid"))?;
             node.tasks.forget(&upid).map_err(|error| host("task index", &error))
         }
         Edit::Token { id, secret, privsep } => token(node, id, secret, *privsep),
         Edit::User { id, enabled, expire } => {
             let mut world = node.world();
-            let user = world.access.users.get_mut(id).ok_or_else(|| Refusal::die(format!("no such user ('{id}')")))?;
+            let user = world
+                .access
+                .users
+                .get_mut(id)
+                .ok_or_else(|| Refusal::die(format!("no such user ('{id}')")))?;
             user.enabled = *enabled;
             user.expire = *expire;
             world.save_access()
@@ -159,9 +165,14 @@ fn place(node: &Arc<Node>, vmid: u32, text: &str) -> Fallible<()> {
     let mut world = node.world();
     for volid in crate::call::lxc::destroy::volumes_of(&node.table, &config) {
         if !world.store().exists(&volid) {
-            let bytes = text.lines().find(|line| line.contains(&volid)).and_then(|line| line.split("size=").nth(1)).and_then(|rest| rest.split(',').next());
+            let bytes = text
+                .lines()
+                .find(|line| line.contains(&volid))
+                .and_then(|line| line.split("size=").nth(1))
+                .and_then(|rest| rest.split(',').next());
             let bytes = bytes.and_then(crate::schema::format::parse_size).unwrap_or(1 << 30);
-            crate::state::seed::make_disk(&world.store(), &volid, bytes).map_err(|error| Refusal::die(error.to_string()))?;
+            crate::state::seed::make_disk(&world.store(), &volid, bytes)
+                .map_err(|error| Refusal::die(error.to_string()))?;
         }
     }
     world.guests.put(vmid, config)
@@ -200,12 +211,17 @@ fn destroy(node: &Arc<Node>, vmid: u32) -> Fallible<()> {
 
 fn mark(node: &Node, storage: &str, offline: bool) -> Fallible<()> {
     node.world().storage.get(storage)?;
-    let (broken, mounted) = (node.paths.run().join("offline").join(storage), node.paths.run().join("mounted").join(storage));
+    let (broken, mounted) =
+        (node.paths.run().join("offline").join(storage), node.paths.run().join("mounted").join(storage));
     let remove = |path: &std::path::Path| match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    let done = if offline { std::fs::write(&broken, "").and_then(|()| remove(&mounted)) } else { remove(&broken).and_then(|()| std::fs::write(&mounted, "")) };
+    let done = if offline {
+        std::fs::write(&broken, "").and_then(|()| remove(&mounted))
+    } else {
+        remove(&broken).and_then(|()| std::fs::write(&mounted, ""))
+    };
     done.map_err(|error| host("storage mark", &error))
 }
 
@@ -213,7 +229,11 @@ fn disable(node: &Node, storage: &str, disabled: bool) -> Fallible<()> {
     let mut world = node.world();
     world.storage.get(storage)?;
     for (_, held) in world.storage.all.iter_mut().filter(|(name, _)| name == storage) {
-        if disabled { drop(held.props.insert("disable".to_owned(), "1".to_owned())) } else { drop(held.props.remove("disable")) }
+        if disabled {
+            drop(held.props.insert("disable".to_owned(), "1".to_owned()))
+        } else {
+            drop(held.props.remove("disable"))
+        }
     }
     world.save_storage()
 }
@@ -227,7 +247,14 @@ fn reboot(node: &Arc<Node>) -> Fallible<()> {
     for vmid in node.power.all() {
         node.power.stop(vmid).map_err(|error| host("stop", &error))?;
     }
-    let wanted: Vec<u32> = node.world().guests.all().iter().filter(|(_, config)| config.main.flag("onboot") && config.lock().is_none()).map(|(vmid, _)| *vmid).collect();
+    let wanted: Vec<u32> = node
+        .world()
+        .guests
+        .all()
+        .iter()
+        .filter(|(_, config)| config.main.flag("onboot") && config.lock().is_none())
+        .map(|(vmid, _)| *vmid)
+        .collect();
     for vmid in wanted {
         if let Err(refusal) = crate::call::lxc::power::boot(node, vmid) {
             tracing::warn!(vmid, %refusal, "guest did not start at boot");
@@ -237,9 +264,15 @@ fn reboot(node: &Arc<Node>) -> Fallible<()> {
 }
 
 fn token(node: &Node, id: &str, secret: &str, privsep: bool) -> Fallible<()> {
-    let (user, short) = id.rsplit_once('!').ok_or_else(|| Refusal::die(format!("value '{id}' does not look like a valid token ID")))?;
+    let (user, short) = id
+        .rsplit_once('!')
+        .ok_or_else(|| Refusal::die(format!("value '{id}' does not look like a valid token ID")))?;
     let mut world = node.world();
-    let held = world.access.users.entry(user.to_owned()).or_insert_with(|| User { enabled: true, ..User::default() });
+    let held = world
+        .access
+        .users
+        .entry(user.to_owned())
+        .or_insert_with(|| User { enabled: true, ..User::default() });
     held.tokens.entry(short.to_owned()).or_insert(Token { expire: 0, privsep, comment: String::new() });
     world.secrets.tokens.insert(id.to_owned(), secret.to_owned());
     world.save_access()

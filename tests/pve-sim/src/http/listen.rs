@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::body::Body;
 use super::entry;
 use super::params::MAX_BODY_BYTES;
 use crate::node::Node;
@@ -129,10 +130,7 @@ enum Broken {
     Worker(#[from] tokio::task::JoinError),
 }
 
-async fn answer(
-    node: Arc<Node>,
-    request: hyper::Request<Incoming>,
-) -> Result<hyper::Response<Full<Bytes>>, Broken> {
+async fn answer(node: Arc<Node>, request: hyper::Request<Incoming>) -> Result<hyper::Response<Body>, Broken> {
     let head = request.method() == hyper::Method::HEAD;
     let (parts, body) = request.into_parts();
     let headers = parts
@@ -155,7 +153,7 @@ async fn answer(
     send(response, head)
 }
 
-fn send(response: Response, head: bool) -> Result<hyper::Response<Full<Bytes>>, Broken> {
+fn send(response: Response, head: bool) -> Result<hyper::Response<Body>, Broken> {
     if response.spoil == Spoil::Drop {
         return Err(Broken::Dropped);
     }
@@ -176,12 +174,15 @@ fn send(response: Response, head: bool) -> Result<hyper::Response<Full<Bytes>>, 
             headers.insert("content-disposition", value);
         }
         if response.spoil == Spoil::Cut {
-            // More is promised than will come: the reader sees a body that ends early.
-            headers.insert("content-length", HeaderValue::from(response.body.len() + 1));
+            headers.insert("content-length", HeaderValue::from(response.body.len()));
         }
     }
-    let body = if head { Bytes::new() } else { Bytes::from(response.body) };
-    let mut answer = builder.body(Full::new(body))?;
+    let whole = if head { Bytes::new() } else { Bytes::from(response.body) };
+    let body = match response.spoil {
+        Spoil::Cut => Body::cut(&whole),
+        Spoil::Nothing | Spoil::Drop => Body::whole(whole),
+    };
+    let mut answer = builder.body(body)?;
     if let Ok(reason) = hyper::ext::ReasonPhrase::try_from(response.reason.as_bytes()) {
         answer.extensions_mut().insert(reason);
     }

@@ -13,15 +13,60 @@ use crate::wire::Response;
 
 /// Fields whose values are compared by type only.
 const VOLATILE: &[&str] = &[
-    "upid", "pid", "pstart", "starttime", "endtime", "ctime", "digest", "mem", "maxmem-node", "cpu", "disk", "diskread", "diskwrite", "netin", "netout",
-    "uptime", "used", "used_fraction", "avail", "total", "free", "available", "ssl_fingerprint", "ticket", "CSRFPreventionToken", "snaptime", "time",
-    "localtime", "wait", "idle", "loadavg", "kversion", "release-kernel", "value-secret", "memhost", "fingerprint", "pem", "notbefore", "notafter",
-    "dns1", "maxcpu", "cpus", "hwaddr", "hardware-address", "clustername",
+    "upid",
+    "pid",
+    "pstart",
+    "starttime",
+    "endtime",
+    "ctime",
+    "digest",
+    "mem",
+    "maxmem-node",
+    "cpu",
+    "disk",
+    "diskread",
+    "diskwrite",
+    "netin",
+    "netout",
+    "uptime",
+    "used",
+    "used_fraction",
+    "avail",
+    "total",
+    "free",
+    "available",
+    "ssl_fingerprint",
+    "ticket",
+    "CSRFPreventionToken",
+    "snaptime",
+    "time",
+    "localtime",
+    "wait",
+    "idle",
+    "loadavg",
+    "kversion",
+    "release-kernel",
+    "value-secret",
+    "memhost",
+    "fingerprint",
+    "pem",
+    "notbefore",
+    "notafter",
+    "dns1",
+    "maxcpu",
+    "cpus",
+    "hwaddr",
+    "hardware-address",
+    "clustername",
 ];
 /// Whole objects that describe the machine.
-const MACHINE: &[&str] = &["cpuinfo", "current-kernel", "memory", "rootfs-node", "swap-node", "boot-info", "ksm", "performance"];
+const MACHINE: &[&str] =
+    &["cpuinfo", "current-kernel", "memory", "rootfs-node", "swap-node", "boot-info", "ksm", "performance"];
 /// What tells rows of a list apart, best first.
-const IDENTITY: &[&str] = &["volid", "upid", "vmid", "roleid", "key", "id", "name", "storage", "subdir", "iface", "poolid", "node", "cmd", "n"];
+const IDENTITY: &[&str] = &[
+    "volid", "upid", "vmid", "roleid", "key", "id", "name", "storage", "subdir", "iface", "poolid", "node",
+    "cmd", "n",
+];
 
 /// The comparer.
 #[derive(Debug)]
@@ -39,7 +84,10 @@ impl Comparer<'_> {
         let mut found = Vec::new();
         if recorded.status != ours.status {
             let body = String::from_utf8_lossy(&ours.body).chars().take(300).collect::<String>();
-            found.push(format!("status {} {:?}, recorded {} {:?}; body {body}", ours.status, ours.reason, recorded.status, recorded.reason));
+            found.push(format!(
+                "status {} {:?}, recorded {} {:?}; body {body}",
+                ours.status, ours.reason, recorded.status, recorded.reason
+            ));
             return found;
         }
         self.texts("reason", &recorded.reason, &ours.reason, &mut found);
@@ -81,13 +129,23 @@ impl Comparer<'_> {
     fn texts(&self, at: &str, recorded: &str, ours: &str, found: &mut Vec<String>) {
         let (recorded, ours) = (self.lines.lasting(recorded), self.lines.lasting(ours));
         let set = |text: &str| text.split(',').map(str::to_owned).collect::<BTreeSet<_>>();
-        let same = if at.ends_with("content") || at.ends_with("privs") { set(&recorded) == set(&ours) } else { recorded == ours };
+        let same = if at.ends_with("content") || at.ends_with("privs") {
+            set(&recorded) == set(&ours)
+        } else {
+            recorded == ours
+        };
         if !same {
             found.push(format!("{at} is {ours:?}, recorded {recorded:?}"));
         }
     }
 
-    fn objects(&self, at: &str, recorded: &Map<String, Value>, ours: &Map<String, Value>, found: &mut Vec<String>) {
+    fn objects(
+        &self,
+        at: &str,
+        recorded: &Map<String, Value>,
+        ours: &Map<String, Value>,
+        found: &mut Vec<String>,
+    ) {
         for (key, value) in recorded {
             let inner = format!("{at}/{key}");
             match ours.get(key) {
@@ -116,7 +174,8 @@ impl Comparer<'_> {
     fn is_volatile(&self, key: &str, row: &Map<String, Value>) -> bool {
         let running = row.get("status").and_then(Value::as_str) == Some("running");
         let backup = row.get("content").and_then(Value::as_str) == Some("backup") || row.contains_key("path");
-        let node = row.get("type").and_then(Value::as_str).is_some_and(|kind| matches!(kind, "node" | "storage"));
+        let node =
+            row.get("type").and_then(Value::as_str).is_some_and(|kind| matches!(kind, "node" | "storage"));
         match key {
             "uptime" => row.get("status").and_then(Value::as_str) != Some("stopped"),
             "maxdisk" => running || node,
@@ -138,7 +197,13 @@ impl Comparer<'_> {
         let name = |row: &Value| -> Option<String> {
             let map = row.as_object()?;
             if map.contains_key("ugid") {
-                return Some(["path", "ugid", "roleid"].iter().filter_map(|key| map.get(*key).map(ToString::to_string)).collect::<Vec<_>>().join(" "));
+                return Some(
+                    ["path", "ugid", "roleid"]
+                        .iter()
+                        .filter_map(|key| map.get(*key).map(ToString::to_string))
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                );
             }
             if let Some(volid) = map.get("volid") {
                 return Some(volid.to_string());
@@ -149,7 +214,11 @@ impl Comparer<'_> {
             if recorded.len() != ours.len() {
                 found.push(format!("{at} has {} entries, recorded {}", ours.len(), recorded.len()));
             }
-            recorded.iter().zip(ours).enumerate().for_each(|(n, (recorded, ours))| self.values(&format!("{at}/{n}"), recorded, ours, found));
+            recorded
+                .iter()
+                .zip(ours)
+                .enumerate()
+                .for_each(|(n, (recorded, ours))| self.values(&format!("{at}/{n}"), recorded, ours, found));
             return;
         }
         for row in ours {
@@ -172,15 +241,28 @@ impl Comparer<'_> {
     fn is_lived_in(&self) -> bool {
         matches!(
             self.call,
-            "GET /nodes/{node}/lxc" | "GET /cluster/resources" | "GET /nodes/{node}/storage/{storage}/content" | "GET /pools/{poolid}" | "GET /pools"
-                | "GET /access/acl" | "GET /access/roles" | "GET /access/users" | "GET /storage" | "GET /nodes/{node}/storage" | "GET /cluster/backup-info/not-backed-up"
+            "GET /nodes/{node}/lxc"
+                | "GET /cluster/resources"
+                | "GET /nodes/{node}/storage/{storage}/content"
+                | "GET /pools/{poolid}"
+                | "GET /pools"
+                | "GET /access/acl"
+                | "GET /access/roles"
+                | "GET /access/users"
+                | "GET /storage"
+                | "GET /nodes/{node}/storage"
+                | "GET /cluster/backup-info/not-backed-up"
                 | "GET /nodes/{node}/storage/{storage}/prunebackups"
         )
     }
 
     /// Both empty or both not, with rows of the same fields.
     fn same_shape(&self, at: &str, recorded: &[Value], ours: &[Value], found: &mut Vec<String>) {
-        let fields = |rows: &[Value]| rows.first().and_then(Value::as_object).map(|map| map.keys().filter(|key| *key != "tokenid").cloned().collect::<BTreeSet<_>>());
+        let fields = |rows: &[Value]| {
+            rows.first()
+                .and_then(Value::as_object)
+                .map(|map| map.keys().filter(|key| *key != "tokenid").cloned().collect::<BTreeSet<_>>())
+        };
         if let (Some(recorded), Some(ours)) = (fields(recorded), fields(ours))
             && recorded != ours
         {

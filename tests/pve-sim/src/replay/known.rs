@@ -74,24 +74,43 @@ impl Book {
     /// # Errors
     /// When a file or a pattern does not parse.
     pub fn committed() -> Result<Self, String> {
-        let parse = |name: &str, text: &str| toml::from_str::<Files>(text).map_err(|error| format!("{name}: {error}"));
+        let parse = |name: &str, text: &str| {
+            toml::from_str::<Files>(text).map_err(|error| format!("{name}: {error}"))
+        };
         let differences = parse("differences.toml", include_str!("../../conformance/differences.toml"))?;
         let scope = parse("scope.toml", include_str!("../../conformance/scope.toml"))?;
         let premises = parse("principals.toml", include_str!("../../conformance/principals.toml"))?;
-        let compile = |fields: [(&'static str, &Option<String>); 3]| -> Result<BTreeMap<&'static str, Regex>, String> {
-            let given = fields.into_iter().filter_map(|(name, pattern)| pattern.as_ref().map(|pattern| (name, pattern)));
-            given.map(|(name, pattern)| Regex::new(pattern).map(|regex| (name, regex)).map_err(|error| error.to_string())).collect()
-        };
+        let compile =
+            |fields: [(&'static str, &Option<String>); 3]| -> Result<BTreeMap<&'static str, Regex>, String> {
+                let given = fields
+                    .into_iter()
+                    .filter_map(|(name, pattern)| pattern.as_ref().map(|pattern| (name, pattern)));
+                given
+                    .map(|(name, pattern)| {
+                        Regex::new(pattern).map(|regex| (name, regex)).map_err(|error| error.to_string())
+                    })
+                    .collect()
+            };
         Ok(Self {
             differences: differences
                 .difference
                 .into_iter()
-                .map(|known| compile([("recorded", &known.recorded), ("difference", &known.difference), ("note", &known.note)]).map(|regexes| (known, regexes)))
+                .map(|known| {
+                    compile([
+                        ("recorded", &known.recorded),
+                        ("difference", &known.difference),
+                        ("note", &known.note),
+                    ])
+                    .map(|regexes| (known, regexes))
+                })
                 .collect::<Result<_, _>>()?,
             out: scope
                 .out
                 .into_iter()
-                .map(|out| compile([("call", &out.call), ("about", &out.about), ("file", &out.file)]).map(|regexes| (out, regexes)))
+                .map(|out| {
+                    compile([("call", &out.call), ("about", &out.about), ("file", &out.file)])
+                        .map(|regexes| (out, regexes))
+                })
                 .collect::<Result<_, _>>()?,
             principals: premises.principal,
         })
@@ -99,11 +118,18 @@ impl Book {
 
     /// The reason why a difference is harmless, and the number of its entry.
     #[must_use]
-    pub fn harmless(&self, call: &str, evidence: &str, note: &str, difference: &str) -> Option<(usize, &str)> {
+    pub fn harmless(
+        &self,
+        call: &str,
+        evidence: &str,
+        note: &str,
+        difference: &str,
+    ) -> Option<(usize, &str)> {
         self.differences.iter().enumerate().find_map(|(number, (known, regexes))| {
             let fits = |name: &str, text: &str| regexes.get(name).is_none_or(|regex| regex.is_match(text));
             let here = known.call.as_deref().is_none_or(|held| held == call);
-            (here && fits("recorded", evidence) && fits("difference", difference) && fits("note", note)).then_some((number, known.reason.as_str()))
+            (here && fits("recorded", evidence) && fits("difference", difference) && fits("note", note))
+                .then_some((number, known.reason.as_str()))
         })
     }
 
@@ -119,6 +145,11 @@ impl Book {
     /// Entries that nothing matched.
     #[must_use]
     pub fn unused(&self, used: &std::collections::BTreeSet<usize>) -> Vec<&str> {
-        self.differences.iter().enumerate().filter(|(number, _)| !used.contains(number)).map(|(_, (known, _))| known.reason.as_str()).collect()
+        self.differences
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| !used.contains(number))
+            .map(|(_, (known, _))| known.reason.as_str())
+            .collect()
     }
 }

@@ -31,11 +31,31 @@ const RULES: &[(&str, &str)] = &[
 
 /// What no client reads.
 const DROPPED: &[&str] = &[
-    r"^Number of ", r"^Total (file|transferred file) size", r"^Total bytes (sent|received)", r"^(Literal|Matched) data", r"^File list ",
-    r"^sent [\d,]+ bytes", r"^total size is", r"^\s*$", r#"Can't exec "fuser""#, r"^resize2fs: Permission denied", r"^Filesystem at /dev/loop",
-    r"^old_desc_blocks", r"^Failed to update the container's filesystem", r"^The filesystem on /dev/loop", r"^resize2fs 1\.",
-    r"^failed to change apparmor", r"^Pass \d:", r"^e2fsck ", r"^The filesystem on ", r"^Resizing the filesystem on ", r"\d+/\d+ files",
-    r"^INFO: notified via target", r"^trying to acquire lock", r"^ OK$", r"^lxc-checkpoint: ",
+    r"^Number of ",
+    r"^Total (file|transferred file) size",
+    r"^Total bytes (sent|received)",
+    r"^(Literal|Matched) data",
+    r"^File list ",
+    r"^sent [\d,]+ bytes",
+    r"^total size is",
+    r"^\s*$",
+    r#"Can't exec "fuser""#,
+    r"^resize2fs: Permission denied",
+    r"^Filesystem at /dev/loop",
+    r"^old_desc_blocks",
+    r"^Failed to update the container's filesystem",
+    r"^The filesystem on /dev/loop",
+    r"^resize2fs 1\.",
+    r"^failed to change apparmor",
+    r"^Pass \d:",
+    r"^e2fsck ",
+    r"^The filesystem on ",
+    r"^Resizing the filesystem on ",
+    r"\d+/\d+ files",
+    r"^INFO: notified via target",
+    r"^trying to acquire lock",
+    r"^ OK$",
+    r"^lxc-checkpoint: ",
 ];
 
 impl Lines {
@@ -44,7 +64,10 @@ impl Lines {
     /// # Errors
     /// When a rule does not compile.
     pub fn new() -> Result<Self, regex::Error> {
-        let rules = RULES.iter().map(|(pattern, with)| Regex::new(pattern).map(|regex| (regex, *with))).collect::<Result<_, _>>()?;
+        let rules = RULES
+            .iter()
+            .map(|(pattern, with)| Regex::new(pattern).map(|regex| (regex, *with)))
+            .collect::<Result<_, _>>()?;
         let dropped = DROPPED.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>()?;
         Ok(Self { rules, dropped })
     }
@@ -69,7 +92,11 @@ impl Lines {
 
 /// The real code prints the options of a backup job in the order of a hash.
 fn sorted_options(line: &str) -> String {
-    let Some((head, rest)) = line.split_once(" --").filter(|(head, _)| head.contains("starting new backup job")) else { return line.to_owned() };
+    let Some((head, rest)) =
+        line.split_once(" --").filter(|(head, _)| head.contains("starting new backup job"))
+    else {
+        return line.to_owned();
+    };
     let mut options: Vec<&str> = rest.split(" --").collect();
     options.sort_unstable();
     format!("{head} --{}", options.join(" --"))

@@ -18,7 +18,10 @@ impl Names {
     /// # Errors
     /// Never in practice: the pattern is fixed.
     pub fn new() -> Result<Self, regex::Error> {
-        Ok(Self { pairs: BTreeMap::new(), archive: Regex::new(r"vzdump-lxc-\d+-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d")? })
+        Ok(Self {
+            pairs: BTreeMap::new(),
+            archive: Regex::new(r"vzdump-lxc-\d+-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d")?,
+        })
     }
 
     /// Learns that `recorded` is `ours`.

@@ -32,7 +32,13 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     let lines = read(path)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     let clock = Arc::new(super::time::MovedClock::new());
-    let opened = Sim::builder().clock(Arc::clone(&clock) as Arc<dyn crate::clock::Clock>).pace(PACE).login_delay(Duration::ZERO).hot_mounts(crate::node::HotMounts::NoAppArmor).open().map_err(|error| format!("no instance: {error}"))?;
+    let opened = Sim::builder()
+        .clock(Arc::clone(&clock) as Arc<dyn crate::clock::Clock>)
+        .pace(PACE)
+        .login_delay(Duration::ZERO)
+        .hot_mounts(crate::node::HotMounts::NoAppArmor)
+        .open()
+        .map_err(|error| format!("no instance: {error}"))?;
     let rules = Lines::new().map_err(|error| error.to_string())?;
     let rights = super::rights::Inferred::new(&opened.node);
     let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
@@ -50,7 +56,9 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     };
     for (at, line) in lines.iter().enumerate() {
         let Content::Call(call) = &line.content else { continue };
-        let task = lines.get(at + 1).and_then(|next| if let Content::Task(task) = &next.content { Some(task.as_ref()) } else { None });
+        let task = lines.get(at + 1).and_then(|next| {
+            if let Content::Task(task) = &next.content { Some(task.as_ref()) } else { None }
+        });
         player.call(line, call, task, &mut premises);
     }
     player.settle();
@@ -108,7 +116,9 @@ impl Player<'_> {
     }
 
     fn tell(&mut self, line: &Line, told: Vec<String>) {
-        self.report.premises.extend(told.into_iter().map(|text| format!("{} before line {}: {text}", self.name, line.number + 1)));
+        self.report.premises.extend(
+            told.into_iter().map(|text| format!("{} before line {}: {text}", self.name, line.number + 1)),
+        );
     }
 
     fn judge(&mut self, line: &Line, call: &Call, task: Option<&Task>, template: &str, found: &[String]) {
@@ -131,14 +141,24 @@ impl Player<'_> {
             tally.understood += usize::from(understood > 0);
         }
         for difference in open {
-            self.report.differences.push(format!("{} line {} [{}] {} {}: {difference}", self.name, line.number + 1, call.note, call.method, call.path));
+            self.report.differences.push(format!(
+                "{} line {} [{}] {} {}: {difference}",
+                self.name,
+                line.number + 1,
+                call.note,
+                call.method,
+                call.path
+            ));
         }
     }
 
     /// Calls that were recorded one after the other do not overtake each other here, unless the recording shows that they met.
     fn order(&self, call: &Call, task: Option<&Task>) {
         let evidence = call.evidence(task);
-        let met = ["already exists", "is locked", "got timeout", "already used", "\"lock\":\"", "global lock"].iter().any(|text| evidence.contains(text));
+        let met =
+            ["already exists", "is locked", "got timeout", "already used", "\"lock\":\"", "global lock"]
+                .iter()
+                .any(|text| evidence.contains(text));
         if call.method != "GET" && !met {
             self.settle();
         }
@@ -153,9 +173,13 @@ impl Player<'_> {
     }
 
     fn template(&self, call: &Call) -> String {
-        let request = Request { method: call.method.clone(), target: call.path.clone(), ..Request::default() };
+        let request =
+            Request { method: call.method.clone(), target: call.path.clone(), ..Request::default() };
         let segments = params::read(&request).map(|(segments, _)| segments).unwrap_or_default();
-        self.node.table.find(&call.method, &segments).map_or_else(|| format!("{} {}", call.method, call.path), |(spec, _)| spec.at.clone())
+        self.node
+            .table
+            .find(&call.method, &segments)
+            .map_or_else(|| format!("{} {}", call.method, call.path), |(spec, _)| spec.at.clone())
     }
 
     fn send(&self, call: &Call) -> Response {
@@ -163,7 +187,8 @@ impl Player<'_> {
     }
 
     fn request(&self, call: &Call) -> Request {
-        let mut headers: Vec<(String, String)> = call.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
+        let mut headers: Vec<(String, String)> =
+            call.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
         self.authorize(call, &mut headers);
         let mut target = self.names_in_target(&call.path);
         let mut body = call.raw_body.clone().unwrap_or_default().into_bytes();
@@ -190,8 +215,13 @@ impl Player<'_> {
         if ours == decoded {
             return path.to_owned();
         }
-        let (plain, query) = ours.split_once('?').map_or((ours.as_str(), None), |(plain, query)| (plain, Some(query)));
-        let mut out: String = plain.split('/').map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string()).collect::<Vec<_>>().join("/");
+        let (plain, query) =
+            ours.split_once('?').map_or((ours.as_str(), None), |(plain, query)| (plain, Some(query)));
+        let mut out: String = plain
+            .split('/')
+            .map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string())
+            .collect::<Vec<_>>()
+            .join("/");
         if let Some(query) = query {
             out = format!("{out}?{query}");
         }
@@ -203,8 +233,13 @@ impl Player<'_> {
         for (name, value) in &call.params {
             let values = if let Value::Array(list) = value { list.clone() } else { vec![value.clone()] };
             for value in values {
-                let text = self.secret(name, &self.names.ours(&crate::call::plain(&value).unwrap_or_default()));
-                pairs.push(format!("{}={}", utf8_percent_encode(name, NON_ALPHANUMERIC), utf8_percent_encode(&text, NON_ALPHANUMERIC)));
+                let text =
+                    self.secret(name, &self.names.ours(&crate::call::plain(&value).unwrap_or_default()));
+                pairs.push(format!(
+                    "{}={}",
+                    utf8_percent_encode(name, NON_ALPHANUMERIC),
+                    utf8_percent_encode(&text, NON_ALPHANUMERIC)
+                ));
             }
         }
         pairs.join("&")
@@ -227,13 +262,19 @@ impl Player<'_> {
         if let Some(id) = scrubbed.strip_prefix("token:") {
             headers.push(("authorization".into(), format!("PVEAPIToken={id}={SECRET}")));
         } else if let Some(raw) = scrubbed.strip_prefix("rawtoken:") {
-            let value = if raw.starts_with("PVEAPIToken") { raw.to_owned() } else { format!("PVEAPIToken={raw}") };
+            let value =
+                if raw.starts_with("PVEAPIToken") { raw.to_owned() } else { format!("PVEAPIToken={raw}") };
             headers.push(("authorization".into(), value));
         } else if let Some(raw) = scrubbed.strip_prefix("rawhdr:") {
             headers.push(("authorization".into(), raw.to_owned()));
-        } else if let Some(user) = scrubbed.strip_prefix("ticket:").or_else(|| scrubbed.strip_prefix("ticket-nocsrf:")) {
+        } else if let Some(user) =
+            scrubbed.strip_prefix("ticket:").or_else(|| scrubbed.strip_prefix("ticket-nocsrf:"))
+        {
             let (ticket, csrf) = self.node.world().secrets.ticket(user, self.node.clock.now_s());
-            headers.push(("cookie".into(), format!("PVEAuthCookie={}", utf8_percent_encode(&ticket, NON_ALPHANUMERIC))));
+            headers.push((
+                "cookie".into(),
+                format!("PVEAuthCookie={}", utf8_percent_encode(&ticket, NON_ALPHANUMERIC)),
+            ));
             if scrubbed.starts_with("ticket:") {
                 headers.push(("csrfpreventiontoken".into(), csrf));
             }
@@ -253,8 +294,11 @@ impl Player<'_> {
             let inner = reason.strip_prefix("Permission check failed (")?.strip_suffix(')')?.to_owned();
             inner.split_once(", ").map(|(path, privilege)| (path.to_owned(), privilege.to_owned()))
         };
-        let several = matches!(call.method.as_str(), "POST" | "PUT") && (call.path.ends_with("/lxc") || call.path.ends_with("/config"));
-        let (Some((path, privilege)), Some(_)) = (named(&call.answer.reason), named(&response.reason)) else { return false };
+        let several = matches!(call.method.as_str(), "POST" | "PUT")
+            && (call.path.ends_with("/lxc") || call.path.ends_with("/config"));
+        let (Some((path, privilege)), Some(_)) = (named(&call.answer.reason), named(&response.reason)) else {
+            return false;
+        };
         let who = call.auth.strip_prefix("token:").unwrap_or_default();
         let world = self.node.world();
         let judge = crate::access::evaluate::Judge { config: &world.access, who };
@@ -262,16 +306,25 @@ impl Player<'_> {
     }
 
     fn mapped(&self, answer: &Answer) -> Answer {
-        let body = answer.body.as_ref().map(|body| serde_json::from_str(&self.names.ours(&body.to_string())).unwrap_or_else(|_| body.clone()));
-        Answer { reason: self.names.ours(&answer.reason), body_raw: self.names.ours(&answer.body_raw), body, ..answer.clone() }
+        let body = answer.body.as_ref().map(|body| {
+            serde_json::from_str(&self.names.ours(&body.to_string())).unwrap_or_else(|_| body.clone())
+        });
+        Answer {
+            reason: self.names.ours(&answer.reason),
+            body_raw: self.names.ours(&answer.body_raw),
+            body,
+            ..answer.clone()
+        }
     }
 
     fn learn(&mut self, call: &Call, response: &Response) {
         let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let Some(recorded) = &call.answer.body else { return };
         for pointer in ["/data", "/data/digest"] {
-            if let (Some(recorded), Some(ours)) = (recorded.pointer(pointer).and_then(Value::as_str), ours.pointer(pointer).and_then(Value::as_str))
-                && (recorded.starts_with("UPID:") || pointer.ends_with("digest"))
+            if let (Some(recorded), Some(ours)) = (
+                recorded.pointer(pointer).and_then(Value::as_str),
+                ours.pointer(pointer).and_then(Value::as_str),
+            ) && (recorded.starts_with("UPID:") || pointer.ends_with("digest"))
             {
                 self.names.learn(recorded, ours);
             }
@@ -280,7 +333,12 @@ impl Player<'_> {
 
     fn task(&mut self, task: &Task, response: &Response) -> Vec<String> {
         let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-        let Some(name) = ours.get("data").and_then(Value::as_str).filter(|name| name.starts_with("UPID:")).map(str::to_owned) else {
+        let Some(name) = ours
+            .get("data")
+            .and_then(Value::as_str)
+            .filter(|name| name.starts_with("UPID:"))
+            .map(str::to_owned)
+        else {
             return vec!["no task was started".to_owned()];
         };
         let mut waited_ms = 0;
@@ -288,13 +346,17 @@ impl Player<'_> {
             std::thread::park_timeout(Duration::from_millis(2));
             waited_ms += 2;
         }
-        let Some(upid) = crate::task::upid::Upid::parse(&name) else { return vec!["task name does not parse".to_owned()] };
-        let log: Vec<String> = self.node.tasks.log(&upid).unwrap_or_default().lines().map(str::to_owned).collect();
+        let Some(upid) = crate::task::upid::Upid::parse(&name) else {
+            return vec!["task name does not parse".to_owned()];
+        };
+        let log: Vec<String> =
+            self.node.tasks.log(&upid).unwrap_or_default().lines().map(str::to_owned).collect();
         self.names.learn_archives(&task.log, &log);
         let mut found = Vec::new();
         let exit = self.node.tasks.ended(&name).map(|ended| ended.status).unwrap_or_default();
         let recorded = task.last.get("exitstatus").and_then(Value::as_str).unwrap_or_default();
-        let (ours_kept, recorded_kept) = (self.rules.lasting(&exit), self.rules.lasting(&self.names.ours(recorded)));
+        let (ours_kept, recorded_kept) =
+            (self.rules.lasting(&exit), self.rules.lasting(&self.names.ours(recorded)));
         if ours_kept != recorded_kept {
             found.push(format!("task ended {exit:?}, recorded {recorded:?}"));
         }
@@ -302,7 +364,12 @@ impl Player<'_> {
         let (ours, recorded) = (self.rules.log(&log), self.rules.log(&expected));
         if ours != recorded {
             let at = ours.iter().zip(&recorded).take_while(|(a, b)| a == b).count();
-            found.push(format!("task log line {}: {:?}, recorded {:?}", at + 1, ours.get(at), recorded.get(at)));
+            found.push(format!(
+                "task log line {}: {:?}, recorded {:?}",
+                at + 1,
+                ours.get(at),
+                recorded.get(at)
+            ));
         }
         found
     }

@@ -99,7 +99,11 @@ impl Call {
     /// Everything that the recording says about this call as one text; for premises.
     #[must_use]
     pub fn evidence(&self, task: Option<&Task>) -> String {
-        let mut text = format!("{}\n{}\n", self.answer.reason, self.answer.body.as_ref().map(ToString::to_string).unwrap_or_default());
+        let mut text = format!(
+            "{}\n{}\n",
+            self.answer.reason,
+            self.answer.body.as_ref().map(ToString::to_string).unwrap_or_default()
+        );
         if let Some(task) = task {
             text.push_str(&task.last.to_string());
             text.push('\n');
@@ -120,9 +124,11 @@ impl Call {
 /// # Errors
 /// When it cannot be read or a line is not JSON.
 pub fn read(path: &Path) -> Result<Vec<Line>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     let line = |(number, text): (usize, &str)| {
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("{} line {}: {error}", path.display(), number + 1))?;
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("{} line {}: {error}", path.display(), number + 1))?;
         Ok(Line { number, content: content(&value) })
     };
     text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()).map(line).collect()
@@ -132,15 +138,23 @@ fn content(value: &Value) -> Content {
     match value.get("type").and_then(Value::as_str) {
         Some("call") => Content::Call(Box::new(call(value))),
         Some("task") => Content::Task(Box::new(task(value))),
-        other => Content::Other { kind: other.unwrap_or_default().to_owned(), output: text(value, "/output"), left: left(value) },
+        other => Content::Other {
+            kind: other.unwrap_or_default().to_owned(),
+            output: text(value, "/output"),
+            left: left(value),
+        },
     }
 }
 
 fn left(value: &Value) -> Option<Left> {
     let state = value.get("final_state")?;
-    let names = state.get("snapshots").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let names =
+        state.get("snapshots").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     Some(Left {
-        vmid: value.pointer("/params/vmid").and_then(Value::as_u64).and_then(|vmid| u32::try_from(vmid).ok())?,
+        vmid: value
+            .pointer("/params/vmid")
+            .and_then(Value::as_u64)
+            .and_then(|vmid| u32::try_from(vmid).ok())?,
         running: state.get("status").and_then(Value::as_str) == Some("running"),
         lock: state.get("config_lock").and_then(Value::as_str).map(str::to_owned),
         snapshots: names.filter(|name| *name != "current").map(str::to_owned).collect(),
@@ -154,7 +168,10 @@ fn text(value: &Value, pointer: &str) -> String {
 fn call(value: &Value) -> Call {
     let strings = |pointer: &str| -> BTreeMap<String, String> {
         let map = value.pointer(pointer).and_then(Value::as_object);
-        map.into_iter().flatten().filter_map(|(key, value)| value.as_str().map(|text| (key.clone(), text.to_owned()))).collect()
+        map.into_iter()
+            .flatten()
+            .filter_map(|(key, value)| value.as_str().map(|text| (key.clone(), text.to_owned())))
+            .collect()
     };
     let raw = value.pointer("/request/raw_body").and_then(Value::as_str).map(str::to_owned);
     let headers = strings("/response/headers");
@@ -168,7 +185,11 @@ fn call(value: &Value) -> Call {
         raw_body: raw.map(|text| unabridged(&text)),
         headers: strings("/request/extra_headers"),
         answer: Answer {
-            status: value.pointer("/response/status").and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok()).unwrap_or_default(),
+            status: value
+                .pointer("/response/status")
+                .and_then(Value::as_u64)
+                .and_then(|n| u16::try_from(n).ok())
+                .unwrap_or_default(),
             reason: text(value, "/response/reason"),
             content_type: headers.get("Content-Type").cloned(),
             connection: headers.get("Connection").cloned(),
@@ -181,7 +202,9 @@ fn call(value: &Value) -> Call {
 /// `xxx...(9012 bytes in total)` is written out again.
 fn unabridged(text: &str) -> String {
     let Some((head, rest)) = text.split_once("...(") else { return text.to_owned() };
-    let Some(total) = rest.split_once(" bytes in total)").and_then(|(n, _)| n.parse::<usize>().ok()) else { return text.to_owned() };
+    let Some(total) = rest.split_once(" bytes in total)").and_then(|(n, _)| n.parse::<usize>().ok()) else {
+        return text.to_owned();
+    };
     let filler = head.chars().last().unwrap_or('x');
     let mut out = head.to_owned();
     out.extend(std::iter::repeat_n(filler, total.saturating_sub(head.len())));
@@ -190,8 +213,16 @@ fn unabridged(text: &str) -> String {
 
 fn task(value: &Value) -> Task {
     let polls = value.get("polls").and_then(Value::as_array);
-    let last = polls.and_then(|polls| polls.last()).and_then(|poll| poll.pointer("/body/data")).cloned().unwrap_or_default();
+    let last = polls
+        .and_then(|polls| polls.last())
+        .and_then(|poll| poll.pointer("/body/data"))
+        .cloned()
+        .unwrap_or_default();
     let lines = value.pointer("/log/body/data").and_then(Value::as_array);
-    let log = lines.into_iter().flatten().filter_map(|line| line.get("t").and_then(Value::as_str).map(str::to_owned)).collect();
+    let log = lines
+        .into_iter()
+        .flatten()
+        .filter_map(|line| line.get("t").and_then(Value::as_str).map(str::to_owned))
+        .collect();
     Task { upid: text(value, "/upid"), last, log }
 }

@@ -61,7 +61,11 @@ impl Report {
         let mut out = String::from("coverage by call (equal/played):\n");
         for (call, tally) in &self.calls {
             let mark = if tally.equal == tally.total { ' ' } else { '!' };
-            let note = if tally.understood > 0 { format!("  ({} in an understood way)", tally.understood) } else { String::new() };
+            let note = if tally.understood > 0 {
+                format!("  ({} in an understood way)", tally.understood)
+            } else {
+                String::new()
+            };
             let _ = writeln!(out, "{mark} {:>4}/{:<4} {call}{note}", tally.equal, tally.total);
         }
         if !self.out.is_empty() {
@@ -71,7 +75,11 @@ impl Report {
             }
         }
         let sum = self.sum();
-        let _ = writeln!(out, "premises taken from the recordings (hand edits between calls): {}", self.premises.len());
+        let _ = writeln!(
+            out,
+            "premises taken from the recordings (hand edits between calls): {}",
+            self.premises.len()
+        );
         let _ = write!(out, "equal {} of {}", sum.equal, sum.total);
         out
     }

@@ -59,7 +59,12 @@ impl<'a> Inferred<'a> {
                 wanted.push(("/sdn/zones/localnetwork/vmbr0".to_owned(), "SDN.Use"));
             }
             if backs_up {
-                wanted.extend(call.param("vmid").unwrap_or_default().split(',').map(|vmid| (format!("/vms/{vmid}"), "VM.Backup")));
+                wanted.extend(
+                    call.param("vmid")
+                        .unwrap_or_default()
+                        .split(',')
+                        .map(|vmid| (format!("/vms/{vmid}"), "VM.Backup")),
+                );
             }
             for (path, name) in wanted {
                 let has = { Judge { config: &self.node.world().access, who: &id }.has(&path, &[name]) };
@@ -97,7 +102,8 @@ impl<'a> Inferred<'a> {
         let role = self.role();
         let mut world = self.node.world();
         for who in [id, id.rsplit_once('!').map_or(id, |(user, _)| user)] {
-            let mut privs: std::collections::BTreeSet<String> = Judge { config: &world.access, who }.privileges(path).into_keys().collect();
+            let mut privs: std::collections::BTreeSet<String> =
+                Judge { config: &world.access, who }.privileges(path).into_keys().collect();
             privs.insert(name.to_owned());
             let role = format!("{role}{}", if who == id { "T" } else { "U" });
             world.access.roles.insert(role.clone(), privs);
@@ -109,16 +115,29 @@ impl<'a> Inferred<'a> {
     fn take(&mut self, id: &str, path: &str, privs: &[String]) {
         let mut world = self.node.world();
         let user = id.rsplit_once('!').map_or(id, |(user, _)| user).to_owned();
-        let pool = path.strip_prefix("/vms/").and_then(|vmid| vmid.parse().ok()).and_then(|vmid| world.access.pool_of(vmid).map(|pool| format!("/pool/{pool}")));
-        let reaches = |at: &str| path == at || path.starts_with(&format!("{}/", at.trim_end_matches('/'))) || pool.as_deref() == Some(at);
+        let pool = path
+            .strip_prefix("/vms/")
+            .and_then(|vmid| vmid.parse().ok())
+            .and_then(|vmid| world.access.pool_of(vmid).map(|pool| format!("/pool/{pool}")));
+        let reaches = |at: &str| {
+            path == at
+                || path.starts_with(&format!("{}/", at.trim_end_matches('/')))
+                || pool.as_deref() == Some(at)
+        };
         let mut found: Vec<(String, String, String, bool)> = Vec::new();
         for (at, node) in world.access.acl.iter().filter(|(at, _)| reaches(at)) {
             for (who, list) in [(&user, &node.users), (&id.to_owned(), &node.tokens)] {
-                found.extend(list.get(who).into_iter().flatten().map(|(role, reach)| (at.clone(), who.clone(), role.clone(), *reach)));
+                found.extend(
+                    list.get(who)
+                        .into_iter()
+                        .flatten()
+                        .map(|(role, reach)| (at.clone(), who.clone(), role.clone(), *reach)),
+                );
             }
         }
         for (at, who, role, reach) in found {
-            let kept = world.access.privileges_of(&role).into_iter().filter(|name| !privs.contains(name)).collect();
+            let kept =
+                world.access.privileges_of(&role).into_iter().filter(|name| !privs.contains(name)).collect();
             self.count += 1;
             let less = format!("Less{}", self.count);
             world.access.roles.insert(less.clone(), kept);
@@ -137,5 +156,8 @@ fn denied(reason: &str, call: &Call) -> Vec<(String, Vec<String>)> {
     }
     let inner = reason.strip_prefix("Permission check failed (").and_then(|rest| rest.strip_suffix(')'));
     let named = inner.and_then(|inner| inner.split_once(", ")).filter(|(path, _)| path.starts_with('/'));
-    named.map(|(path, privs)| (path.to_owned(), privs.split('|').map(str::to_owned).collect())).into_iter().collect()
+    named
+        .map(|(path, privs)| (path.to_owned(), privs.split('|').map(str::to_owned).collect()))
+        .into_iter()
+        .collect()
 }

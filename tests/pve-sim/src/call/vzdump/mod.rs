@@ -124,7 +124,9 @@ fn defaults(call: &Call<'_>) -> Reply {
     });
     if let (Some(storage), Some(map)) = (call.text("storage"), found.as_object_mut()) {
         let world = call.node.world();
-        world.judge(&call.who).need_any(&format!("/storage/{storage}"), &["Datastore.Audit", "Datastore.AllocateSpace"])?;
+        world
+            .judge(&call.who)
+            .need_any(&format!("/storage/{storage}"), &["Datastore.Audit", "Datastore.AllocateSpace"])?;
         let definition = world.storage.get(&storage)?;
         if let Some(retention) = definition.get("prune-backups") {
             map.insert("prune-backups".to_owned(), json!(retention));
