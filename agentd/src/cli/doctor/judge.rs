@@ -74,7 +74,7 @@ pub fn judge(role: Role, token_id: &str, places: &Places, permissions: &Permissi
         let surplus: BTreeSet<String> =
             has.iter().filter(|p| !allowed.contains(p.as_str())).cloned().collect();
         if !surplus.is_empty() {
-            let mend = surplus_lines(role, path, places_here, token_id);
+            let mend = surplus_lines(role, path, has, places_here, token_id);
             let path = path.to_owned();
             findings.push(Finding {
                 role,
@@ -131,11 +131,25 @@ fn role_line(name: &str) -> String {
     format!("{} || {}", set.line(), add.line())
 }
 
-fn surplus_lines(role: Role, path: &str, here: &[Place], token_id: &str) -> Vec<String> {
+fn surplus_lines(
+    role: Role,
+    path: &str,
+    has: &BTreeSet<String>,
+    here: &[Place],
+    token_id: &str,
+) -> Vec<String> {
     let mut lines: Vec<String> =
         here.iter().filter_map(|place| pve_role(role, *place)).map(role_line).collect();
-    lines.push("pveum acl list   # shows which role brings it".to_owned());
-    lines.push(format!("pveum acl delete {} --tokens {} --roles ROLE", quoted(path), quoted(token_id)));
+    let all = pve_roles(&Role::ALL);
+    // A grant of our own that is left over from other settings can be named; whose another is, the list shows.
+    let ours =
+        all.iter().find(|(_, privileges)| privileges.iter().copied().eq(has.iter().map(String::as_str)));
+    let name = ours.filter(|_| here.is_empty()).map(|(name, _)| *name);
+    if name.is_none() {
+        lines.push("pveum acl list   # shows which ROLE brings it".to_owned());
+    }
+    let name = name.unwrap_or("ROLE");
+    lines.push(format!("pveum acl delete {} --tokens {} --roles {name}", quoted(path), quoted(token_id)));
     lines
 }
 
@@ -218,5 +232,16 @@ mod tests {
             assert_eq!(findings.len(), 1, "{path} {privilege}: {findings:?}");
             assert_eq!((findings[0].path.as_str(), findings[0].surplus.len()), (path, 1));
         }
+    }
+
+    #[test]
+    fn a_grant_left_over_from_other_settings_is_named() {
+        let mut more = granted(Role::Allocate);
+        more.insert("/sdn/zones/localnetwork/vmbr9".to_owned(), ["SDN.Use".to_owned()].into());
+        let findings = judged(Role::Allocate, more);
+        assert_eq!(
+            findings[0].mend,
+            ["pveum acl delete /sdn/zones/localnetwork/vmbr9 --tokens 'holdfast@pve!allocate' --roles HfSdn"]
+        );
     }
 }
