@@ -12,6 +12,9 @@ use crate::node::World;
 use crate::schema::property::{self, Properties};
 use crate::storage::content::{Row, is_protected};
 
+/// Names the period that a time lies in; the number is the backup's place in the list.
+type Period = fn(i64, usize) -> String;
+
 /// A backup and what becomes of it.
 #[derive(Debug, Clone)]
 pub struct Marked {
@@ -56,15 +59,21 @@ pub fn marks(world: &World, storage: &str, keep: &Properties, vmid: Option<u32>)
     Ok(found)
 }
 
+/// Whether a retention lets nothing go: it says so, or it keeps nothing at all, which the real code takes for a slip.
+#[must_use]
+pub fn keeps_all(keep: &Properties) -> bool {
+    let some = |text: &String| text.parse::<u64>().is_ok_and(|count| count > 0);
+    keep.get("keep-all").is_some_and(|on| on == "1") || !keep.values().any(some)
+}
+
 fn retain(rows: &[Row], marks: &mut [Option<&'static str>], keep: &Properties) {
     let count = |name: &str| keep.get(name).and_then(|text| text.parse::<usize>().ok()).unwrap_or_default();
-    let all = keep.get("keep-all").is_some_and(|on| on == "1") || keep.is_empty();
-    if all {
+    if keeps_all(keep) {
         marks.iter_mut().filter(|mark| mark.is_none()).for_each(|mark| *mark = Some("keep"));
         return;
     }
     // The period of a time, per rule; `keep-last` counts each backup on its own.
-    let rules: [(&str, fn(i64, usize) -> String); 6] = [
+    let rules: [(&str, Period); 6] = [
         ("keep-last", |_, at| at.to_string()),
         ("keep-hourly", |time, _| crate::clock::stamp(time).chars().take(13).collect()),
         ("keep-daily", |time, _| crate::clock::stamp(time).chars().take(10).collect()),
@@ -169,4 +178,53 @@ pub fn prune(call: &Call<'_>) -> Reply {
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of those that go, of backups made at the given times.
+    fn gone(keep: &[(&str, &str)], times: &[i64]) -> Vec<i64> {
+        let mut rows: Vec<Row> = times
+            .iter()
+            .map(|time| Row {
+                volid: time.to_string(),
+                content: "backup".to_owned(),
+                format: "tar".to_owned(),
+                size: 1,
+                used: None,
+                vmid: Some(100),
+                ctime: *time,
+            })
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.ctime));
+        let keep = keep.iter().map(|(key, count)| ((*key).to_owned(), (*count).to_owned())).collect();
+        let mut marks = vec![None; rows.len()];
+        retain(&rows, &mut marks, &keep);
+        let goes = |(row, mark): (&Row, &Option<&'static str>)| (mark.unwrap_or("remove") == "remove").then_some(row.ctime);
+        let mut gone: Vec<i64> = rows.iter().zip(&marks).filter_map(goes).collect();
+        gone.sort_unstable();
+        gone
+    }
+
+    #[test]
+    fn the_last_ones_stay_and_a_retention_that_keeps_nothing_keeps_all() {
+        let times = [10, 20, 30, 40];
+        assert_eq!(gone(&[("keep-last", "2")], &times), [10, 20]);
+        assert!(gone(&[("keep-all", "1")], &times).is_empty());
+        assert!(gone(&[("keep-last", "0")], &times).is_empty());
+        assert!(gone(&[], &times).is_empty());
+    }
+
+    #[test]
+    fn each_rule_covers_periods_that_no_earlier_rule_covered() {
+        const HALF: i64 = 43_200;
+        // Two a day for four days.
+        let times: Vec<i64> = (40_000..40_008).map(|n| n * HALF).collect();
+        let nth = |all: &[usize]| -> Vec<i64> { all.iter().filter_map(|n| times.get(*n).copied()).collect() };
+        assert_eq!(gone(&[("keep-daily", "2")], &times), nth(&[0, 1, 2, 3, 4, 6]));
+        // The last one covers its own day, so the two daily ones are of the days before.
+        assert_eq!(gone(&[("keep-last", "1"), ("keep-daily", "2")], &times), nth(&[0, 1, 2, 4, 6]));
+    }
 }

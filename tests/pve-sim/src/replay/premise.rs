@@ -369,7 +369,7 @@ impl<'a> Premises<'a> {
                     .body
                     .as_ref()
                     .filter(|_| shown.method == "GET" && shown.answer.status == 200)?;
-                Some(self.from_answer(body, false))
+                Some(self.config_of(body, false))
             })
             .next()
     }
@@ -687,7 +687,7 @@ impl<'a> Premises<'a> {
             .map(|(at, call, _)| (at, call.answer.body.clone()))
             .next();
         let config = match first {
-            Some((at, Some(body))) => self.from_answer(&body, at > changed),
+            Some((at, Some(body))) => self.config_of(&body, at > changed),
             _ => self.backed_up(vmid, number, changed.min(reborn)).unwrap_or_else(|| self.small(vmid)),
         };
         self.edit(number, &Edit::Place { vmid, config });
@@ -784,7 +784,7 @@ impl<'a> Premises<'a> {
             })
     }
 
-    fn from_answer(&self, body: &Value, only_disks: bool) -> String {
+    fn config_of(&self, body: &Value, only_disks: bool) -> String {
         let mut text = String::new();
         for (key, value) in body.get("data").and_then(Value::as_object).into_iter().flatten() {
             let plain = crate::call::plain(value).unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! dir: labdir
-//! 	path /mnt/labdir
-//! 	content images,rootdir
+//!     path /mnt/labdir
+//!     content images,rootdir
 //! ```
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -172,10 +172,7 @@ fn recover(task: &Task, plan: &mut Plan, old: &GuestConfig) -> Result<Section, H
         tracing::debug!(%error, "no configuration in archive");
         Refusal::die("unable to restore config from archive")
     });
-    let embedded = match embedded {
-        Ok(embedded) => embedded,
-        Err(refusal) => return Err(refusal.into()),
-    };
+    let embedded = embedded?;
     if is_cut(&place) {
         task.log("/*stdin*\\ : Read error (39) : premature end ");
     }

@@ -1,16 +1,13 @@
 //! The archive itself: from the volumes at rest into a file of the storage.
-use std::path::Path;
-
 use super::guest::Backup;
 use super::mode::{Held, included};
 use super::options::Mode;
 use super::words::{TarCommand, file_size};
 use crate::archive::{MountDir, Owner, PackError, PackPlan, Packed, Volumes, pack};
 use crate::call::lxc::restore::human;
-use crate::fail::{Fallible, Refusal, host};
+use crate::fail::{Fallible, Refusal};
 use crate::guest::config::GuestConfig;
 use crate::guest::spec::guest_path;
-use crate::storage::content::beside;
 use crate::storage::volume::missing;
 use crate::task::worker::Outcome;
 
@@ -121,26 +118,4 @@ fn failed(backup: &Backup<'_>, held: &Held, error: &PackError) -> String {
     };
     let how = if matches!(error, PackError::Cancelled) { "interrupted by signal" } else { "exit code 2" };
     format!("command '{}' failed: {how}", command.text())
-}
-
-/// Removes an archive and everything beside it; what is gone already is fine.
-///
-/// # Errors
-/// When the file cannot be removed.
-pub fn remove(place: &Path) -> Fallible<()> {
-    let log = place.file_name().and_then(|name| name.to_str()).and_then(|name| {
-        let stem = name.split(".tar").next()?;
-        Some(place.with_file_name(format!("{stem}.log")))
-    });
-    let mut all = vec![beside(place, "notes"), beside(place, "protected"), place.to_owned()];
-    all.extend(log);
-    for path in all {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(host("removal of backup", &error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

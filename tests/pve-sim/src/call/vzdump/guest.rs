@@ -5,19 +5,19 @@
 //!   --> snapshot dropped, lock off, guest up again --> told
 //! ```
 //! Whatever fails, the lock, the snapshot and the guest's sleep are undone. A killed worker undoes nothing.
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use super::mode::{Held, hold, release};
-use super::options::{DumpDir, Mode, Options};
-use super::retention::{Retention, doomed};
+use super::options::{DumpDir, Mode, Options, Retention};
 use super::{archive_step, words};
+use crate::call::content::free_volume;
+use crate::call::prune::marks;
 use crate::clock::{archive_stamp, stamp};
 use crate::fail::{Fallible, host};
 use crate::guest::change::unlocked;
 use crate::guest::config::GuestConfig;
-use crate::storage::content::{beside, files, is_protected};
+use crate::storage::content::beside;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 
@@ -148,7 +148,7 @@ fn attributes(backup: &Backup<'_>) -> Fallible<()> {
 
 fn prune(backup: &Backup<'_>) -> Outcome {
     let Some(retention) = &backup.options.retention else { return Ok(()) };
-    backup.log(&format!("prune older backups with retention: {}", retention.text()));
+    backup.log(&format!("prune older backups with retention: {}", retention.text));
     let gone = let_go(backup, retention)?;
     backup.log(&format!("pruned {gone} backup(s) not covered by keep-retention policy"));
     backup.task.pace("pruned")
@@ -156,21 +156,15 @@ fn prune(backup: &Backup<'_>) -> Outcome {
 
 fn let_go(backup: &Backup<'_>, retention: &Retention) -> Fallible<usize> {
     let world = backup.task.node.world();
-    let store = world.store();
-    let mut rows = files(&store, &backup.options.storage, "backup");
-    rows.retain(|row| row.vmid == Some(backup.vmid));
-    let mut protected = BTreeSet::new();
-    for row in &rows {
-        let at = store.locate(&row.volid)?;
-        if is_protected(&store.place(&at)) {
-            protected.insert(row.volid.clone());
-        }
-    }
-    let going = doomed(retention, &rows, &protected);
-    for row in &going {
-        backup.log(&format!("removing backup '{}'", row.volid));
-        let place = store.place(&store.locate(&row.volid)?);
-        archive_step::remove(&place)?;
+    let found = marks(&world, &backup.options.storage, &retention.keep, Some(backup.vmid))?;
+    let going: Vec<&str> = found
+        .iter()
+        .filter(|marked| marked.mark == "remove")
+        .map(|marked| marked.row.volid.as_str())
+        .collect();
+    for volid in &going {
+        backup.log(&format!("removing backup '{volid}'"));
+        free_volume(&world, volid)?;
     }
     Ok(going.len())
 }

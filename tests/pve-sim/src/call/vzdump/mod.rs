@@ -7,7 +7,6 @@ mod guest;
 mod job;
 mod mode;
 mod options;
-mod retention;
 mod words;
 
 #[cfg(test)]
@@ -21,8 +20,6 @@ use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::rights::volume_access;
 use crate::storage::volume::missing;
-
-pub use retention::{Retention, doomed};
 
 /// The code of a call of this group.
 #[must_use]

@@ -1,13 +1,13 @@
 //! What a backup was asked to do, with the defaults of the node and of the storage.
 use std::path::PathBuf;
 
-use super::retention::Retention;
 use crate::archive::{Compression, ExcludePattern, ExcludePatterns};
-use crate::call::Call;
+use crate::call::{Call, prune};
 use crate::die;
-use crate::fail::{Fallible, Refusal};
+use crate::fail::Fallible;
 use crate::node::World;
 use crate::schema::format::split_list;
+use crate::schema::property::Properties;
 
 /// Where backups go when nothing is said.
 pub(super) const DEFAULT_STORAGE: &str = "local";
@@ -31,6 +31,14 @@ impl Mode {
             Self::Stop => "stop",
         }
     }
+}
+
+/// Which older backups go.
+#[derive(Debug, Clone)]
+pub(super) struct Retention {
+    /// As it was given.
+    pub text: String,
+    pub keep: Properties,
 }
 
 /// A backup's options.
@@ -113,9 +121,10 @@ fn retention(call: &Call<'_>, storage: &str) -> Fallible<Option<Retention>> {
             world.storage.find(storage).and_then(|held| held.get("prune-backups").map(str::to_owned))
         }
     };
-    let wanted = text.map(|text| Retention::parse(&text)).transpose();
-    let wanted = wanted.map_err(|why| Refusal::param("prune-backups", why))?;
-    Ok(wanted.filter(|retention| !retention.keeps_all() && call.maybe("remove") != Some(false)))
+    let Some(text) = text else { return Ok(None) };
+    let keep = prune::parse(call.node, &text)?;
+    let prunes = !prune::keeps_all(&keep) && call.maybe("remove") != Some(false);
+    Ok(prunes.then_some(Retention { text, keep }))
 }
 
 /// The guests that a call means.
