@@ -104,8 +104,8 @@ fn differences(mut judged: Judged, guest: &DesiredGuest, facts: &GuestFacts) -> 
         );
         judged = judged.with(ErrorCode::Unavailable, text);
     }
-    let mounted: BTreeSet<&str> = facts.mounts.values().map(|mount| mount.path.as_str()).collect();
-    for volume in guest.volumes.iter().filter(|volume| !mounted.contains(volume.mount.as_str())) {
+    let mounted = |path: &str| facts.mounts.values().any(|mount| mount.path == path);
+    for volume in guest.volumes.iter().filter(|volume| !mounted(volume.mount.as_str())) {
         let text = format!(
             "volume {} is not attached: this agent attaches volumes only while it makes a guest",
             volume.name

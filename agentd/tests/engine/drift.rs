@@ -6,15 +6,23 @@ use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::model::view::View;
+use agentd::operation::log::Event;
+use agentd::operation::{Operation, Target};
 use agentd::port::pve::{ConfigChange, ConfigUpdate};
+use agentd::port::store::journal::NewOperation;
 use agentd::task::observe::Eye;
 use agentd::task::reconcile::Reconcile;
 use agentd::task::stop::{self, Stopper};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
+use holdfast_protocol::desired::{
+    Desired, DesiredDocument, DesiredGuest, DesiredSchema, GuestSize, RunState,
+};
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{OperationId, Vmid};
 use holdfast_protocol::report::{GuestReport, Running, Standing};
 use holdfast_protocol::size::{MemoryMib, PollSeconds};
+use jiff::Timestamp;
+use pve_sim::fault::{Aim, Fault};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -161,4 +169,107 @@ async fn an_agent_that_is_dropped_at_work_goes_on_where_it_stood() {
     assert!(agent.ports.store.verify_audit().await.is_ok());
     assert_eq!(agent.ports.store.open_operations().await.unwrap(), Vec::new());
     agent.stop().await;
+}
+
+/// Every wish that changes a guest that is there: larger disks, other sizes, standing still, running again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_follows_its_document() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![guest(1)]).await;
+    let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let number = report(&view, 1).unwrap().vmid.unwrap();
+
+    let mut larger = guest(1);
+    larger.size = GuestSize {
+        cores: 1.try_into().unwrap(),
+        memory_mib: 512.try_into().unwrap(),
+        swap_mib: 0.try_into().unwrap(),
+        rootfs_gib: 3.try_into().unwrap(),
+    };
+    larger.volumes[0].size_gib = 2.try_into().unwrap();
+    larger.run = RunState::Stopped;
+    agent.wish(2, vec![larger.clone()]).await;
+    let as_wanted = |view: &View| {
+        let report = report(view, 1).unwrap();
+        report.run == Running::Stopped && report.size == Some(larger.size) && report.conditions.is_empty()
+    };
+    agent.until("larger and at rest", as_wanted).await;
+    let config = world.pve().guest_config(number).await.unwrap();
+    assert_eq!(config.mounts[&0].size, Some(2 << 30));
+
+    let mut smaller = larger.clone();
+    smaller.run = RunState::Running;
+    smaller.size.rootfs_gib = 1.try_into().unwrap();
+    agent.wish(3, vec![smaller]).await;
+    let view = agent
+        .until("running, and the shrinking held", |view| {
+            report(view, 1).unwrap().run == Running::Running && view.waiting.len() == 1
+        })
+        .await;
+    assert!(view.waiting[0].effect.contains("shrink"), "{view:#?}");
+    let config = world.pve().guest_config(number).await.unwrap();
+    assert_eq!(config.rootfs.unwrap().size, Some(3 << 30), "nothing shrank");
+    agent.stop().await;
+}
+
+/// Proxmox away: it is said, what was seen before stays with its time, and when it is back the work goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn proxmox_away_is_said_and_waited_out() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    let aim = Aim { method: "GET".to_owned(), path: "/nodes/pve1/lxc".to_owned() };
+    for _ in 0..12 {
+        world.sim.node.faults.arm(Fault::DaemonDown { on: aim.clone() });
+    }
+    let view = agent.until("told", |view| !view.problems.is_empty()).await;
+    assert_eq!(view.problems[0].code, ErrorCode::Unavailable);
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("a guest that serves", |view| serves(view, 1) && view.problems.is_empty()).await;
+    agent.stop().await;
+}
+
+/// A guest that falls over again and again is started a few times and then left for a person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_that_does_not_stay_up_is_left_for_a_person() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![guest(1)]).await;
+    let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let number = report(&view, 1).unwrap().vmid.unwrap();
+    let now = agent.ports.clock.now();
+    // Five starts are in the journal already, the last one long enough ago to be tried again.
+    for n in 0..5 {
+        let at = now.checked_sub(jiff::SignedDuration::from_secs(600 - n)).unwrap();
+        started_once(&agent.ports, number, at).await;
+    }
+    world.pve().stop(number).await.unwrap();
+    let view = agent.until("broken", |view| report(view, 1).unwrap().standing == Standing::Broken).await;
+    assert_eq!(report(&view, 1).unwrap().run, Running::Stopped);
+    agent.stop().await;
+}
+
+/// A start that worked, as its journal would tell.
+async fn started_once(ports: &Ports, number: Vmid, at: Timestamp) {
+    let target = Target { uid: uid(1), name: guest(1).name, vmid: number };
+    let new = NewOperation {
+        id: OperationId::new(uuid::Uuid::now_v7()),
+        operation: Operation::Start(target),
+        generation: Generation::new(1),
+        reason: "a test".to_owned(),
+        at,
+    };
+    let mut progress = ports.store.open_operation(new).await.unwrap();
+    let succeeded = |step| Event::Succeeded { step, facts: Vec::new(), note: None };
+    let events = [
+        Event::Begun,
+        Event::Intended { step: 0 },
+        succeeded(0),
+        Event::Intended { step: 1 },
+        succeeded(1),
+        Event::Finished,
+    ];
+    for event in events {
+        progress = ports.store.append(&progress, event, at).await.unwrap();
+    }
 }

@@ -55,9 +55,8 @@ pub enum ChainError {
 
 pub(super) fn append(transaction: &Transaction<'_>, line: &Line<'_>) -> Result<(), StoreError> {
     let last: Option<(i64, Vec<u8>)> = transaction
-        .query_row("SELECT number, chain FROM audit ORDER BY number DESC LIMIT 1", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .prepare_cached("SELECT number, chain FROM audit ORDER BY number DESC LIMIT 1")
+        .and_then(|mut select| select.query_row([], |row| Ok((row.get(0)?, row.get(1)?))))
         .optional()
         .map_err(StoreError::sqlite("read the audit"))?;
     let (last, before) = last.unwrap_or((0, Vec::new()));

@@ -53,7 +53,8 @@ pub enum AppendError {
 
 fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
     connection
-        .query_row("SELECT serial FROM operation WHERE id = ?1", [id.to_string()], |row| row.get(0))
+        .prepare_cached("SELECT serial FROM operation WHERE id = ?1")
+        .and_then(|mut select| select.query_row([id.to_string()], |row| row.get(0)))
         .optional()
         .map_err(StoreError::sqlite("find an operation"))?
         .ok_or_else(|| StoreError::Unknown { what: "operation", id: id.to_string() })
