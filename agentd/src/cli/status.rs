@@ -151,12 +151,7 @@ fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
     for guest in guests {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let size = guest.size.as_ref().map(|size| {
-            format!(
-                "{} cores, {} MiB, {} GiB",
-                size.cores.get(),
-                size.memory_mib.get(),
-                size.rootfs_gib.get()
-            )
+            format!("{} CPU, {} MiB, {} GiB", size.cores.get(), size.memory_mib.get(), size.rootfs_gib.get())
         });
         let controller = guest
             .controller

@@ -1,0 +1,205 @@
+//! The real program as a daemon: whom it refuses to be, what it tells systemd, how it answers and how it stops. Hub and
+//! Proxmox are away the whole time, which a daemon must bear.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rcgen::{CertificateParams, KeyPair};
+
+/// Somebody without an account: the agent needs none.
+const SOMEBODY: u32 = 64_998;
+/// Generous: the machine may be busy. Every wait ends by what it waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A box with a configured agent on it.
+struct Place {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+    as_root: bool,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Where the tests were built may be closed to others.
+        let program = dir.path().join("agentd");
+        std::fs::copy(env!("CARGO_BIN_EXE_agentd"), &program).unwrap();
+        let place = Self { program, as_root: rustix::process::geteuid().is_root(), dir };
+        let state = place.state();
+        std::fs::create_dir(&state).unwrap();
+        for name in ["observe", "operate", "allocate"] {
+            place.write(&format!("state/{name}"), "11111111-2222-3333-4444-555555555555\n");
+        }
+        place.write("agent.toml", &place.settings());
+        place.own(&state);
+        place
+    }
+
+    fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        self.own(&path);
+    }
+
+    fn own(&self, path: &Path) {
+        if self.as_root {
+            std::os::unix::fs::chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+        }
+    }
+
+    fn settings(&self) -> String {
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (listen, proxmox, state) = (free(), free(), self.state());
+        let (state, pin) = (state.display(), "0".repeat(64));
+        let token = |name| {
+            format!("[proxmox.tokens.{name}]\nid = \"hf@pve!{name}\"\nsecret_file = \"{state}/{name}\"\n")
+        };
+        format!(
+            "[proxmox]\nurl = \"https://{proxmox}\"\nnode = \"pve1\"\npins = [\"spki/sha256:{pin}\"]\n\
+             pool = \"holdfast\"\nstorage = \"local\"\nbridge = \"vmbr1\"\nvmid_range = [300, 399]\n{}{}{}\
+             [local_api]\nlisten = [\"{listen}\"]\n[state]\ndir = \"{state}\"\n",
+            token("observe"),
+            token("operate"),
+            token("allocate")
+        )
+    }
+
+    /// As a hub would have given it; that hub is gone.
+    fn enrol(&self) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap().pem();
+        let identity = serde_json::json!({
+            "schema": "holdfast.identity/v1", "hub": "https://127.0.0.1:1", "key_pem": key.serialize_pem(),
+            "enrolled": {"host_id": "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55", "host_name": "box7",
+                "certificate_pem": certificate, "ca_pem": certificate, "certificate_generation": 1,
+                "not_before": "2026-01-01T00:00:00Z", "not_after": "2126-01-01T00:00:00Z"}
+        });
+        let folder = self.state().join("identity");
+        std::fs::create_dir(&folder).unwrap();
+        self.own(&folder);
+        self.write("state/identity/identity.json", &identity.to_string());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the program under test")]
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).env("HOLDFAST_AGENT_CONFIG", self.dir.path().join("agent.toml"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// As somebody who is not root.
+    fn somebody(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(arguments);
+        if self.as_root {
+            command.uid(SOMEBODY).gid(SOMEBODY);
+        }
+        command
+    }
+}
+
+fn ended(output: &Output) -> (i32, String) {
+    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Ends what is left over when a test fails half-way.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+    }
+}
+
+#[test]
+fn root_is_refused_before_anything_is_opened() {
+    let place = Place::new();
+    if !place.as_root {
+        // An ordinary user cannot become root to be refused; the rule itself is tested beside it.
+        return;
+    }
+    let (code, text) = ended(&place.command(&["run"]).output().unwrap());
+    assert_eq!(code, 77, "{text}");
+    assert!(text.contains("must not be root"), "{text}");
+    assert!(!place.state().join("agent.db").exists(), "nothing was opened");
+}
+
+#[test]
+fn a_box_that_is_not_enrolled_says_how_it_gets_there() {
+    let place = Place::new();
+    let (code, text) = ended(&place.somebody(&["run"]).output().unwrap());
+    assert_eq!(code, 78, "{text}");
+    assert!(text.contains("agentd enroll"), "{text}");
+}
+
+#[test]
+fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
+    let place = Place::new();
+    place.enrol();
+    let notices = place.dir.path().join("notify");
+    let systemd = UnixDatagram::bind(&notices).unwrap();
+    std::fs::set_permissions(&notices, std::fs::Permissions::from_mode(0o777)).unwrap();
+    systemd.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut daemon = place.somebody(&["run"]);
+    daemon.env("NOTIFY_SOCKET", &notices).env("WATCHDOG_USEC", "1500000");
+    daemon.stderr(Stdio::null());
+    let mut daemon = Running(daemon.spawn().unwrap());
+    wait_for(&systemd, "READY=1");
+    wait_for(&systemd, "STATUS=generation 0; 0 of 0 guests run");
+    // The loop goes round although nobody answers it.
+    wait_for(&systemd, "WATCHDOG=1");
+    wait_for(&systemd, "WATCHDOG=1");
+
+    let output = place.somebody(&["status", "--output", "json"]).output().unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((status["host_name"].as_str(), status["seen_at"].as_str()), (Some("box7"), None));
+    let (code, text) = ended(&place.somebody(&["run"]).output().unwrap());
+    assert_eq!(code, 75, "{text}");
+    assert!(text.contains("another agentd runs"), "{text}");
+
+    let pid = rustix::process::Pid::from_child(&daemon.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    wait_for(&systemd, "STOPPING=1");
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match daemon.0.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() > deadline => panic!("it does not stop"),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(status.success(), "{status}");
+    let (code, text) = ended(&place.somebody(&["status"]).output().unwrap());
+    assert_eq!(code, 69, "{text}");
+}
+
+/// Reads notices until one begins so.
+fn wait_for(systemd: &UnixDatagram, beginning: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut heard = Vec::new();
+    while Instant::now() < deadline {
+        let mut bytes = [0; 4096];
+        let length =
+            systemd.recv(&mut bytes).unwrap_or_else(|error| panic!("{beginning}: {error}: {heard:?}"));
+        let text = String::from_utf8_lossy(bytes.get(..length).unwrap()).into_owned();
+        if text.lines().any(|line| line.starts_with(beginning)) {
+            return;
+        }
+        heard.push(text);
+    }
+    panic!("{beginning} was not among {heard:?}");
+}
