@@ -202,7 +202,9 @@ mod tests {
         let keep = keep.iter().map(|(key, count)| ((*key).to_owned(), (*count).to_owned())).collect();
         let mut marks = vec![None; rows.len()];
         retain(&rows, &mut marks, &keep);
-        let goes = |(row, mark): (&Row, &Option<&'static str>)| (mark.unwrap_or("remove") == "remove").then_some(row.ctime);
+        let goes = |(row, mark): (&Row, &Option<&'static str>)| {
+            (mark.unwrap_or("remove") == "remove").then_some(row.ctime)
+        };
         let mut gone: Vec<i64> = rows.iter().zip(&marks).filter_map(goes).collect();
         gone.sort_unstable();
         gone

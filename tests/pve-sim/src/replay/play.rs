@@ -1,4 +1,5 @@
 //! Plays one recording against a fresh instance.
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +83,7 @@ struct Player<'a> {
 
 impl Player<'_> {
     fn call(&mut self, line: &Line, call: &Call, task: Option<&Task>, premises: &mut Premises<'_>) {
-        let template = self.template(call);
+        let (template, in_path) = self.route(call);
         let about = format!("{} {} {}", call.path, Value::Object(call.params.clone()), call.evidence(task));
         if let Some(reason) = self.book.out_of_scope(&self.name, &template, &about) {
             *self.report.out.entry(reason.to_owned()).or_default() += 1;
@@ -92,15 +93,15 @@ impl Player<'_> {
         if let Err(refusal) = premises.before(line, call, task) {
             self.report.premises.push(refusal.message);
         }
-        let told = self.rights.before(call, task);
+        let told = self.rights.before(&super::claims::Exchange {
+            call,
+            task,
+            template: &template,
+            in_path: &in_path,
+        });
         self.tell(line, told);
         self.clock.advance(Duration::from_secs(2));
         let mut response = self.send(call);
-        // A denial has no effect, so it may be asked again once the right is there.
-        while let Some(told) = self.rights.after(call, &response) {
-            self.tell(line, vec![told]);
-            response = self.send(call);
-        }
         let mut found = self.compare(&template, call, &response);
         // A look at something that still moves is repeated until it stands still.
         while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() {
@@ -172,14 +173,16 @@ impl Player<'_> {
         }
     }
 
-    fn template(&self, call: &Call) -> String {
+    /// The call's name in the table, and the values in its path.
+    fn route(&self, call: &Call) -> (String, BTreeMap<String, String>) {
         let request =
             Request { method: call.method.clone(), target: call.path.clone(), ..Request::default() };
         let segments = params::read(&request).map(|(segments, _)| segments).unwrap_or_default();
-        self.node
-            .table
-            .find(&call.method, &segments)
-            .map_or_else(|| format!("{} {}", call.method, call.path), |(spec, _)| spec.at.clone())
+        let found = self.node.table.find(&call.method, &segments);
+        found.map_or_else(
+            || (format!("{} {}", call.method, call.path), BTreeMap::new()),
+            |(spec, taken)| (spec.at.clone(), taken.into_iter().collect()),
+        )
     }
 
     fn send(&self, call: &Call) -> Response {

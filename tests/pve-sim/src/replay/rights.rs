@@ -1,15 +1,15 @@
 //! Rights of principals that the seed does not know.
 //!
 //! The recorder gave and took such rights on the node between calls. For a principal of the seed nothing is ever inferred: there the rules
-//! are on trial. For any other one an answer beyond the rights check proves the right, and a denial that names a right proves its absence.
+//! are on trial. For any other one an answer that lies beyond a published check proves the right ([`claims`]), and a denial that names a right proves its absence.
 //! Notes that list the granted rights are taken by their word, and then nothing is inferred either.
 use std::sync::Arc;
 
-use super::recording::{Call, Task};
+use super::claims::{self, Claim, Exchange};
+use super::recording::Call;
 use crate::access::config::AccessConfig;
 use crate::access::evaluate::Judge;
 use crate::node::Node;
-use crate::wire::Response;
 
 /// Gives and takes rights by what a recording proves.
 #[derive(Debug)]
@@ -33,63 +33,81 @@ impl<'a> Inferred<'a> {
         open.then(|| id.to_owned())
     }
 
-    /// Before a call: rights that its answer proves absent go; rights that its task proves come.
-    pub fn before(&mut self, call: &Call, task: Option<&Task>) -> Vec<String> {
+    /// Before a call: rights that its answer proves absent go, rights that it proves present come.
+    pub fn before(&mut self, exchange: &Exchange<'_>) -> Vec<String> {
+        let call = exchange.call;
         let Some(id) = self.open(call) else { return Vec::new() };
         let mut told = Vec::new();
-        if call.answer.status == 403 {
-            for (path, privs) in denied(&call.answer.reason, call) {
-                let held = {
-                    let world = self.node.world();
-                    let judge = Judge { config: &world.access, who: &id };
-                    privs.iter().any(|name| judge.has(&path, &[name]))
-                };
-                if held {
-                    self.take(&id, &path, &privs);
-                    told.push(format!("{id} has no {} on {path}", privs.join("|")));
-                }
+        for (path, privs) in denied(call).into_iter().filter(|_| call.answer.status == 403) {
+            if self.judge(|judge| judge.has_any(&path, &words(&privs)), &id) {
+                self.take(&id, &path, &privs);
+                told.push(format!("{id} has no {} on {path}", privs.join("|")));
             }
         }
-        let refused = task.is_some_and(|task| task.last.to_string().contains("Permission check failed"));
-        if call.answer.status == 200 && !refused {
-            let restores = call.path.ends_with("/lxc") && call.method == "POST";
-            let backs_up = call.path.ends_with("/vzdump") && call.method == "POST";
-            let mut wanted: Vec<(String, &str)> = Vec::new();
-            if restores {
-                wanted.push(("/sdn/zones/localnetwork/vmbr0".to_owned(), "SDN.Use"));
-            }
-            if backs_up {
-                wanted.extend(
-                    call.param("vmid")
-                        .unwrap_or_default()
-                        .split(',')
-                        .map(|vmid| (format!("/vms/{vmid}"), "VM.Backup")),
-                );
-            }
-            for (path, name) in wanted {
-                let has = { Judge { config: &self.node.world().access, who: &id }.has(&path, &[name]) };
-                if !has {
-                    self.give(&id, &path, name);
-                    told.push(format!("{id} has {name} on {path}"));
-                }
-            }
+        let mut claims = claims::proved(&self.node.table, exchange);
+        let refused =
+            exchange.task.is_some_and(|task| task.last.to_string().contains("Permission check failed"));
+        if call.answer.status == 200
+            && !refused
+            && call.method == "POST"
+            && call.path.ends_with("/lxc")
+            && call.param("restore").is_some()
+        {
+            claims.push(Claim {
+                paths: vec!["/sdn/zones/localnetwork/vmbr0".to_owned()],
+                privs: vec!["SDN.Use".to_owned()],
+                all: true,
+            });
+        }
+        for claim in claims {
+            told.extend(self.make_true(&id, &claim));
         }
         told
     }
 
-    /// After our denial of a call that was not denied: the right it names is given. Says whether to ask again.
-    pub fn after(&mut self, call: &Call, response: &Response) -> Option<String> {
-        let id = self.open(call)?;
-        if response.status != 403 || call.answer.status == 403 {
+    fn judge<T>(&self, ask: impl FnOnce(Judge<'_>) -> T, id: &str) -> T {
+        ask(Judge { config: &self.node.world().access, who: id })
+    }
+
+    fn make_true(&mut self, id: &str, claim: &Claim) -> Option<String> {
+        let wanted = words(&claim.privs);
+        let holds = |judge: Judge<'_>| {
+            claim
+                .paths
+                .iter()
+                .any(|path| if claim.all { judge.has(path, &wanted) } else { judge.has_any(path, &wanted) })
+        };
+        if self.judge(holds, id) {
             return None;
         }
-        let (path, privs) = denied(&response.reason, call).into_iter().next()?;
-        let name = privs.first()?.clone();
-        if (Judge { config: &self.node.world().access, who: &id }).has(&path, &[&name]) {
+        let path = claim.paths.first()?;
+        if let Some(pool) = self.pool_for(id, path, &wanted, claim.all) {
+            return Some(format!("{path} is in pool {pool}"));
+        }
+        let given =
+            if claim.all { claim.privs.clone() } else { claim.privs.iter().take(1).cloned().collect() };
+        self.give(id, path, &given);
+        Some(format!("{id} has {} on {path}", given.join(" ")))
+    }
+
+    /// A guest in no pool, asked for by somebody whose rights are those of a pool, is in that pool.
+    fn pool_for(&self, id: &str, path: &str, wanted: &[&str], all: bool) -> Option<String> {
+        let vmid: u32 = path.strip_prefix("/vms/")?.parse().ok()?;
+        let mut world = self.node.world();
+        if world.access.pool_of(vmid).is_some() {
             return None;
         }
-        self.give(&id, &path, &name);
-        Some(format!("{id} has {name} on {path}"))
+        let judge = Judge { config: &world.access, who: id };
+        let fits = |pool: &&String| {
+            if all {
+                judge.has(&format!("/pool/{pool}"), wanted)
+            } else {
+                judge.has_any(&format!("/pool/{pool}"), wanted)
+            }
+        };
+        let pool = world.access.pools.keys().find(fits)?.clone();
+        world.access.pools.get_mut(&pool)?.vms.insert(vmid);
+        Some(pool)
     }
 
     fn role(&mut self) -> String {
@@ -98,13 +116,13 @@ impl<'a> Inferred<'a> {
     }
 
     /// A right more at exactly this path, beside all that is effective there.
-    fn give(&mut self, id: &str, path: &str, name: &str) {
+    fn give(&mut self, id: &str, path: &str, names: &[String]) {
         let role = self.role();
         let mut world = self.node.world();
         for who in [id, id.rsplit_once('!').map_or(id, |(user, _)| user)] {
             let mut privs: std::collections::BTreeSet<String> =
                 Judge { config: &world.access, who }.privileges(path).into_keys().collect();
-            privs.insert(name.to_owned());
+            privs.extend(names.iter().cloned());
             let role = format!("{role}{}", if who == id { "T" } else { "U" });
             world.access.roles.insert(role.clone(), privs);
             world.access.grant(path, who, &role, false);
@@ -148,16 +166,24 @@ impl<'a> Inferred<'a> {
 }
 
 /// Paths and privileges that a denial names; the bare one of a creation means `VM.Allocate`.
-fn denied(reason: &str, call: &Call) -> Vec<(String, Vec<String>)> {
-    if reason == "Permission check failed" && call.path.ends_with("/lxc") {
+fn denied(call: &Call) -> Vec<(String, Vec<String>)> {
+    let reason = call.answer.reason.as_str();
+    let creating = call.method == "POST" && call.path.ends_with("/lxc");
+    let pool = call.param("pool").filter(|_| creating).map(|pool| format!("/pool/{pool}"));
+    if reason == "Permission check failed" && creating {
         let own = call.param("vmid").map(|vmid| format!("/vms/{vmid}"));
-        let pool = call.param("pool").map(|pool| format!("/pool/{pool}"));
         return pool.into_iter().chain(own).map(|path| (path, vec!["VM.Allocate".to_owned()])).collect();
     }
     let inner = reason.strip_prefix("Permission check failed (").and_then(|rest| rest.strip_suffix(')'));
     let named = inner.and_then(|inner| inner.split_once(", ")).filter(|(path, _)| path.starts_with('/'));
-    named
-        .map(|(path, privs)| (path.to_owned(), privs.split('|').map(str::to_owned).collect()))
-        .into_iter()
-        .collect()
+    let privs = |text: &str| text.split('|').map(str::to_owned).collect::<Vec<_>>();
+    // A denial on a guest to be made says the same of the pool that it was to be made in.
+    let of_pool = named
+        .filter(|(path, privs)| path.starts_with("/vms/") && *privs != "VM.Backup")
+        .and_then(|(_, named)| pool.map(|pool| (pool, privs(named))));
+    named.map(|(path, named)| (path.to_owned(), privs(named))).into_iter().chain(of_pool).collect()
+}
+
+fn words(privs: &[String]) -> Vec<&str> {
+    privs.iter().map(String::as_str).collect()
 }
