@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage};
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::RenewRequest;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
@@ -74,11 +75,14 @@ enum RoundError {
 
 impl RoundError {
     fn problem(&self) -> Problem {
-        let code = match self {
-            Self::Hub(error) => error.code(),
-            Self::Store(_) | Self::Identity(_) => holdfast_protocol::code::ErrorCode::Internal,
-        };
-        Problem::new(code, chain(self))
+        match self {
+            // Its code travels beside the sentence already.
+            Self::Hub(HubError::Refused { problem, .. }) => {
+                Problem::new(problem.code, format!("the hub refuses: {}", problem.message))
+            }
+            Self::Hub(error) => Problem::new(error.code(), chain(error)),
+            Self::Store(_) | Self::Identity(_) => Problem::new(ErrorCode::Internal, chain(self)),
+        }
     }
 
     const fn pace(&self) -> Backoff {

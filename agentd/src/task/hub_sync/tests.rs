@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::routing::post;
 use axum::{Json, Router};
-use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::Enrolled;
 use holdfast_protocol::generation::Generation;
 use rcgen::CertificateSigningRequestParams;
