@@ -24,7 +24,7 @@ use crate::api::routes::router;
 use crate::execute::{GuestDoor, Ports};
 use crate::model::policy::{Golden, Policy, Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
-use crate::model::view::View;
+use crate::model::view::{ProgressLines, View};
 use crate::port::clock::{Clock, RealClock};
 use crate::port::hub::Contact;
 use crate::port::identity::{Identity, IdentityError, IdentityFolder};
@@ -123,6 +123,7 @@ struct Wires {
     view: watch::Sender<Arc<View>>,
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
+    lines: watch::Sender<ProgressLines>,
 }
 
 /// Everything that is opened before the first loop starts.
@@ -197,6 +198,7 @@ fn start(settings: &Settings, parts: Parts, listeners: Listeners, stop: &Stop) -
     let wires = Wires {
         view: watch::channel(Arc::new(View::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
+        lines: watch::channel(ProgressLines::new()).0,
         contact: watch::channel(Contact {
             reached_at: None,
             problem: None,
@@ -276,6 +278,7 @@ fn start_tellers(
         contact: wires.contact.subscribe(),
         sections: wires.sections.subscribe(),
         view: wires.view.subscribe(),
+        lines: wires.lines.subscribe(),
         clock: Arc::clone(&parts.clock),
     };
     let watchdog = WatchdogTask {
@@ -316,6 +319,7 @@ fn start_reconcile(
             .collect();
     let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
+    let ports = Ports { lines: wires.lines.clone(), ..ports };
     let reconcile = Reconcile {
         ports,
         eye,

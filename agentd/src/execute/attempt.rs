@@ -89,8 +89,10 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// Tells people who watch.
     pub(super) fn say(&self, line: impl Into<String>) {
-        let line = ProgressLine { operation: self.progress.id, step: self.step.name(), line: line.into() };
-        self.ports.lines.send_replace(Some(line));
+        let line = ProgressLine { step: self.step.name(), line: line.into() };
+        self.ports.lines.send_modify(|lines| {
+            lines.insert(self.progress.id, line);
+        });
     }
 }
 

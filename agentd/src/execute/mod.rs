@@ -43,7 +43,7 @@ use holdfast_protocol::pin::Pin;
 use tokio::sync::{Semaphore, watch};
 
 use crate::model::limits;
-use crate::model::view::ProgressLine;
+use crate::model::view::ProgressLines;
 use crate::port::clock::Clock;
 use crate::port::pve::Pve;
 use crate::port::store::Store;
@@ -66,8 +66,8 @@ pub struct Ports {
     pub heavy: Arc<Semaphore>,
     /// Hashes of archives that were checked.
     pub digests: Arc<DigestCache>,
-    /// The latest line of whatever is under way, for people who watch.
-    pub lines: watch::Sender<Option<ProgressLine>>,
+    /// The latest line of each operation under way, for people who watch.
+    pub lines: watch::Sender<ProgressLines>,
     /// Where tests stop the world; nowhere in production.
     pub failpoints: Arc<dyn Failpoints>,
 }
@@ -85,7 +85,7 @@ impl Ports {
     /// Ports with the bounds of this host.
     #[must_use]
     pub fn new(pve: Arc<dyn Pve>, store: Store, clock: Arc<dyn Clock>, door: GuestDoor) -> Self {
-        let (lines, _) = watch::channel(None);
+        let (lines, _) = watch::channel(ProgressLines::new());
         Self {
             pve,
             store,

@@ -41,6 +41,15 @@ pub(super) struct Run<'a> {
 /// # Errors
 /// [`Stopped`] when its journal cannot be written any more.
 pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
+    let id = progress.id;
+    let end = to_its_end(ports, progress).await;
+    ports.lines.send_modify(|lines| {
+        lines.remove(&id);
+    });
+    end
+}
+
+async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
     let mut run = Run { ports, progress };
     // Whatever the journal says was under way was begun by an earlier run.
     let mut entry = Entry::Resumed;

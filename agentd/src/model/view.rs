@@ -19,11 +19,12 @@ pub struct View {
     pub problems: Vec<Problem>,
 }
 
+/// The latest line of each operation under way.
+pub type ProgressLines = std::collections::BTreeMap<holdfast_protocol::id::OperationId, ProgressLine>;
+
 /// One line of an operation's progress, for people who watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgressLine {
-    /// The operation.
-    pub operation: holdfast_protocol::id::OperationId,
     /// The step.
     pub step: &'static str,
     /// The last line of its task, or what it waits for.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::id::HostName;
+use holdfast_protocol::operation::StepStatus;
 use holdfast_protocol::report::Sections;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
 use super::stop::Stop;
-use crate::model::view::View;
+use crate::model::view::{ProgressLines, View};
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
 use crate::port::status_door::{AgentStatus, StatusSchema};
@@ -30,6 +31,8 @@ pub struct StatusTask {
     pub sections: watch::Receiver<Arc<Sections>>,
     /// What the reconcile loop last saw.
     pub view: watch::Receiver<Arc<View>>,
+    /// The latest line of each operation under way.
+    pub lines: watch::Receiver<ProgressLines>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -64,8 +67,24 @@ impl StatusTask {
             host_name: self.host_name.clone(),
             hub: self.hub.clone(),
             contact: self.contact.borrow().clone(),
-            sections: Sections::clone(&self.sections.borrow()),
+            sections: self.with_lines(),
         }
+    }
+
+    /// The report, with what each step under way said last: too much news for the hub, just right for who looks on.
+    fn with_lines(&self) -> Sections {
+        let mut sections = Sections::clone(&self.sections.borrow());
+        let lines = self.lines.borrow();
+        for operation in sections.operations.iter_mut().flatten() {
+            let Some(line) = lines.get(&operation.id) else { continue };
+            let under_way = |status| matches!(status, StepStatus::Intended | StepStatus::Undoing);
+            for step in
+                operation.steps.iter_mut().filter(|step| step.name == line.step && under_way(step.status))
+            {
+                step.note = Some(line.line.clone());
+            }
+        }
+        sections
     }
 
     async fn answer(&self, mut stream: UnixStream) {
@@ -112,6 +131,7 @@ mod tests {
             contact,
             sections,
             view,
+            lines: watch::channel(ProgressLines::new()).1,
             clock: Arc::new(RealClock::start()),
         };
         let (stopper, stop) = stop::pair();

@@ -1,14 +1,17 @@
-//! Killed before and after every journal write and every effect of *provision*, then run again from what is on disk:
-//! once on the way to a whole guest, once on the way back from a failed one.
+//! Killed before and after every journal write and every effect of every operation, then run again from what is on disk:
+//! *provision* once on the way to a whole guest and once on the way back from a failed one, the others on a guest that
+//! was made before.
 
 use std::sync::{Arc, Mutex};
 
 use agentd::execute::failpoint::{Failpoints, Killed, Nowhere, Point};
 use agentd::execute::run::{Stopped, run};
-use agentd::operation::Operation;
 use agentd::operation::log::Status;
+use agentd::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
+use agentd::port::pve::read::Power;
+use holdfast_protocol::operation::OperationKind;
 
-use super::world::{Controllers, World, open, told};
+use super::world::{Controllers, World, guest, open, told, vmid};
 
 /// Writes down every point that is reached.
 #[derive(Default)]
@@ -38,8 +41,40 @@ impl Failpoints for KillAfter {
 /// A story that is told once undisturbed and once for each point.
 #[derive(Clone, Copy)]
 struct Story {
+    name: &'static str,
+    ground: Ground,
     operation: fn(&World) -> Operation,
     end: Status,
+}
+
+/// What is there before the story begins.
+#[derive(Clone, Copy, PartialEq)]
+enum Ground {
+    Empty,
+    GuestRuns,
+    GuestStands,
+}
+
+impl Ground {
+    /// Makes it, with an agent that nothing disturbs.
+    async fn prepare(self, world: &World) {
+        if self == Self::Empty {
+            return;
+        }
+        let ports = world.sound().await;
+        let _controllers = Controllers::start(&ports);
+        let made = run(&ports, open(&ports, 0, world.provision(1)).await).await.unwrap();
+        assert_eq!(made.status(), Status::Done, "{}", told(&made));
+        if self == Self::GuestStands {
+            let stop = Operation::Stop(target());
+            let stopped = run(&ports, open(&ports, 9, stop).await).await.unwrap();
+            assert_eq!(stopped.status(), Status::Done, "{}", told(&stopped));
+        }
+    }
+}
+
+fn target() -> Target {
+    Target { uid: guest(1).uid, name: guest(1).name, vmid: vmid(300) }
 }
 
 /// What there is to compare at the end of a run.
@@ -48,6 +83,7 @@ struct End {
     guests: Vec<(String, String)>,
     disks: Vec<String>,
     restores: usize,
+    power: Option<Power>,
 }
 
 async fn end_of(world: &World) -> End {
@@ -55,11 +91,13 @@ async fn end_of(world: &World) -> End {
         guests: world.guests().into_iter().collect(),
         disks: world.disks().into_iter().collect(),
         restores: world.restores(300).await,
+        power: world.pve().guest_status(vmid(300)).await.ok().map(|status| status.power),
     }
 }
 
 async fn undisturbed(story: Story) -> (Vec<Point>, End) {
     let world = World::start().await;
+    story.ground.prepare(&world).await;
     let recorder = Arc::new(Recorder::default());
     let ports = world.ports(Arc::clone(&recorder) as Arc<dyn Failpoints>).await;
     let _controllers = Controllers::start(&ports);
@@ -88,13 +126,15 @@ async fn matrix(story: Story, points: &[Point], wanted: &End) {
             None => break,
         }
     }
-    assert!(wrong.is_empty(), "{} of {} points:\n{}", wrong.len(), points.len(), wrong.join("\n"));
-    println!("{} points, 0 violations", points.len());
+    let (name, count) = (story.name, points.len());
+    assert!(wrong.is_empty(), "{name}: {} of {count} points:\n{}", wrong.len(), wrong.join("\n"));
+    println!("{name}: {count} points, 0 violations");
 }
 
 /// One kill and one restart. Gives what is wrong afterwards.
 async fn case(story: Story, nth: usize, point: Point, wanted: &End) -> Option<String> {
     let world = World::start().await;
+    story.ground.prepare(&world).await;
     {
         let ports = world.ports(Arc::new(KillAfter { points: nth, seen: Mutex::new(0) })).await;
         let _controllers = Controllers::start(&ports);
@@ -121,7 +161,12 @@ async fn case(story: Story, nth: usize, point: Point, wanted: &End) -> Option<St
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn provision_killed_at_every_point_ends_the_same() {
-    let story = Story { operation: |world| world.provision(1), end: Status::Done };
+    let story = Story {
+        name: "provision",
+        ground: Ground::Empty,
+        operation: |world| world.provision(1),
+        end: Status::Done,
+    };
     let (points, wanted) = undisturbed(story).await;
     assert_eq!((wanted.guests.len(), wanted.restores), (1, 1), "one guest by one restore: {wanted:#?}");
     assert_eq!(wanted.disks.len(), 3, "a root disk and two volumes: {wanted:#?}");
@@ -141,8 +186,45 @@ fn doomed(world: &World) -> Operation {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_provision_killed_at_every_point_leaves_nothing() {
-    let story = Story { operation: doomed, end: Status::Undone };
+    let story =
+        Story { name: "provision that fails", ground: Ground::Empty, operation: doomed, end: Status::Undone };
     let (points, wanted) = undisturbed(story).await;
     assert_eq!((wanted.guests.len(), wanted.disks.len()), (0, 0), "{wanted:#?}");
     matrix(story, &points, &wanted).await;
+}
+
+/// A kind of operation without a story does not compile.
+fn story(kind: OperationKind) -> Option<Story> {
+    let (ground, operation): (Ground, fn(&World) -> Operation) = match kind {
+        // It has tests of its own.
+        OperationKind::Provision => return None,
+        OperationKind::Start => (Ground::GuestStands, |_| Operation::Start(target())),
+        OperationKind::Stop => (Ground::GuestRuns, |_| Operation::Stop(target())),
+        OperationKind::Reconfigure => (Ground::GuestRuns, |_| Operation::Reconfigure(smaller())),
+        OperationKind::Grow => (Ground::GuestStands, |_| Operation::Grow(larger())),
+    };
+    Some(Story { name: kind.as_str(), ground, operation, end: Status::Done })
+}
+
+fn smaller() -> Reconfigure {
+    Reconfigure {
+        target: target(),
+        cores: Some(1.try_into().unwrap()),
+        memory: Some(128.try_into().unwrap()),
+        swap: None,
+        protection: KeepProtection::AsItIs,
+    }
+}
+
+fn larger() -> Grow {
+    Grow { target: target(), disk: DiskRef::Mount(0), size: 2.try_into().unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_done_to_a_guest_killed_at_every_point_ends_the_same() {
+    for story in OperationKind::ALL.iter().filter_map(|kind| story(*kind)) {
+        let (points, wanted) = undisturbed(story).await;
+        assert_eq!((wanted.guests.len(), wanted.disks.len(), wanted.restores), (1, 3, 1), "{wanted:#?}");
+        matrix(story, &points, &wanted).await;
+    }
 }
