@@ -2,7 +2,7 @@
 //!
 //! What comes in: addresses of the guests' bridge, the certificate, the router. What goes out: requests with the
 //! connection's two addresses in their extensions. Every wait has an end and every number a bound: seats per address and
-//! together, handshakes at once, the time for a handshake, for a request's head, for a whole connection. Deliberately
+//! together, the time for a handshake, for a request's head, for a whole connection. Deliberately
 //! absent: who a guest is; that is asked of its token, in `api`.
 
 use std::io;
@@ -18,7 +18,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -29,10 +28,10 @@ use crate::api::seats::Seats;
 
 /// Eight for each guest, as `GET /v1/self` says.
 pub const CONNECTIONS_EACH: u32 = crate::api::CONNECTIONS_EACH;
-/// Each costs about 40 KiB with its TLS buffers: 20 MiB at worst.
-const CONNECTIONS_ALL: u32 = 512;
-/// A handshake costs a signature; sixteen at once leave the cores to the guests.
-const HANDSHAKES_AT_ONCE: usize = 16;
+/// A hundred guests with all their seats taken, and room. Each costs about 40 KiB with its TLS buffers: 40 MiB at worst.
+/// Handshakes have no narrower bound of their own: one that stalls costs no CPU, and a shared bound would let the guests
+/// that stall hold up those that do not.
+const CONNECTIONS_ALL: u32 = 1024;
 /// A guest on the same box shakes hands in milliseconds.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The same for a request's head; it also ends a connection that idles.
@@ -87,17 +86,12 @@ struct Server {
     tls: TlsAcceptor,
     router: Router,
     seats: Seats,
-    handshakes: Arc<Semaphore>,
 }
 
 /// Serves until the agent stops.
 pub async fn run(listeners: Listeners, tls: Arc<ServerConfig>, router: Router, stop: Stop) {
-    let server = Server {
-        tls: TlsAcceptor::from(tls),
-        router,
-        seats: Seats::new(CONNECTIONS_EACH, CONNECTIONS_ALL),
-        handshakes: Arc::new(Semaphore::new(HANDSHAKES_AT_ONCE)),
-    };
+    let server =
+        Server { tls: TlsAcceptor::from(tls), router, seats: Seats::new(CONNECTIONS_EACH, CONNECTIONS_ALL) };
     let mut loops = JoinSet::new();
     for listener in listeners.0 {
         loops.spawn(accept(listener, server.clone(), stop.clone()));
@@ -139,9 +133,7 @@ async fn accept(listener: TcpListener, server: Server, mut stop: Stop) {
 
 async fn serve(server: Server, stream: TcpStream, from: SocketAddr, mut stop: Stop) {
     let Ok(to) = stream.local_addr() else { return };
-    let Ok(permit) = server.handshakes.acquire().await else { return };
     let shaken = tokio::time::timeout(HANDSHAKE_MAX, server.tls.accept(stream)).await;
-    drop(permit);
     let stream = match shaken {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%from, %error, "handshake failed"),
