@@ -50,7 +50,7 @@ pub struct EnrollArguments {
     /// Ask the hub at this URL to be let in without an invite.
     #[arg(long, value_name = "URL", requires = "ca_pin")]
     knock: Option<String>,
-    /// The pin of that hub's CA, as `hubd` prints it.
+    /// The pin of that hub's CA, `leaf/sha256:…`, as `hubd serve` prints it.
     #[arg(long, value_name = "PIN", requires = "knock")]
     ca_pin: Option<Pin>,
     /// Table for people, or JSON for programs.
