@@ -172,7 +172,9 @@ fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
 
 fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
     let mut rows = table(&["OPERATION", "GUEST", "STATUS", "STEP", "NOTE", "OPENED"]);
-    for operation in operations {
+    // What is under way first, then what ended, newest first.
+    let (open, ended): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| !operation.status.is_end());
+    for operation in open.into_iter().chain(ended.into_iter().rev()) {
         let done = operation.steps.iter().filter(|step| step.status == StepStatus::Done).count();
         let current = operation.steps.iter().find(|step| step.status != StepStatus::Done);
         let step = match current {
