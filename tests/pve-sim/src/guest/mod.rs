@@ -5,3 +5,4 @@ pub mod options;
 pub mod rights;
 pub mod shelf;
 pub mod spec;
+pub mod systemd;

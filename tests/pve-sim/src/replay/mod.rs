@@ -8,6 +8,7 @@
 //! to be taken. A premise can only be taken from what the recording itself shows, and never by looking at our own answer.
 pub mod claims;
 pub mod compare;
+pub mod inside;
 pub mod known;
 pub mod lines;
 pub mod names;

@@ -31,7 +31,7 @@ fn past_the_number(call: &Call) -> bool {
 /// Reads premises out of a recording.
 #[derive(Debug)]
 pub struct Premises<'a> {
-    node: &'a Arc<Node>,
+    pub(super) node: &'a Arc<Node>,
     lines: &'a [Line],
     patterns: Patterns,
     /// What was taken, in words.
@@ -84,7 +84,7 @@ impl<'a> Premises<'a> {
         })
     }
 
-    fn edit(&mut self, number: usize, edit: &Edit) {
+    pub(super) fn edit(&mut self, number: usize, edit: &Edit) {
         match apply(self.node, edit) {
             Ok(()) => self.taken.push(format!("before line {}: {edit:?}", number + 1)),
             Err(refusal) => {
@@ -369,7 +369,7 @@ impl<'a> Premises<'a> {
                     .body
                     .as_ref()
                     .filter(|_| shown.method == "GET" && shown.answer.status == 200)?;
-                Some(self.config_of(body, false))
+                Some(self.config_of(body, &BTreeSet::new()))
             })
             .next()
     }
@@ -618,6 +618,9 @@ impl<'a> Premises<'a> {
             self.protection(number, call, vmid, evidence);
             self.power(number, call, task, vmid, evidence);
             self.volumes(number, vmid, evidence);
+            self.moves(number, call, vmid);
+            self.waits_no_more(number, call, vmid);
+            self.boots_systemd(number, call, task, vmid);
         }
     }
 
@@ -687,7 +690,7 @@ impl<'a> Premises<'a> {
             .map(|(at, call, _)| (at, call.answer.body.clone()))
             .next();
         let config = match first {
-            Some((at, Some(body))) => self.config_of(&body, at > changed),
+            Some((at, Some(body))) => self.config_of(&body, &self.changed_between(vmid, number, at)),
             _ => self.backed_up(vmid, number, changed.min(reborn)).unwrap_or_else(|| self.small(vmid)),
         };
         self.edit(number, &Edit::Place { vmid, config });
@@ -784,7 +787,16 @@ impl<'a> Premises<'a> {
             })
     }
 
-    fn config_of(&self, body: &Value, only_disks: bool) -> String {
+    /// Options that calls changed between two lines, so that what is shown at the second was not there at the first.
+    fn changed_between(&self, vmid: u32, from: usize, to: usize) -> BTreeSet<String> {
+        let path = format!("/lxc/{vmid}/config");
+        let between =
+            self.calls().filter(|(at, call, _)| (from..to).contains(at) && call.path.ends_with(&path));
+        let effective = between.filter(|(_, call, _)| call.method == "PUT" && call.answer.status == 200);
+        effective.flat_map(|(_, call, _)| call.params.keys().cloned()).collect()
+    }
+
+    fn config_of(&self, body: &Value, changed: &BTreeSet<String>) -> String {
         let mut text = String::new();
         for (key, value) in body.get("data").and_then(Value::as_object).into_iter().flatten() {
             let plain = crate::call::plain(value).unwrap_or_default();
@@ -794,7 +806,7 @@ impl<'a> Premises<'a> {
             ) || key.starts_with("mp");
             match key.as_str() {
                 "digest" | "lock" | "parent" | "snaptime" | "lxc" => {}
-                _ if only_disks && !basic => {}
+                _ if changed.contains(key) && !basic => {}
                 "description" => plain.lines().for_each(|line| text.push_str(&format!("#{line}\n"))),
                 "env" => plain
                     .split('\0')

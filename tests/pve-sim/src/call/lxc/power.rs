@@ -8,6 +8,7 @@ use crate::fail::{Fallible, Refusal};
 use crate::guest::change::{Change, Run, low_level, unlocked};
 use crate::guest::config::GuestConfig;
 use crate::guest::spec::spec;
+use crate::guest::systemd;
 use crate::node::Node;
 use crate::runtime::RuntimeError;
 use crate::task::worker::{Outcome, spawn};
@@ -59,6 +60,7 @@ pub fn start_task(node: &Arc<Node>, owner: &str, vmid: u32, skiplock: bool) -> F
             }
         }
         boot(&task.node, vmid)?;
+        caution(task, vmid)?;
         task.pace("booted")
     })
 }
@@ -88,6 +90,18 @@ pub fn boot(node: &Node, vmid: u32) -> Fallible<()> {
             Refusal::die(format!("startup for container '{vmid}' failed"))
         }
     })
+}
+
+/// What the start has to say about the guest's init.
+fn caution(task: &Task, vmid: u32) -> Fallible<()> {
+    let said = {
+        let world = task.node.world();
+        let main = &world.guests.get(vmid)?.main;
+        let root = spec(&task.node.table, world.store(), vmid, main)?.rootfs;
+        systemd::warning(&task.node.table, main, &root)
+    };
+    said.into_iter().for_each(|text| task.warn(&text));
+    Ok(())
 }
 
 /// An error with everything beneath it.
@@ -180,6 +194,7 @@ pub fn reboot(call: &Call<'_>) -> Reply {
     call.spawn("vzreboot", &vmid.to_string(), move |task| {
         go_down(task, vmid, patience, true)?;
         boot(&task.node, vmid)?;
+        caution(task, vmid)?;
         task.pace("booted")
     })
 }

@@ -458,5 +458,7 @@ fn detect(task: &Task, plan: &mut Plan) -> Fallible<()> {
     let kind = if known.contains(&kind.as_str()) { kind } else { "unmanaged".to_owned() };
     plan.config.main.values.entry("ostype".to_owned()).or_insert(kind);
     plan.config.main.values.entry("arch".to_owned()).or_insert_with(|| "amd64".to_owned());
+    let said = crate::guest::systemd::warning(&task.node.table, &plan.config.main, &root);
+    said.into_iter().for_each(|text| task.warn(&text));
     Ok(())
 }
