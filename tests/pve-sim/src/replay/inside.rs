@@ -9,43 +9,47 @@ use crate::fault::admin::Edit;
 use crate::guest::config::GuestConfig;
 
 impl Premises<'_> {
-    /// A volume is moved to another guest: what the answer says about both mount points was so.
-    pub(super) fn moves(&mut self, number: usize, call: &Call, vmid: u32) {
-        let (Some(key), Some(target)) = (call.param("volume"), call.param("target-vmid")) else { return };
-        let source = call
-            .path
-            .split("/lxc/")
-            .nth(1)
-            .and_then(|rest| rest.split('/').next())
-            .unwrap_or_default()
-            .to_owned();
-        if !call.path.ends_with("/move_volume") || target == source {
+    /// A volume is moved to another guest: what the answer says about both sides was so.
+    pub(super) fn moves(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32) {
+        let (Some(key), Some(_)) = (call.param("volume"), call.param("target-vmid")) else { return };
+        if !call.path.ends_with("/move_volume") {
             return;
         }
+        let own = call.path.contains(&format!("/lxc/{vmid}/"));
         let to = call.param("target-volume").unwrap_or_else(|| key.clone());
         let reason = call.answer.reason.as_str();
         let done = call.answer.status == 200;
         // Refusals that come after the look at both mount points.
-        let later = reason.contains("/storage/")
-            || reason.contains("used by a snapshot")
-            || reason.contains("in-use volume");
+        let snapshotted = reason.contains("used by a snapshot");
+        let later = reason.contains("/storage/") || reason.contains("in-use volume") || snapshotted;
         let absent = reason.starts_with(&format!("volume '{key}' for container"));
         let taken = reason.starts_with(&format!("Target volume key '{to}' is already in use"));
-        if source == vmid.to_string() {
-            self.mount_point(
-                number,
-                vmid,
-                &key,
-                if absent { Some(false) } else { (done || later || taken).then_some(true) },
-            );
-            self.in_snapshot(number, vmid, &key, reason.contains("used by a snapshot"), done);
-        } else if target == vmid.to_string() {
-            self.mount_point(
-                number,
-                vmid,
-                &to,
-                if taken { Some(true) } else { (done || later).then_some(false) },
-            );
+        if done || later || absent || taken {
+            self.unlocked(number, vmid);
+        }
+        if done {
+            let warned = task.is_some_and(|task| task.last.to_string().contains("WARNINGS"));
+            self.runs(number, vmid, warned && !own);
+        }
+        if own {
+            let wanted = if absent { Some(false) } else { (done || later || taken).then_some(true) };
+            self.mount_point(number, vmid, &key, wanted);
+            self.in_snapshot(number, vmid, &key, snapshotted, done);
+        } else {
+            let wanted = if taken { Some(true) } else { (done || later).then_some(false) };
+            self.mount_point(number, vmid, &to, wanted);
+        }
+    }
+
+    fn unlocked(&mut self, number: usize, vmid: u32) {
+        if self.config(vmid).is_some_and(|config| config.lock().is_some()) {
+            self.edit(number, &Edit::Unset { vmid, key: "lock".into() });
+        }
+    }
+
+    fn runs(&mut self, number: usize, vmid: u32, wanted: bool) {
+        if self.node.power.is_running(vmid) != wanted {
+            self.edit(number, &if wanted { Edit::Start { vmid } } else { Edit::Stop { vmid } });
         }
     }
 

@@ -6,6 +6,7 @@
 //! ```
 //! In: files in the form of the recordings. Out: a [`report::Report`]: equal, different, out of scope, by call, and every premise that had
 //! to be taken. A premise can only be taken from what the recording itself shows, and never by looking at our own answer.
+pub mod backups;
 pub mod claims;
 pub mod compare;
 pub mod inside;

@@ -90,7 +90,7 @@ impl Player<'_> {
             return;
         }
         self.order(call, task);
-        if let Err(refusal) = premises.before(line, call, task) {
+        if let Err(refusal) = premises.before(line, call, task, &self.names) {
             self.report.premises.push(refusal.message);
         }
         let told = self.rights.before(&super::claims::Exchange {

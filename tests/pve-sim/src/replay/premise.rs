@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::known::Principal;
+use super::names::Names;
 use super::recording::{Call, Content, Line, Task};
 use crate::fail::Fallible;
 use crate::fault::admin::{Edit, apply};
@@ -140,7 +141,7 @@ impl<'a> Premises<'a> {
     }
 
     /// Whether a backup recorded before a line made this archive.
-    fn is_made_by_backup(&self, volid: &str, before: usize) -> bool {
+    pub(super) fn is_made_by_backup(&self, volid: &str, before: usize) -> bool {
         let Some(name) =
             volid.rsplit('/').next().filter(|name| name.contains(".tar") && !name.ends_with(".notes"))
         else {
@@ -227,11 +228,13 @@ impl<'a> Premises<'a> {
     ///
     /// # Errors
     /// Never; what cannot be done is told among the premises.
-    pub fn before(&mut self, line: &Line, call: &Call, task: Option<&Task>) -> Fallible<()> {
+    pub fn before(&mut self, line: &Line, call: &Call, task: Option<&Task>, names: &Names) -> Fallible<()> {
         self.grants(line.number, call);
         let evidence = call.evidence(task);
         self.users(line.number, call);
         self.archives(line.number, call, &evidence);
+        self.pruned(line.number, task);
+        self.unprotected(line.number, call, task, names);
         self.storages(line.number, call, &evidence);
         self.lists(line.number, call);
         self.foreign_task(line.number, call);
@@ -389,7 +392,13 @@ impl<'a> Premises<'a> {
         } else {
             String::new()
         };
-        Some(format!("{}{net}", self.small(vmid)))
+        let sized = self.calls().filter(|(_, call, _)| call.param("ostemplate").as_deref() == Some(volid));
+        let bytes = sized.filter_map(|(_, _, task)| task).flat_map(|task| &task.log).find_map(|line| {
+            line.starts_with("Formatting ")
+                .then(|| line.split(" size=").nth(1)?.split(' ').next()?.parse::<u64>().ok())?
+        });
+        let size = bytes.map_or("size=1G".to_owned(), |bytes| format!("size={}M", bytes >> 20));
+        Some(format!("{}{net}", self.small(vmid).replacen("size=1G", &size, 1)))
     }
 
     fn storages(&mut self, number: usize, call: &Call, evidence: &str) {
@@ -618,7 +627,7 @@ impl<'a> Premises<'a> {
             self.protection(number, call, vmid, evidence);
             self.power(number, call, task, vmid, evidence);
             self.volumes(number, vmid, evidence);
-            self.moves(number, call, vmid);
+            self.moves(number, call, task, vmid);
             self.waits_no_more(number, call, vmid);
             self.boots_systemd(number, call, task, vmid);
         }

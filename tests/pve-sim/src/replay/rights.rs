@@ -3,6 +3,7 @@
 //! The recorder gave and took such rights on the node between calls. For a principal of the seed nothing is ever inferred: there the rules
 //! are on trial. For any other one an answer that lies beyond a published check proves the right ([`claims`]), and a denial that names a right proves its absence.
 //! Notes that list the granted rights are taken by their word, and then nothing is inferred either.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{self, Claim, Exchange};
@@ -59,10 +60,86 @@ impl<'a> Inferred<'a> {
                 all: true,
             });
         }
+        claims.extend(self.on_storage(exchange));
+        told.extend(self.listed(&id, exchange));
         for claim in claims {
             told.extend(self.make_true(&id, &claim));
         }
         told
+    }
+
+    /// Growing or moving a volume asks for its storage.
+    fn on_storage(&self, exchange: &Exchange<'_>) -> Option<Claim> {
+        let moves = exchange.template == "POST /nodes/{node}/lxc/{vmid}/move_volume";
+        let grows = exchange.template == "PUT /nodes/{node}/lxc/{vmid}/resize";
+        if exchange.call.answer.status != 200 || !(moves || grows) {
+            return None;
+        }
+        let key = exchange.call.param(if moves { "volume" } else { "disk" })?;
+        let vmid: u32 = exchange.in_path.get("vmid")?.parse().ok()?;
+        let held = self.node.world().guests.get(vmid).ok()?.main.get(&key)?.split_once(':')?.0.to_owned();
+        let storage = exchange.call.param("storage").unwrap_or(held);
+        Some(Claim {
+            paths: vec![format!("/storage/{storage}")],
+            privs: vec!["Datastore.AllocateSpace".into()],
+            all: true,
+        })
+    }
+
+    /// A list of a caller's own rights is what the recorder had granted before.
+    fn listed(&mut self, id: &str, exchange: &Exchange<'_>) -> Option<String> {
+        let call = exchange.call;
+        let body = call
+            .answer
+            .body
+            .as_ref()
+            .filter(|_| exchange.template == "GET /access/permissions" && call.answer.status == 200)?;
+        let rows = body.get("data")?.as_object().filter(|_| call.param("userid").is_none())?;
+        let one = call.param("path");
+        let user = id.rsplit_once('!').map_or(id, |(user, _)| user).to_owned();
+        let mut world = self.node.world();
+        for (path, node) in &mut world.access.acl {
+            if one.as_ref().is_none_or(|one| one == path) {
+                node.users.remove(&user);
+                node.tokens.remove(id);
+            }
+        }
+        let names = |row: &serde_json::Value| {
+            row.as_object().map(|row| row.keys().cloned().collect::<BTreeSet<_>>()).unwrap_or_default()
+        };
+        for (path, row) in rows {
+            let pool = rows
+                .iter()
+                .find(|(pool, held)| pool.starts_with("/pool/") && names(held) == names(row))
+                .map(|(pool, _)| pool.trim_start_matches("/pool/"));
+            let vmid = path.strip_prefix("/vms/").and_then(|vmid| vmid.parse::<u32>().ok());
+            // Rights that reach no further, as those of a pool: the guest is its member.
+            let local = row.as_object().into_iter().flatten().all(|(_, reach)| reach == 0);
+            if let (Some(vmid), Some(pool), true) = (vmid, pool, local) {
+                world.access.pools.get_mut(pool).into_iter().for_each(|pool| {
+                    pool.vms.insert(vmid);
+                });
+                continue;
+            }
+            for reach in [0, 1] {
+                let privs: BTreeSet<String> = row
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(_, value)| **value == reach)
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                if privs.is_empty() {
+                    continue;
+                }
+                self.count += 1;
+                let role = format!("Listed{}", self.count);
+                world.access.roles.insert(role.clone(), privs);
+                world.access.grant(path, &user, &role, reach == 1);
+                world.access.grant(path, id, &role, reach == 1);
+            }
+        }
+        Some(format!("{id} has the rights that it is then told"))
     }
 
     fn judge<T>(&self, ask: impl FnOnce(Judge<'_>) -> T, id: &str) -> T {
@@ -120,7 +197,7 @@ impl<'a> Inferred<'a> {
         let role = self.role();
         let mut world = self.node.world();
         for who in [id, id.rsplit_once('!').map_or(id, |(user, _)| user)] {
-            let mut privs: std::collections::BTreeSet<String> =
+            let mut privs: BTreeSet<String> =
                 Judge { config: &world.access, who }.privileges(path).into_keys().collect();
             privs.extend(names.iter().cloned());
             let role = format!("{role}{}", if who == id { "T" } else { "U" });
