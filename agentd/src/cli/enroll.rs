@@ -278,3 +278,6 @@ fn tell(identity: &Identity, output: Output) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
