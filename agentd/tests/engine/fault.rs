@@ -1,14 +1,22 @@
 //! Lost replies, dead workers, and guests that are somebody else's.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use agentd::execute::run::run;
+use agentd::execute::{DigestCache, Ports};
+use agentd::model::record::{Access, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::{NumberWish, Operation};
 use agentd::port::pve::change::{Description, Tag};
 use agentd::port::pve::{ConfigChange, ConfigUpdate, Pve};
+use agentd::port::store::access::Redemption;
+use holdfast_protocol::bootstrap::Ticket;
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::secret::{Secret, TokenHash};
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{Controllers, World, open, told, vmid};
+use super::world::{Controllers, FastClock, World, find, guest, open, told, vmid};
 
 fn posting(path: &str) -> Aim {
     Aim { method: "POST".to_owned(), path: path.to_owned() }
@@ -132,4 +140,81 @@ async fn a_changed_golden_is_refused() {
     assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
     assert_eq!(refused.cause().unwrap().code, ErrorCode::GoldenUnapproved);
     assert!(world.guests().is_empty() && world.disks().is_empty());
+}
+
+/// A controller that never speaks: after the bound everything is taken back, a running and protected guest as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_that_never_says_hello_is_taken_back_whole() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
+    let undone = run(&ports, open(&ports, 1, world.provision(1)).await).await.unwrap();
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert!(undone.cause().unwrap().message.contains("no hello"), "{}", told(&undone));
+    assert!(
+        world.guests().is_empty() && world.disks().is_empty(),
+        "{:?} {:?}",
+        world.guests(),
+        world.disks()
+    );
+    let record = ports.store.guest(guest(1).uid).await.unwrap().unwrap();
+    assert_eq!(record.place, Place::Nowhere);
+}
+
+/// Two redeemers of one claim: nobody knows which is the guest, so it is frozen and left for a person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let opened = open(&ports, 1, world.provision(1)).await;
+    let (parked, ()) = tokio::join!(run(&ports, opened), redeem_twice(&ports));
+    let parked = parked.unwrap();
+    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert_eq!(parked.cause().unwrap().code, ErrorCode::ClaimTwice);
+    assert_eq!(ports.store.guest(guest(1).uid).await.unwrap().unwrap().access, Access::Frozen);
+    assert_eq!(world.guests().len(), 1, "kept for the person who looks");
+}
+
+/// Somebody reads the ticket from the configuration and is first; the guest comes second.
+async fn redeem_twice(ports: &Ports) {
+    let ticket = loop {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let Ok(config) = ports.pve.guest_config(vmid(300)).await else { continue };
+        let Some(text) = config.env.as_ref().and_then(|env| env.expose().strip_prefix("HOLDFAST_BOOTSTRAP="))
+        else {
+            continue;
+        };
+        if let Ok(ticket) = Ticket::open(&Secret::new(text.to_owned())) {
+            break ticket;
+        }
+    };
+    for who in ["thief", "guest"] {
+        let attempt = Redemption {
+            claim: ticket.claim.hash(),
+            redeemer: Some(TokenHash::of(who.as_bytes())),
+            token: TokenHash::of(format!("token of {who}").as_bytes()),
+        };
+        ports.store.redeem_claim(attempt, ports.clock.now()).await.unwrap();
+    }
+}
+
+/// The genuine archive of a privileged container with a bind mount and a raw line: refused before anything is made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_archive_is_refused_by_its_line() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let Operation::Provision(mut provision) = world.provision(1) else {
+        unreachable!("a provision was asked for")
+    };
+    let name = "vzdump-lxc-159-2026_11_21-04_02_21.tar.zst";
+    provision.archive_file = find(&world.dir.path().join("pve"), name);
+    provision.archive = VolumeId::new(format!("backup2:backup/{name}"));
+    provision.archive_sha256 =
+        DigestCache::default().sha256(&provision.archive_file).unwrap().try_into().unwrap();
+    let refused = run(&ports, open(&ports, 1, Operation::Provision(provision)).await).await.unwrap();
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    let cause = refused.cause().unwrap();
+    assert_eq!(cause.code, ErrorCode::Forbidden, "{cause}");
+    assert!(cause.message.contains("lxc.") || cause.message.contains("mp0"), "{cause}");
+    assert_eq!((world.guests().len(), world.restores(300).await), (0, 0));
 }
