@@ -3,14 +3,29 @@
 
 use super::attempt::Context;
 use super::trouble::Trouble;
-use crate::operation::step::Step;
+use crate::operation::step::{Step, Undo};
 use crate::port::pve::task::{TaskKind, TaskQuery};
 use crate::port::pve::{Role, Upid};
 
-/// The task of this step's running try, newest first.
+/// The task of this step's running try.
 pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, Trouble> {
-    let (Some((kinds, role)), Some(vmid), Some(since)) =
-        (started_by(context.step), context.progress.vmid(), context.progress.intended_at(context.place))
+    match started_by(context.step) {
+        Some((kinds, role)) => newest(context, kinds, role).await,
+        None => Ok(None),
+    }
+}
+
+/// The task of this step's undo.
+pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Trouble> {
+    match context.step.undo() {
+        Undo::StopGuest => newest(context, &[TaskKind::Stop], Role::Operate).await,
+        Undo::DestroyGuest => newest(context, &[TaskKind::Destroy], Role::Allocate).await,
+        Undo::Nothing(_) | Undo::ForgetClaim | Undo::Unprotect => Ok(None),
+    }
+}
+
+async fn newest(context: &Context<'_>, kinds: &[TaskKind], role: Role) -> Result<Option<Upid>, Trouble> {
+    let (Some(vmid), Some(since)) = (context.progress.vmid(), context.progress.intended_at(context.place))
     else {
         return Ok(None);
     };

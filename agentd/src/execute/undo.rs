@@ -7,6 +7,7 @@ use holdfast_protocol::id::{OperationId, StorageName, Vmid};
 
 use super::attempt::Context;
 use super::identity::look_at;
+use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
@@ -33,6 +34,9 @@ impl Run<'_> {
         place: u16,
         step: Step,
     ) -> Result<Result<Option<String>, Trouble>, Stopped> {
+        if let Err(trouble) = self.adopt_undo(place, step).await? {
+            return Ok(Err(trouble));
+        }
         // Two rounds at most: one task, and a look at what it left.
         for _ in 0..4 {
             if let Some(upid) = self.progress.upid(place).map(str::to_owned)
@@ -58,6 +62,26 @@ impl Run<'_> {
         let text =
             format!("the undo of {} was done by Proxmox's word, but the world does not show it", step.name());
         Ok(Err(Trouble::again(ErrorCode::Unavailable, text)))
+    }
+
+    /// A guest that is being destroyed leaves its pool first, and then no token of ours sees it: without its task one would
+    /// take it for somebody else's.
+    async fn adopt_undo(&mut self, place: u16, step: Step) -> Result<Result<(), Trouble>, Stopped> {
+        if self.progress.upid(place).is_some() {
+            return Ok(Ok(()));
+        }
+        let found = {
+            let context = Context { ports: self.ports, progress: &self.progress, place, step };
+            lost::find_undo(&context).await
+        };
+        match found {
+            Ok(Some(upid)) => {
+                self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
+                Ok(Ok(()))
+            }
+            Ok(None) => Ok(Ok(())),
+            Err(trouble) => Ok(Err(trouble)),
+        }
     }
 
     /// Whether a task in the journal belongs to the undo rather than to the step itself.

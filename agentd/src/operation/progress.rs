@@ -138,6 +138,7 @@ impl Progress {
             }
             Event::UndoIntended { step } => {
                 if let Some(record) = self.records.get_mut(usize::from(*step)) {
+                    record.intended_at = Some(entry.at);
                     record.upid = None;
                 }
             }
@@ -214,7 +215,7 @@ impl Progress {
         self.records.get(usize::from(place))?.upid.as_deref()
     }
 
-    /// When the running try was written down.
+    /// When the running try, or the running undo, was written down.
     #[must_use]
     pub fn intended_at(&self, place: u16) -> Option<Timestamp> {
         self.records.get(usize::from(place))?.intended_at

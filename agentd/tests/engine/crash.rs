@@ -4,14 +4,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use agentd::execute::failpoint::{Failpoints, Killed, Nowhere, Point};
+use agentd::execute::Ports;
+use agentd::execute::failpoint::{Failpoints, Killed, Moment, Nowhere, Point, Side};
 use agentd::execute::run::{Stopped, run};
 use agentd::operation::log::Status;
 use agentd::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
 use agentd::port::pve::read::Power;
 use holdfast_protocol::operation::OperationKind;
 
-use super::world::{Controllers, World, guest, open, told, vmid};
+use super::world::{Controllers, FastClock, World, guest, open, told, vmid};
 
 /// Writes down every point that is reached.
 #[derive(Default)]
@@ -44,7 +45,30 @@ struct Story {
     name: &'static str,
     ground: Ground,
     operation: fn(&World) -> Operation,
+    controllers: Speech,
     end: Status,
+}
+
+/// Whether the guests' controllers speak.
+#[derive(Clone, Copy, PartialEq)]
+enum Speech {
+    Hello,
+    /// The wait for them passes faster, too.
+    Silence,
+}
+
+impl Speech {
+    /// The ports of one run, and who speaks during it.
+    async fn set_up(self, world: &World, failpoints: Arc<dyn Failpoints>) -> (Ports, Option<Controllers>) {
+        let ports = world.ports(failpoints).await;
+        match self {
+            Self::Hello => {
+                let controllers = Controllers::start(&ports);
+                (ports, Some(controllers))
+            }
+            Self::Silence => (Ports { clock: Arc::new(FastClock::times(150)), ..ports }, None),
+        }
+    }
 }
 
 /// What is there before the story begins.
@@ -95,25 +119,25 @@ async fn end_of(world: &World) -> End {
     }
 }
 
-async fn undisturbed(story: Story) -> (Vec<Point>, End) {
+async fn undisturbed(story: Story) -> (Vec<(usize, Point)>, End) {
     let world = World::start().await;
     story.ground.prepare(&world).await;
     let recorder = Arc::new(Recorder::default());
-    let ports = world.ports(Arc::clone(&recorder) as Arc<dyn Failpoints>).await;
-    let _controllers = Controllers::start(&ports);
+    let failpoints = Arc::clone(&recorder) as Arc<dyn Failpoints>;
+    let (ports, _controllers) = story.controllers.set_up(&world, failpoints).await;
     let opened = open(&ports, 1, (story.operation)(&world)).await;
     let done = run(&ports, opened).await.unwrap();
     assert_eq!(done.status(), story.end, "{}", told(&done));
     assert_eq!(done.conditions().count(), 0, "{}", told(&done));
-    let points = recorder.0.lock().unwrap().clone();
+    let points = recorder.0.lock().unwrap().iter().copied().enumerate().collect();
     (points, end_of(&world).await)
 }
 
 /// Every point, four at a time.
-async fn matrix(story: Story, points: &[Point], wanted: &End) {
+async fn matrix(story: Story, points: &[(usize, Point)], wanted: &End) {
     let mut wrong = Vec::new();
     let mut running = tokio::task::JoinSet::new();
-    let mut pending = points.iter().copied().enumerate();
+    let mut pending = points.iter().copied();
     loop {
         while running.len() < 4
             && let Some((nth, point)) = pending.next()
@@ -136,16 +160,15 @@ async fn case(story: Story, nth: usize, point: Point, wanted: &End) -> Option<St
     let world = World::start().await;
     story.ground.prepare(&world).await;
     {
-        let ports = world.ports(Arc::new(KillAfter { points: nth, seen: Mutex::new(0) })).await;
-        let _controllers = Controllers::start(&ports);
+        let killer = Arc::new(KillAfter { points: nth, seen: Mutex::new(0) });
+        let (ports, _controllers) = story.controllers.set_up(&world, killer).await;
         let opened = open(&ports, 1, (story.operation)(&world)).await;
         match run(&ports, opened).await {
             Err(Stopped::Killed(_)) => {}
             other => return Some(format!("{point}: not killed but {other:?}")),
         }
     }
-    let ports = world.ports(Arc::new(Nowhere)).await;
-    let _controllers = Controllers::start(&ports);
+    let (ports, _controllers) = story.controllers.set_up(&world, Arc::new(Nowhere)).await;
     for progress in ports.store.open_operations().await.unwrap() {
         let done = run(&ports, progress).await.unwrap();
         if done.status() != story.end {
@@ -165,6 +188,7 @@ async fn provision_killed_at_every_point_ends_the_same() {
         name: "provision",
         ground: Ground::Empty,
         operation: |world| world.provision(1),
+        controllers: Speech::Hello,
         end: Status::Done,
     };
     let (points, wanted) = undisturbed(story).await;
@@ -186,11 +210,41 @@ fn doomed(world: &World) -> Operation {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_provision_killed_at_every_point_leaves_nothing() {
-    let story =
-        Story { name: "provision that fails", ground: Ground::Empty, operation: doomed, end: Status::Undone };
+    let story = Story {
+        name: "provision that fails",
+        ground: Ground::Empty,
+        operation: doomed,
+        controllers: Speech::Hello,
+        end: Status::Undone,
+    };
     let (points, wanted) = undisturbed(story).await;
     assert_eq!((wanted.guests.len(), wanted.disks.len()), (0, 0), "{wanted:#?}");
-    matrix(story, &points, &wanted).await;
+    matrix(story, &from_failure(points), &wanted).await;
+}
+
+/// What comes before the failure is another test's: from the failed step's outcome on.
+fn from_failure(points: Vec<(usize, Point)>) -> Vec<(usize, Point)> {
+    let frame = Point { step: "operation", side: Side::Before, moment: Moment::Frame };
+    // The first frame is the begin, the second the begin of the undo; its two neighbours before are the outcome.
+    let undo = points.iter().filter(|(_, point)| *point == frame).nth(1).unwrap().0;
+    points.into_iter().skip(undo - 2).collect()
+}
+
+/// A guest that runs, protected and with its claim handed over, is taken back because its controller never spoke.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_undo_of_a_silent_guest_killed_at_every_point_leaves_nothing() {
+    let story = Story {
+        name: "undo of a silent guest",
+        ground: Ground::Empty,
+        operation: |world| world.provision(1),
+        controllers: Speech::Silence,
+        end: Status::Undone,
+    };
+    let (points, wanted) = undisturbed(story).await;
+    assert_eq!((wanted.guests.len(), wanted.disks.len()), (0, 0), "{wanted:#?}");
+    let undo = from_failure(points);
+    assert!(undo.len() > 40, "only {} points", undo.len());
+    matrix(story, &undo, &wanted).await;
 }
 
 /// A kind of operation without a story does not compile.
@@ -203,7 +257,7 @@ fn story(kind: OperationKind) -> Option<Story> {
         OperationKind::Reconfigure => (Ground::GuestRuns, |_| Operation::Reconfigure(smaller())),
         OperationKind::Grow => (Ground::GuestStands, |_| Operation::Grow(larger())),
     };
-    Some(Story { name: kind.as_str(), ground, operation, end: Status::Done })
+    Some(Story { name: kind.as_str(), ground, operation, controllers: Speech::Hello, end: Status::Done })
 }
 
 fn smaller() -> Reconfigure {
