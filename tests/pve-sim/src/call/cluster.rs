@@ -14,12 +14,25 @@ pub fn handler(at: &str) -> Option<Handler> {
         "GET /cluster/resources" => resources,
         "GET /cluster/status" => status,
         "GET /cluster/tasks" => |_| data(Vec::<Value>::new()),
-        "GET /cluster/options" => |_| data(json!({"allowed-tags": []})),
+        "GET /cluster/options" => options,
         "GET /cluster/backup" => |_| data(Vec::<Value>::new()),
         "GET /cluster/backup-info/not-backed-up" => not_backed_up,
         "GET /cluster/sdn/zones" | "GET /cluster/sdn/vnets" => |_| data(Vec::<Value>::new()),
         _ => return None,
     })
+}
+
+/// Tags may be chosen freely; offered are those of all guests that the caller may see.
+fn options(call: &Call<'_>) -> Reply {
+    let world = call.node.world();
+    let judge = world.judge(&call.who);
+    let seen =
+        world.guests.all().iter().filter(|(vmid, _)| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]));
+    let tags: std::collections::BTreeSet<&str> = seen
+        .filter_map(|(_, config)| config.main.get("tags"))
+        .flat_map(crate::schema::format::split_list)
+        .collect();
+    data(json!({"allowed-tags": tags}))
 }
 
 fn nextid(call: &Call<'_>) -> Reply {

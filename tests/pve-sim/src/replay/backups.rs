@@ -10,7 +10,7 @@ use crate::storage::content::beside;
 
 impl Premises<'_> {
     /// A backup that a retention removes was there, also when this recording did not make it.
-    pub(super) fn pruned(&mut self, number: usize, task: Option<&Task>) {
+    pub(super) fn pruned(&mut self, number: usize, task: Option<&Task>, names: &Names) {
         let named = |line: &String| {
             let rest = line.split("removing backup '").nth(1)?;
             rest.split('\'').next().filter(|volid| volid.contains(":backup/")).map(str::to_owned)
@@ -18,6 +18,7 @@ impl Premises<'_> {
         let removed: Vec<String> =
             task.into_iter().flat_map(|task| task.log.iter().filter_map(named)).collect();
         for volid in removed {
+            self.lift(number, &names.ours(&volid));
             if self.is_made_by_backup(&volid, number) || self.node.world().store().exists(&volid) {
                 continue;
             }
@@ -35,6 +36,10 @@ impl Premises<'_> {
         let fine = task.is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK"));
         let Some(asked) = call.path.split("/content/").nth(1).filter(|_| deleted && fine) else { return };
         let volid = names.ours(&percent_encoding::percent_decode_str(asked).decode_utf8_lossy());
+        self.lift(number, &volid);
+    }
+
+    fn lift(&mut self, number: usize, volid: &str) {
         let mark = {
             let world = self.node.world();
             let store = world.store();

@@ -79,14 +79,14 @@ impl Lines {
         for (regex, with) in &self.rules {
             out = regex.replace_all(&out, *with).into_owned();
         }
-        out
+        sorted_options(&out)
     }
 
     /// A log without what changes and what nobody reads.
     #[must_use]
     pub fn log(&self, lines: &[String]) -> Vec<String> {
         let read = lines.iter().filter(|line| !self.dropped.iter().any(|regex| regex.is_match(line)));
-        read.map(|line| sorted_options(&self.lasting(line))).collect()
+        read.map(|line| self.lasting(line)).collect()
     }
 }
 

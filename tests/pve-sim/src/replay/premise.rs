@@ -233,7 +233,7 @@ impl<'a> Premises<'a> {
         let evidence = call.evidence(task);
         self.users(line.number, call);
         self.archives(line.number, call, &evidence);
-        self.pruned(line.number, task);
+        self.pruned(line.number, task, names);
         self.unprotected(line.number, call, task, names);
         self.storages(line.number, call, &evidence);
         self.lists(line.number, call);
@@ -700,7 +700,9 @@ impl<'a> Premises<'a> {
             .next();
         let config = match first {
             Some((at, Some(body))) => self.config_of(&body, &self.changed_between(vmid, number, at)),
-            _ => self.backed_up(vmid, number, changed.min(reborn)).unwrap_or_else(|| self.small(vmid)),
+            _ => self
+                .backed_up(vmid, number, changed.min(reborn))
+                .unwrap_or_else(|| self.seen_running(vmid, number, reborn)),
         };
         self.edit(number, &Edit::Place { vmid, config });
     }
@@ -717,6 +719,38 @@ impl<'a> Premises<'a> {
                 .then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned))
                 .flatten()
         })
+    }
+
+    /// A small guest with what a look at its state shows of its configuration.
+    fn seen_running(&self, vmid: u32, from: usize, to: usize) -> String {
+        let path = format!("/lxc/{vmid}/status/current");
+        let mut looks = self.calls().filter(|(at, call, _)| {
+            (from..to).contains(at)
+                && call.method == "GET"
+                && call.answer.status == 200
+                && call.path.ends_with(&path)
+        });
+        let text = self.small(vmid);
+        let Some(data) = looks.find_map(|(_, call, _)| call.answer.body.as_ref()?.get("data")) else {
+            return text;
+        };
+        let word = |key: &str| data.get(key).and_then(Value::as_str);
+        let mut kept: Vec<String> = text.lines().map(str::to_owned).collect();
+        let mut set = |key: &str, value: String| {
+            kept.retain(|line| !line.starts_with(&format!("{key}: ")));
+            kept.push(format!("{key}: {value}"));
+        };
+        word("name").into_iter().for_each(|name| set("hostname", name.to_owned()));
+        word("tags").into_iter().for_each(|tags| set("tags", tags.to_owned()));
+        data.get("maxmem")
+            .and_then(Value::as_u64)
+            .into_iter()
+            .for_each(|bytes| set("memory", (bytes >> 20).to_string()));
+        data.get("maxswap")
+            .and_then(Value::as_u64)
+            .into_iter()
+            .for_each(|bytes| set("swap", (bytes >> 20).to_string()));
+        kept.join("\n") + "\n"
     }
 
     fn small(&self, vmid: u32) -> String {
