@@ -52,17 +52,6 @@ impl Trouble {
 
 impl From<PveError> for Trouble {
     fn from(error: PveError) -> Self {
-        let code = match &error {
-            PveError::Locked { .. } | PveError::LockTimeout { .. } => ErrorCode::Locked,
-            PveError::PinMismatch { .. } | PveError::CertificateRefused { .. } => ErrorCode::PinMismatch,
-            PveError::Unauthorised { .. } | PveError::NoToken { .. } => ErrorCode::Unauthenticated,
-            PveError::Permission { .. } | PveError::Protected { .. } => ErrorCode::Forbidden,
-            PveError::Gone { .. } | PveError::VolumeGone { .. } | PveError::StorageUnknown { .. } => {
-                ErrorCode::NotFound
-            }
-            PveError::AlreadyExists { .. } => ErrorCode::VmidForeign,
-            _ => ErrorCode::Unavailable,
-        };
         let next = match &error {
             PveError::PinMismatch { .. }
             | PveError::CertificateRefused { .. }
@@ -76,7 +65,7 @@ impl From<PveError> for Trouble {
                 RetryClass::Never => Next::GiveUp,
             },
         };
-        Self { problem: Problem::new(code, chain(&error)), next }
+        Self { problem: Problem::new(error.code(), chain(&error)), next }
     }
 }
 

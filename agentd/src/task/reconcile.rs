@@ -65,6 +65,15 @@ enum CycleError {
     Store(#[from] StoreError),
 }
 
+impl CycleError {
+    const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Proxmox(error) => error.code(),
+            Self::Store(_) => ErrorCode::Unavailable,
+        }
+    }
+}
+
 /// The last whole picture, for telling what changed in the records only.
 struct Picture {
     generation: Generation,
@@ -310,7 +319,7 @@ impl Reconcile {
 
     fn tell_trouble(&self, error: &CycleError) {
         let mut problems: Vec<Problem> = self.damage().into_iter().collect();
-        problems.push(Problem::new(ErrorCode::Unavailable, chain(error)));
+        problems.push(Problem::new(error.code(), chain(error)));
         self.view.send_modify(|view| {
             // What was seen before stays; its time says how old it is.
             *view = Arc::new(View { problems, ..View::clone(view) });

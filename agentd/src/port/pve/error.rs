@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::pin::Pin;
 
@@ -281,6 +282,20 @@ fn suffix(errors: &BTreeMap<String, String>) -> String {
 }
 
 impl PveError {
+    /// The stable code, for reports and refusals.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Locked { .. } | Self::LockTimeout { .. } => ErrorCode::Locked,
+            Self::PinMismatch { .. } | Self::CertificateRefused { .. } => ErrorCode::PinMismatch,
+            Self::Unauthorised { .. } | Self::NoToken { .. } => ErrorCode::Unauthenticated,
+            Self::Permission { .. } | Self::Protected { .. } => ErrorCode::Forbidden,
+            Self::Gone { .. } | Self::VolumeGone { .. } | Self::StorageUnknown { .. } => ErrorCode::NotFound,
+            Self::AlreadyExists { .. } => ErrorCode::VmidForeign,
+            _ => ErrorCode::Unavailable,
+        }
+    }
+
     /// What the caller may do next.
     #[must_use]
     pub fn retry_class(&self) -> RetryClass {

@@ -65,19 +65,19 @@ impl Exchange {
     pub(super) fn next(&mut self, now: &Sections, tell: Tell) -> Telling {
         self.sequence += 1;
         let sequence = self.sequence;
-        match (&self.acknowledged, tell) {
-            (None, _) => {
-                Telling { sequence, coverage: Coverage::Full, sections: now.clone(), after: now.clone() }
-            }
-            (Some(before), Tell::Changes) => {
-                let sections = now.changed_since(before);
-                Telling { sequence, coverage: Coverage::Changed, sections, after: now.clone() }
-            }
-            (Some(before), Tell::Nothing) => {
-                let sections = Sections::default();
-                Telling { sequence, coverage: Coverage::Changed, sections, after: before.clone() }
-            }
+        let Some(before) = &self.acknowledged else {
+            return Telling { sequence, coverage: Coverage::Full, sections: now.clone(), after: now.clone() };
+        };
+        let (sections, after) = match tell {
+            Tell::Changes => (now.changed_since(before), now.clone()),
+            Tell::Nothing => (Sections::default(), before.clone()),
+        };
+        if !sections.is_empty() {
+            // Should the answer to this news get lost, nobody knows whether the hub has it: then all is told anew.
+            // Otherwise news that is taken back meanwhile would look like no change, and the hub would keep it.
+            self.acknowledged = None;
         }
+        Telling { sequence, coverage: Coverage::Changed, sections, after }
     }
 
     /// The hub answered to that report.
@@ -130,7 +130,8 @@ mod tests {
         assert_eq!((told.sequence, told.coverage), (3, Coverage::Changed));
         assert!(told.sections.guests.is_none() && told.sections.waiting.is_some());
         let told = exchange.next(&second, Tell::Changes);
-        assert!(told.sections.waiting.is_some(), "dropped on the way, told again");
+        assert_eq!(told.coverage, Coverage::Full, "news dropped on the way: all is told again");
+        assert!(told.sections.waiting.is_some());
         exchange.answered(&answer(4, Need::Changed), told);
         let told = exchange.next(&second, Tell::Changes);
         assert!(!told.is_news());
@@ -140,6 +141,17 @@ mod tests {
         exchange.answered(&answer(2, Need::Changed), told);
         let told = exchange.next(&second, Tell::Changes);
         assert_eq!(told.coverage, Coverage::Full, "the hub kept an older report");
+    }
+
+    #[test]
+    fn news_that_is_taken_back_after_a_lost_answer_is_corrected() {
+        let mut exchange = Exchange::default();
+        let (first, second) = (sections(false), sections(true));
+        let told = exchange.next(&first, Tell::Changes);
+        exchange.answered(&answer(1, Need::Changed), told);
+        drop(exchange.next(&second, Tell::Changes));
+        let told = exchange.next(&first, Tell::Changes);
+        assert!(told.is_news(), "the hub may hold the second report");
     }
 
     #[test]
