@@ -48,7 +48,12 @@ pub fn run() -> Result<()> {
         command.args(["bench", "--locked", "--package", package, "--bench", bench]);
         let output = command.output().with_context(|| format!("cannot run `{}`", shown(&command)))?;
         if !output.status.success() {
-            bail!("`{}` ended with {}: {}", shown(&command), output.status, String::from_utf8_lossy(&output.stderr));
+            bail!(
+                "`{}` ended with {}: {}",
+                shown(&command),
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         let text = String::from_utf8(output.stdout).context("a benchmark printed bytes that are no text")?;
         let figures = figures(&text)?;
@@ -70,10 +75,14 @@ fn figures(text: &str) -> Result<Vec<Figure>> {
 }
 
 fn table(figures: &[Figure]) -> String {
-    let mut text = "| what | ours | baseline | ratio | pairs | how |\n| --- | --- | --- | --- | --- | --- |\n".to_owned();
+    let mut text =
+        "| what | ours | baseline | ratio | pairs | how |\n| --- | --- | --- | --- | --- | --- |\n"
+            .to_owned();
     for figure in figures {
         let unit = &figure.unit;
-        let or_none = |value: Option<f64>, unit: &str| value.map_or_else(|| "—".to_owned(), |value| format!("{}{unit}", short(value)));
+        let or_none = |value: Option<f64>, unit: &str| {
+            value.map_or_else(|| "—".to_owned(), |value| format!("{}{unit}", short(value)))
+        };
         let baseline = or_none(figure.baseline, &format!(" {unit}"));
         let ratio = or_none(figure.ratio, "");
         let (name, ours, pairs, note) = (&figure.name, short(figure.ours), figure.pairs, &figure.note);
@@ -100,7 +109,8 @@ fn heading() -> Result<String> {
 
 fn field(path: &str, name: &str) -> Result<String> {
     let text = std::fs::read_to_string(Path::new(path)).with_context(|| format!("cannot read {path}"))?;
-    let line = text.lines().find(|line| line.starts_with(name)).with_context(|| format!("{path} has no {name}"))?;
+    let line =
+        text.lines().find(|line| line.starts_with(name)).with_context(|| format!("{path} has no {name}"))?;
     Ok(line.split_once(':').map_or("", |(_, value)| value).trim().to_owned())
 }
 

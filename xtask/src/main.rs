@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod ci;
 mod demo;
+mod e2e_suite;
 mod golden;
 mod packages;
 mod schemas;
@@ -33,6 +34,11 @@ enum Task {
     Ci,
     /// A whole Holdfast on this machine: simulator, hub, agent, three guests.
     Demo(demo::Options),
+    /// The process-level tests, with what they need; words are handed to the test runner.
+    E2e {
+        /// Such as the name of one test.
+        words: Vec<String>,
+    },
     /// Golden archives: the images that guests are restored from.
     #[command(subcommand)]
     Golden(golden::GoldenTask),
@@ -51,6 +57,7 @@ fn main() -> ExitCode {
         Task::BenchAll => bench::run(),
         Task::Ci => ci::run(),
         Task::Demo(options) => demo::run(&options),
+        Task::E2e { words } => e2e_suite::run(&words),
         Task::Golden(task) => golden::run(task),
         Task::Schemas { check } => {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::schemas::{self, Mode};
 use crate::workspace::{self, cargo, must};
-use crate::{demo, tidy};
+use crate::{demo, e2e_suite, tidy};
 
 /// Whether a suite needs root.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,12 @@ pub const ALL: &[Suite] = &[
         shows: "unit, story, conformance and crash tests",
         needs_root: Root::NotNeeded,
         run: tests,
+    },
+    Suite {
+        name: "e2e",
+        shows: "the real binaries, fed badly and killed at every point",
+        needs_root: Root::NotNeeded,
+        run: e2e,
     },
     Suite {
         name: "demo-user",
@@ -120,5 +126,13 @@ fn lint() -> Result<()> {
 
 fn tests() -> Result<()> {
     // HOLDFAST_CI tells tests that need something of the machine to fail where they would otherwise be left out.
-    must(cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]).env("HOLDFAST_CI", "1"))
+    must(
+        cargo()
+            .args(["test", "--locked", "--workspace", "--exclude", "e2e", "--no-fail-fast"])
+            .env("HOLDFAST_CI", "1"),
+    )
+}
+
+fn e2e() -> Result<()> {
+    e2e_suite::run(&[])
 }

@@ -4,10 +4,10 @@
 //! `e2e::stage`; what is here is the order of the story, its words, and what must be true at its end. Each of those is
 //! checked, so a demo that ends well is a test.
 
-mod build;
+pub mod build;
 mod ending;
 mod story;
-mod user;
+pub mod user;
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! The operator of a stage: the `holdfast` command with a configuration folder of its own.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -31,6 +31,16 @@ impl Stage {
         command.arg("--token-file").arg(self.part("hub").join("admin-token"));
         self.to_end(&mut command)?;
         Ok(self.typed(&command))
+    }
+
+    /// Tries to log in with another token; gives exit code and words.
+    ///
+    /// # Errors
+    /// When it cannot be run, or succeeds.
+    pub fn log_in_refused(&self, token: &Path) -> Result<(i32, String)> {
+        let ca = self.part("hub").join("ca.pem");
+        let words = ["login", &self.hub_url, "--ca-file", path_text(&ca)?, "--token-file", path_text(token)?];
+        self.holdfast_refuses(&words)
     }
 
     /// What `holdfast … --output json` prints.
@@ -130,4 +140,8 @@ impl Stage {
         let status = command.stdin(Stdio::null()).status().context("cannot run holdfast")?;
         if status.success() { Ok(()) } else { bail!("holdfast {} ended with {status}", words.join(" ")) }
     }
+}
+
+fn path_text(path: &Path) -> Result<&str> {
+    path.to_str().context("the stage's folder has a plain name")
 }

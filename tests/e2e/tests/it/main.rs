@@ -1,0 +1,14 @@
+//! The real binaries, run and killed. `cargo xtask e2e` builds what they need and names it in the environment.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests say what they expect"
+)]
+
+mod bad_input;
+mod kill;
+mod lifecycle;
+mod stand;

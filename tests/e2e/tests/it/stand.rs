@@ -1,0 +1,100 @@
+//! A stage that is up: simulator, hub, enrolled agent. Each test has its own.
+//!
+//! Guests are processes on loopback addresses, and an agent's local API has one fixed address, so only one stage can
+//! stand at a time: the tests take turns by a lock on a file.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use e2e::place::User;
+use e2e::programs::Programs;
+use e2e::stage::{Golden, Options, Runtime, Stage};
+use tempfile::TempDir;
+
+/// A stage, its folder, and the turn it has.
+pub struct Stand {
+    // Dropped in this order: the stage ends before its folder goes and the next may begin.
+    pub stage: Stage,
+    folder: TempDir,
+    _turn: File,
+}
+
+/// A test that failed leaves its folder, with all logs in it.
+impl Drop for Stand {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.folder.disable_cleanup(true);
+            eprintln!("kept: {}", self.folder.path().display());
+        }
+    }
+}
+
+fn named(variable: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} is not set: run `cargo xtask e2e`"))
+        .into()
+}
+
+/// A guest of somebody else, on the box from the beginning.
+pub const FOREIGN_VMID: u32 = 5500;
+
+const FOREIGN: &str = "arch: amd64\nhostname: somebody-elses\nmemory: 256\nostype: debian\n\
+                       rootfs: tank:5500/vm-5500-disk-0.raw,size=1G\nswap: 0\nunprivileged: 1\n";
+
+fn seed(folder: &Path) -> PathBuf {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pve-sim/demo-seed");
+    let seed = folder.join("seed");
+    std::fs::create_dir(&seed).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), seed.join(entry.file_name())).unwrap();
+    }
+    std::fs::write(seed.join(format!("{FOREIGN_VMID}.conf")), FOREIGN).unwrap();
+    seed
+}
+
+/// Everything up to the enrolled agent, which does not run yet.
+pub fn enrolled() -> Stand {
+    let turn = File::create(std::env::temp_dir().join(format!("holdfast-e2e-{}", rustix_uid()))).unwrap();
+    turn.lock().unwrap();
+    let folder = tempfile::Builder::new().prefix("holdfast-e2e-").tempdir().unwrap();
+    let root = rustix_uid() == 0;
+    open(folder.path());
+    let programs = Programs::in_folder(&named("HOLDFAST_E2E_PROGRAMS")).unwrap();
+    let options = Options {
+        programs,
+        folder: folder.path().to_owned(),
+        runtime: Runtime::Process,
+        golden: Golden::read(&named("HOLDFAST_E2E_GOLDEN")).unwrap(),
+        seed: seed(folder.path()),
+        agent_user: if root { User::Unprivileged } else { User::Same },
+    };
+    let mut stage = Stage::new(options).unwrap();
+    stage.start_simulator().unwrap();
+    stage.start_hub().unwrap();
+    stage.log_in().unwrap();
+    stage.set_up_agent().unwrap();
+    stage.enrol_agent().unwrap();
+    Stand { stage, folder, _turn: turn }
+}
+
+/// The same, with the agent running.
+pub fn running() -> Stand {
+    let mut stand = enrolled();
+    stand.stage.start_agent(None).unwrap();
+    stand
+}
+
+fn open(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn rustix_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Managed, running, and its controller was heard.
+pub fn well(guest: &serde_json::Value) -> bool {
+    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+}
