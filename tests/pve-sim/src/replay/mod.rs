@@ -9,6 +9,8 @@
 pub mod backups;
 pub mod claims;
 pub mod compare;
+pub mod former;
+pub mod guests;
 pub mod inside;
 pub mod known;
 pub mod lines;

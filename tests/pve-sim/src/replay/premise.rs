@@ -19,39 +19,29 @@ use crate::node::Node;
 /// The secret of every token in a replay.
 pub const SECRET: &str = "00000000-1111-2222-3333-444444444444";
 
-/// Whether an answer to a creation could only be given when the number was free.
-fn past_the_number(call: &Call) -> bool {
-    let before = [
-        "Parameter verification failed.",
-        "Permission check failed (/, Sys.Modify)",
-        "Permission check failed (/, Sys.Console)",
-    ];
-    call.answer.status != 401 && !before.contains(&call.answer.reason.as_str())
-}
-
 /// Reads premises out of a recording.
 #[derive(Debug)]
 pub struct Premises<'a> {
     pub(super) node: &'a Arc<Node>,
-    lines: &'a [Line],
-    patterns: Patterns,
+    pub(super) lines: &'a [Line],
+    pub(super) patterns: Patterns,
     /// What was taken, in words.
     pub taken: Vec<String>,
-    granted: BTreeSet<String>,
+    pub(super) granted: BTreeSet<String>,
     /// Lines about a guest's state that were taken already.
-    seen: BTreeSet<usize>,
+    pub(super) seen: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
-struct Patterns {
-    in_path: Regex,
-    locked: Regex,
-    missing_volume: Regex,
-    disabled: Regex,
-    protected: Regex,
-    denied: Regex,
-    volume: Regex,
-    mounted: Regex,
+pub(super) struct Patterns {
+    pub(super) in_path: Regex,
+    pub(super) locked: Regex,
+    pub(super) missing_volume: Regex,
+    pub(super) disabled: Regex,
+    pub(super) protected: Regex,
+    pub(super) denied: Regex,
+    pub(super) volume: Regex,
+    pub(super) mounted: Regex,
 }
 
 impl Patterns {
@@ -131,7 +121,7 @@ impl<'a> Premises<'a> {
     }
 
     /// The seed was taken at the end: an archive that a recorded backup makes was not there before it.
-    fn archives_to_come(&mut self) {
+    pub(super) fn archives_to_come(&mut self) {
         let seeded = include_str!("../../lab/volumes.txt")
             .lines()
             .filter_map(|line| line.rsplit_once(' ').map(|(volid, _)| volid));
@@ -154,7 +144,7 @@ impl<'a> Premises<'a> {
     }
 
     /// The seed was taken at the end: who is not used in a recording of users, roles and rights was not there yet.
-    fn latecomers(&mut self, ids: &BTreeSet<String>) {
+    pub(super) fn latecomers(&mut self, ids: &BTreeSet<String>) {
         let about_access = self.calls().any(|(_, call, _)| {
             ["/access/acl", "/access/roles", "/access/permissions"]
                 .iter()
@@ -178,7 +168,7 @@ impl<'a> Premises<'a> {
     }
 
     /// A seeded guest has the memory that the recording first shows.
-    fn memory_of_the_seed(&mut self) {
+    pub(super) fn memory_of_the_seed(&mut self) {
         let seeded: Vec<u32> = self.node.world().guests.all().keys().copied().collect();
         for vmid in seeded {
             let shown = self.calls().find_map(|(at, call, _)| {
@@ -217,7 +207,7 @@ impl<'a> Premises<'a> {
         }
     }
 
-    fn user_cfg(&mut self, lines: &[String]) {
+    pub(super) fn user_cfg(&mut self, lines: &[String]) {
         let mut world = self.node.world();
         let text = format!("{}{}\n", world.access.print(), lines.join("\n"));
         world.access = crate::access::config::AccessConfig::parse(&text);
@@ -233,7 +223,7 @@ impl<'a> Premises<'a> {
         let evidence = call.evidence(task);
         self.users(line.number, call);
         self.archives(line.number, call, &evidence);
-        self.pruned(line.number, task, names);
+        self.pruned(line.number, call, task, names);
         self.unprotected(line.number, call, task, names);
         self.storages(line.number, call, &evidence);
         self.lists(line.number, call);
@@ -245,7 +235,7 @@ impl<'a> Premises<'a> {
     }
 
     /// Rights as the recorder's note lists them.
-    fn grants(&mut self, number: usize, call: &Call) {
+    pub(super) fn grants(&mut self, number: usize, call: &Call) {
         let Some(id) = call.auth.strip_prefix("token:").map(str::to_owned) else { return };
         let found = self
             .patterns
@@ -277,7 +267,7 @@ impl<'a> Premises<'a> {
         self.taken.push(format!("before line {}: {id} is granted {text}", number + 1));
     }
 
-    fn users(&mut self, number: usize, call: &Call) {
+    pub(super) fn users(&mut self, number: usize, call: &Call) {
         let token = call
             .auth
             .strip_prefix("token:")
@@ -300,108 +290,7 @@ impl<'a> Premises<'a> {
         }
     }
 
-    /// A recorded archive that we do not have was made by hand, or on another day.
-    fn archives(&mut self, number: usize, call: &Call, evidence: &str) {
-        let asked = ["ostemplate", "volume", "archive"]
-            .iter()
-            .filter_map(|name| call.param(name))
-            .find(|volid| volid.contains(":backup/vzdump-lxc-"));
-        let from_path = call
-            .path
-            .split("/content/")
-            .nth(1)
-            .map(|rest| percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned());
-        let from_query = call
-            .path
-            .split("volume=")
-            .nth(1)
-            .map(|rest| percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned());
-        let volid =
-            asked.or_else(|| from_path.filter(|volid| volid.contains(":backup/vzdump-lxc-"))).or(from_query);
-        let Some(volid) = volid else { return };
-        let missing = evidence.contains(&format!("volume '{volid}' does not exist"))
-            || evidence.contains("disk image '");
-        let gone = missing || call.answer.status == 403 || self.is_made_by_backup(&volid, number);
-        let world = self.node.world();
-        let store = world.store();
-        if gone || store.exists(&volid) || store.locate(&volid).is_err() || volid.starts_with("offline:") {
-            return;
-        }
-        let config = self.embedded(&volid).or_else(|| self.restored(&volid)).or_else(|| self.named(&volid));
-        let made = crate::state::volumes::provide(&store, None, &volid, 0);
-        let place = store.locate(&volid).map(|at| store.place(&at));
-        if let (Ok(place), Some(config)) = (&place, config) {
-            let _ = crate::state::volumes::write_backup(place, &config);
-        }
-        if evidence.contains("premature end")
-            && let (Ok(place), Some(bytes)) = (&place, crate::state::volumes::genuine())
-        {
-            let _ = std::fs::write(place, bytes.get(..100_000).unwrap_or_default());
-        }
-        drop(world);
-        self.taken.push(format!(
-            "before line {}: archive {volid} made by hand ({})",
-            number + 1,
-            if made.is_ok() { "done" } else { "failed" }
-        ));
-    }
-
-    /// The configuration inside an archive, when the recording shows it.
-    fn embedded(&self, volid: &str) -> Option<String> {
-        self.calls().find_map(|(_, call, _)| {
-            let asked = call.path.contains("extractconfig")
-                && (call.param("volume").as_deref() == Some(volid) || call.path.contains(volid));
-            asked.then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned)).flatten()
-        })
-    }
-
-    /// The configuration of a guest restored from an archive, as shown next.
-    fn restored(&self, volid: &str) -> Option<String> {
-        let restores = self.calls().filter(|(_, call, _)| {
-            call.path.ends_with("/lxc")
-                && call.param("ostemplate").as_deref() == Some(volid)
-                && call.answer.status == 200
-        });
-        restores
-            .filter_map(|(at, call, _)| {
-                let path = format!("/lxc/{}/config", call.param("vmid")?);
-                let (_, shown, _) =
-                    self.calls().find(|(next, call, _)| *next > at && call.path.ends_with(&path))?;
-                let body = shown
-                    .answer
-                    .body
-                    .as_ref()
-                    .filter(|_| shown.method == "GET" && shown.answer.status == 200)?;
-                Some(self.config_of(body, &BTreeSet::new()))
-            })
-            .next()
-    }
-
-    /// A small configuration for the guest that an archive is named after, with a network when a restore needed the right to one.
-    fn named(&self, volid: &str) -> Option<String> {
-        let vmid = crate::storage::volume::backup_owner(volid.rsplit('/').next()?)?;
-        if vmid == 140 || vmid == 155 || vmid == 159 || vmid == 200 {
-            return None;
-        }
-        let netted = self.calls().any(|(_, call, task)| {
-            call.param("ostemplate").as_deref() == Some(volid)
-                && task.is_some_and(|task| task.last.to_string().contains("SDN.Use"))
-        });
-        let net = if netted {
-            format!("net0: name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:{:02X},type=veth\n", vmid % 256)
-        } else {
-            String::new()
-        };
-        let sized = self.calls().filter(|(_, call, _)| call.param("ostemplate").as_deref() == Some(volid));
-        let bytes = sized.filter_map(|(_, _, task)| task).flat_map(|task| &task.log).find_map(|line| {
-            line.starts_with("Formatting ")
-                .then(|| line.split(" size=").nth(1)?.split(' ').next()?.parse::<u64>().ok())?
-        });
-        let size = bytes.map_or("size=1G".to_owned(), |bytes| format!("size={}M", bytes >> 20));
-        Some(format!("{}{net}", self.small(vmid).replacen("size=1G", &size, 1)))
-    }
-
-    fn storages(&mut self, number: usize, call: &Call, evidence: &str) {
+    pub(super) fn storages(&mut self, number: usize, call: &Call, evidence: &str) {
         let shown_off = call.path.ends_with("/status")
             && call.path.contains("/storage/")
             && evidence.contains("\"enabled\":0");
@@ -444,7 +333,7 @@ impl<'a> Premises<'a> {
     }
 
     /// A task that ended before the recording is remembered as the recording shows it.
-    fn foreign_task(&mut self, number: usize, call: &Call) {
+    pub(super) fn foreign_task(&mut self, number: usize, call: &Call) {
         let decoded = percent_encoding::percent_decode_str(&call.path).decode_utf8_lossy().into_owned();
         let Some(upid) = decoded
             .split("/tasks/")
@@ -482,7 +371,7 @@ impl<'a> Premises<'a> {
     }
 
     /// What a recorded list does not show was not there: guests made or removed by hand, and parts of the seed that came later.
-    fn lists(&mut self, number: usize, call: &Call) {
+    pub(super) fn lists(&mut self, number: usize, call: &Call) {
         if call.path.ends_with("/cluster/nextid") && call.param("vmid").is_none() {
             let next = call
                 .answer
@@ -529,7 +418,7 @@ impl<'a> Premises<'a> {
         }
     }
 
-    fn content(
+    pub(super) fn content(
         &mut self,
         number: usize,
         path: &str,
@@ -564,106 +453,7 @@ impl<'a> Premises<'a> {
         files.into_iter().for_each(|volid| self.edit(number, &Edit::RemoveVolume { volid }));
     }
 
-    /// Guests that a call is about.
-    fn guests_of(&self, call: &Call) -> Vec<u32> {
-        let mut found: Vec<u32> = self
-            .patterns
-            .in_path
-            .captures(&call.path)
-            .and_then(|found| found.get(1)?.as_str().parse().ok())
-            .into_iter()
-            .collect();
-        if call.path.ends_with("/vzdump") || call.path.ends_with("/lxc") && call.method == "POST" {
-            found.extend(
-                call.param("vmid").unwrap_or_default().split(',').filter_map(|id| id.parse::<u32>().ok()),
-            );
-        }
-        found.extend(call.param("target-vmid").and_then(|id| id.parse::<u32>().ok()));
-        found.extend(
-            call.param("vms")
-                .into_iter()
-                .flat_map(|ids| ids.split(',').filter_map(|id| id.parse::<u32>().ok()).collect::<Vec<_>>()),
-        );
-        found
-    }
-
-    fn guest(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32, evidence: &str) {
-        let creating = call.method == "POST" && call.path.ends_with("/lxc");
-        let absent = evidence.contains(&format!("{vmid}.conf' does not exist"))
-            || evidence.contains(&format!("unable to find VM '{vmid}'"));
-        let exists = self.node.world().guests.has(vmid);
-        let taken = evidence.contains(&format!("CT {vmid} already exists"));
-        let overwrites = creating
-            && call.param("force").as_deref() == Some("1")
-            && call.param("restore").as_deref() == Some("1");
-        match (creating, exists) {
-            (true, true) if !taken && !overwrites && past_the_number(call) => {
-                self.edit(number, &Edit::Destroy { vmid })
-            }
-            (true, false)
-                if taken
-                    || evidence.contains("can't overwrite running")
-                    || evidence.contains("protection mode")
-                    || evidence.contains("CT is locked") =>
-            {
-                self.make(number, vmid)
-            }
-            (true, false)
-                if overwrites && call.answer.status == 200 && self.is_named_elsewhere(vmid, number) =>
-            {
-                self.make(number, vmid)
-            }
-            (false, false)
-                if !absent && call.answer.status != 400 && !evidence.contains("could not find CT") =>
-            {
-                self.make(number, vmid)
-            }
-            (false, true) if absent => self.edit(number, &Edit::Destroy { vmid }),
-            _ => {}
-        }
-        if self.node.world().guests.has(vmid) {
-            self.left(number, vmid);
-            self.lock(number, call, vmid, evidence);
-            self.protection(number, call, vmid, evidence);
-            self.power(number, call, task, vmid, evidence);
-            self.volumes(number, vmid, evidence);
-            self.moves(number, call, task, vmid);
-            self.waits_no_more(number, call, vmid);
-            self.boots_systemd(number, call, task, vmid);
-        }
-    }
-
-    /// What was last done to the guest outside the recorded calls left it so.
-    fn left(&mut self, number: usize, vmid: u32) {
-        let before =
-            self.lines.iter().filter(|line| line.number < number && !self.seen.contains(&line.number));
-        let of_it = before.filter_map(|line| match &line.content {
-            Content::Other { left: Some(left), .. } if left.vmid == vmid => Some((line.number, left.clone())),
-            _ => None,
-        });
-        let all: Vec<_> = of_it.collect();
-        self.seen.extend(all.iter().map(|(at, _)| *at));
-        let Some((_, left)) = all.last() else { return };
-        let running = self.node.power.is_running(vmid);
-        let config = self.node.world().guests.get(vmid).cloned().unwrap_or_default();
-        if left.running != running {
-            self.edit(number, &if left.running { Edit::Start { vmid } } else { Edit::Stop { vmid } });
-        }
-        for name in left.snapshots.iter().filter(|name| !config.snapshots.contains_key(*name)) {
-            self.edit(number, &Edit::Snapshot { vmid, name: name.clone() });
-        }
-        match &left.lock {
-            Some(value) => self.edit(number, &Edit::Set { vmid, key: "lock".into(), value: value.clone() }),
-            None if config.lock().is_some() => self.edit(number, &Edit::Unset { vmid, key: "lock".into() }),
-            None => {}
-        }
-    }
-
-    fn is_named_elsewhere(&self, vmid: u32, number: usize) -> bool {
-        self.calls().any(|(other, call, _)| other < number && call.path.contains(&format!("/lxc/{vmid}/")))
-    }
-
-    fn calls(&self) -> impl Iterator<Item = (usize, &Call, Option<&Task>)> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = (usize, &Call, Option<&Task>)> {
         self.lines.iter().enumerate().filter_map(|(at, line)| match &line.content {
             Content::Call(call) => {
                 let task = self.lines.get(at + 1).and_then(|next| {
@@ -673,323 +463,5 @@ impl<'a> Premises<'a> {
             }
             _ => None,
         })
-    }
-
-    /// A guest that was there before the recording: as its next shown configuration says, else a small one.
-    fn make(&mut self, number: usize, vmid: u32) {
-        let path = format!("/lxc/{vmid}/config");
-        let shown = self.calls().filter(|(at, call, _)| {
-            *at >= number
-                && call.method == "GET"
-                && call.path.split('?').next().is_some_and(|plain| plain.ends_with(&path))
-        });
-        let first_of = |fits: &dyn Fn(&Call) -> bool| {
-            self.calls().find(|(at, call, _)| *at >= number && fits(call)).map_or(usize::MAX, |(at, ..)| at)
-        };
-        let changed = first_of(&|call| call.method == "PUT" && call.path.ends_with(&path));
-        let own = format!("/lxc/{vmid}");
-        let reborn = first_of(&|call| {
-            let created = call.method == "POST"
-                && call.path.ends_with("/lxc")
-                && call.param("vmid") == Some(vmid.to_string());
-            call.answer.status == 200 && (created || call.method == "DELETE" && call.path.ends_with(&own))
-        });
-        let first = shown
-            .filter(|(at, call, _)| call.answer.status == 200 && *at < reborn)
-            .map(|(at, call, _)| (at, call.answer.body.clone()))
-            .next();
-        let config = match first {
-            Some((at, Some(body))) => self.config_of(&body, &self.changed_between(vmid, number, at)),
-            _ => self
-                .backed_up(vmid, number, changed.min(reborn))
-                .unwrap_or_else(|| self.seen_running(vmid, number, reborn)),
-        };
-        self.edit(number, &Edit::Place { vmid, config });
-    }
-
-    /// The configuration as a recorded backup of the guest carried it, when that is shown later.
-    fn backed_up(&self, vmid: u32, from: usize, to: usize) -> Option<String> {
-        self.calls().find_map(|(_, call, _)| {
-            let volid = call
-                .param("volume")
-                .filter(|_| call.path.ends_with("/extractconfig") && call.answer.status == 200)?;
-            let own = crate::storage::volume::backup_owner(volid.rsplit('/').next()?) == Some(vmid);
-            let in_time = self.is_made_by_backup(&volid, to) && !self.is_made_by_backup(&volid, from);
-            (own && in_time)
-                .then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned))
-                .flatten()
-        })
-    }
-
-    /// A small guest with what a look at its state shows of its configuration.
-    fn seen_running(&self, vmid: u32, from: usize, to: usize) -> String {
-        let path = format!("/lxc/{vmid}/status/current");
-        let mut looks = self.calls().filter(|(at, call, _)| {
-            (from..to).contains(at)
-                && call.method == "GET"
-                && call.answer.status == 200
-                && call.path.ends_with(&path)
-        });
-        let text = self.small(vmid);
-        let Some(data) = looks.find_map(|(_, call, _)| call.answer.body.as_ref()?.get("data")) else {
-            return text;
-        };
-        let word = |key: &str| data.get(key).and_then(Value::as_str);
-        let mut kept: Vec<String> = text.lines().map(str::to_owned).collect();
-        let mut set = |key: &str, value: String| {
-            kept.retain(|line| !line.starts_with(&format!("{key}: ")));
-            kept.push(format!("{key}: {value}"));
-        };
-        word("name").into_iter().for_each(|name| set("hostname", name.to_owned()));
-        word("tags").into_iter().for_each(|tags| set("tags", tags.to_owned()));
-        data.get("maxmem")
-            .and_then(Value::as_u64)
-            .into_iter()
-            .for_each(|bytes| set("memory", (bytes >> 20).to_string()));
-        data.get("maxswap")
-            .and_then(Value::as_u64)
-            .into_iter()
-            .for_each(|bytes| set("swap", (bytes >> 20).to_string()));
-        kept.join("\n") + "\n"
-    }
-
-    fn small(&self, vmid: u32) -> String {
-        let about = |text: &str| {
-            self.patterns
-                .volume
-                .captures_iter(text)
-                .filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string()))
-                .find_map(|found| found.get(1).map(|s| s.as_str().to_owned()))
-        };
-        let storage = self.calls().find_map(|(_, call, task)| about(&call.evidence(task)));
-        let storage = storage.unwrap_or_else(|| {
-            if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() }
-        });
-        let disks = self.observed(vmid).unwrap_or_else(|| {
-            format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n{}", self.further(vmid, &storage))
-        });
-        format!(
-            "arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}"
-        )
-    }
-
-    /// Mount points that later calls and backups show the guest to have had.
-    fn further(&self, vmid: u32, storage: &str) -> String {
-        let own = format!("/lxc/{vmid}/move_volume");
-        let mut found: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
-        let mut place = |key: &str, path: &str, backup: bool| {
-            let n: u32 = key.trim_start_matches("mp").parse().unwrap_or_default();
-            let value = format!(
-                "{storage}:{vmid}/vm-{vmid}-disk-{}.raw,mp={path},backup={},size=1G",
-                n + 1,
-                u8::from(backup)
-            );
-            found.entry(key.to_owned()).or_insert(value);
-        };
-        let of_job = |task: &Task| task.upid.contains(&format!(":vzdump:{vmid}:"));
-        for (_, call, task) in self.calls() {
-            for line in task.filter(|task| of_job(task)).map(|task| task.log.clone()).unwrap_or_default() {
-                if let Some(found) = self.patterns.mounted.captures(&line) {
-                    let text = |n: usize| found.get(n).map_or("", |text| text.as_str());
-                    place(text(2), text(3), text(1) == "including");
-                }
-            }
-            let absent = call.evidence(task).contains("does not exist");
-            if let Some(key) = call
-                .param("volume")
-                .filter(|key| call.path.ends_with(&own) && key.starts_with("mp") && !absent)
-            {
-                place(&key, "/data", false);
-            }
-        }
-        found.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
-    }
-
-    /// Disks as the recorder looked them up on the node.
-    fn observed(&self, vmid: u32) -> Option<String> {
-        let own = format!(":{vmid}/");
-        let looked = self.lines.iter().filter_map(|line| {
-            if let Content::Other { output, .. } = &line.content { Some(output) } else { None }
-        });
-        let is_disk =
-            |line: &&str| line.contains(&own) && (line.starts_with("rootfs: ") || line.starts_with("mp"));
-        looked
-            .map(|output| output.lines().filter(is_disk).map(|line| format!("{line}\n")).collect::<String>())
-            .find(|disks| disks.contains("rootfs: "))
-    }
-
-    fn is_snapshotted(&self, vmid: u32) -> bool {
-        let path = format!("/lxc/{vmid}/snapshot");
-        let left = |line: &Line| matches!(&line.content, Content::Other { left: Some(left), .. } if left.vmid == vmid && !left.snapshots.is_empty());
-        self.lines.iter().any(left)
-            || self.calls().any(|(_, call, task)| {
-                call.method == "POST"
-                    && call.path.ends_with(&path)
-                    && task
-                        .is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK"))
-            })
-    }
-
-    /// Options that calls changed between two lines, so that what is shown at the second was not there at the first.
-    fn changed_between(&self, vmid: u32, from: usize, to: usize) -> BTreeSet<String> {
-        let path = format!("/lxc/{vmid}/config");
-        let between =
-            self.calls().filter(|(at, call, _)| (from..to).contains(at) && call.path.ends_with(&path));
-        let effective = between.filter(|(_, call, _)| call.method == "PUT" && call.answer.status == 200);
-        effective.flat_map(|(_, call, _)| call.params.keys().cloned()).collect()
-    }
-
-    fn config_of(&self, body: &Value, changed: &BTreeSet<String>) -> String {
-        let mut text = String::new();
-        for (key, value) in body.get("data").and_then(Value::as_object).into_iter().flatten() {
-            let plain = crate::call::plain(value).unwrap_or_default();
-            let basic = matches!(
-                key.as_str(),
-                "arch" | "hostname" | "memory" | "ostype" | "swap" | "unprivileged" | "rootfs"
-            ) || key.starts_with("mp");
-            match key.as_str() {
-                "digest" | "lock" | "parent" | "snaptime" | "lxc" => {}
-                _ if changed.contains(key) && !basic => {}
-                "description" => plain.lines().for_each(|line| text.push_str(&format!("#{line}\n"))),
-                "env" => plain
-                    .split('\0')
-                    .for_each(|line| text.push_str(&format!("lxc.environment.runtime: {line}\n"))),
-                _ => text.push_str(&format!("{key}: {plain}\n")),
-            }
-        }
-        text
-    }
-
-    fn lock(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
-        let held =
-            self.node.world().guests.get(vmid).ok().and_then(|config| config.lock().map(str::to_owned));
-        let told = self
-            .patterns
-            .locked
-            .captures(evidence)
-            .and_then(|found| found.get(1).map(|lock| lock.as_str().to_owned()));
-        let shown = call.answer.body.as_ref().and_then(|body| body.pointer("/data")).filter(|_| {
-            call.method == "GET" && (call.path.ends_with("/status/current") || call.path.contains("/config"))
-        });
-        let shown_lock = shown
-            .filter(|data| data.is_object())
-            .map(|data| data.get("lock").and_then(Value::as_str).map(str::to_owned));
-        let busy = !self.node.tasks.all().0.is_empty();
-        let wanted = match (told, shown_lock) {
-            (Some(lock), _) => Some(lock),
-            (None, Some(shown)) if !busy => shown,
-            (None, Some(_)) => return,
-            // An effect proves that no lock was in the way.
-            (None, None) if call.answer.status == 200 && call.method != "GET" && !busy => None,
-            (None, None) => return,
-        };
-        if wanted == held {
-            return;
-        }
-        match wanted {
-            Some(value) => self.edit(number, &Edit::Set { vmid, key: "lock".into(), value }),
-            None => self.edit(number, &Edit::Unset { vmid, key: "lock".into() }),
-        }
-    }
-
-    fn protection(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
-        let held = self.node.world().guests.get(vmid).is_ok_and(|config| config.main.flag("protection"));
-        let told = self.patterns.protected.is_match(evidence);
-        let destroys = call.method == "DELETE" && call.path.ends_with(&format!("/lxc/{vmid}"));
-        let gone = !told
-            && (destroys || call.method == "POST" && call.path.ends_with("/lxc"))
-            && call.answer.status != 403
-            && call.answer.status != 400;
-        if told && !held {
-            self.edit(number, &Edit::Set { vmid, key: "protection".into(), value: "1".into() });
-        } else if gone && held {
-            self.edit(number, &Edit::Unset { vmid, key: "protection".into() });
-        }
-    }
-
-    fn power(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32, evidence: &str) {
-        let running = self.node.power.is_running(vmid);
-        let busy = !self.node.tasks.all().0.is_empty();
-        let data = call.answer.body.as_ref().and_then(|body| body.get("data"));
-        let shown = data
-            .and_then(|data| data.get("status"))
-            .and_then(Value::as_str)
-            .filter(|_| call.path.ends_with("/status/current") && !busy);
-        let of_job = task.and_then(|task| {
-            task.log.iter().find_map(|line| line.strip_prefix("INFO: status = ").map(str::to_owned))
-        });
-        let up = match () {
-            () if evidence.contains(&format!("{vmid} not running")) => Some(false),
-            () if evidence.contains(&format!("{vmid} already running"))
-                || evidence.contains("container is running") =>
-            {
-                Some(true)
-            }
-            () if evidence.contains("can't overwrite running")
-                || evidence.contains("in-use volume while the source CT is running") =>
-            {
-                call.path
-                    .ends_with("/lxc")
-                    .then_some(true)
-                    .or(call.path.contains(&format!("/lxc/{vmid}/")).then_some(true))
-            }
-            () if let Some(word) = shown => Some(word == "running"),
-            () if let Some(word) = of_job.filter(|_| call.param("vmid") == Some(vmid.to_string())) => {
-                Some(word == "running")
-            }
-            () if call.answer.status == 200
-                && call.method == "POST"
-                && call.path.ends_with("/status/start") =>
-            {
-                Some(false)
-            }
-            () if call.answer.status == 200
-                && call.method == "POST"
-                && ["/status/stop", "/status/shutdown", "/status/reboot"]
-                    .iter()
-                    .any(|end| call.path.ends_with(end)) =>
-            {
-                Some(true)
-            }
-            () if call.answer.status == 200
-                && call.method == "DELETE"
-                && call.path.ends_with(&format!("/lxc/{vmid}"))
-                && call.param("force").is_none() =>
-            {
-                Some(false)
-            }
-            () => None,
-        };
-        match up {
-            Some(true) if !running => self.edit(number, &Edit::Start { vmid }),
-            Some(false) if running => self.edit(number, &Edit::Stop { vmid }),
-            _ => {}
-        }
-    }
-
-    fn volumes(&mut self, number: usize, vmid: u32, evidence: &str) {
-        let named = self
-            .patterns
-            .missing_volume
-            .captures(evidence)
-            .filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string()));
-        let Some(volid) = named.and_then(|found| found.get(1).map(|volid| volid.as_str().to_owned())) else {
-            return;
-        };
-        let in_config = self
-            .node
-            .world()
-            .guests
-            .get(vmid)
-            .is_ok_and(|config| config.main.values.values().any(|value| value.starts_with(&volid)));
-        if !in_config && !evidence.contains("vzrestore") {
-            self.edit(
-                number,
-                &Edit::Set { vmid, key: "mp9".into(), value: format!("{volid},mp=/by-hand,size=1G") },
-            );
-        }
-        if self.node.world().store().exists(&volid) {
-            self.edit(number, &Edit::RemoveVolume { volid });
-        }
     }
 }

@@ -1,0 +1,198 @@
+//! Guests that were there before the recording.
+//!
+//! In: everything that a recording later shows of a guest: its configuration, backups, looks at its state, moved volumes. Out: the text of a
+//! configuration with which all of that can be true, else that of a small guest.
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::premise::Premises;
+use super::recording::{Call, Content, Line, Task};
+use crate::fault::admin::Edit;
+
+impl Premises<'_> {
+    /// A guest that was there before the recording: as its next shown configuration says, else a small one.
+    pub(super) fn make(&mut self, number: usize, vmid: u32) {
+        let path = format!("/lxc/{vmid}/config");
+        let shown = self.calls().filter(|(at, call, _)| {
+            *at >= number
+                && call.method == "GET"
+                && call.path.split('?').next().is_some_and(|plain| plain.ends_with(&path))
+        });
+        let first_of = |fits: &dyn Fn(&Call) -> bool| {
+            self.calls().find(|(at, call, _)| *at >= number && fits(call)).map_or(usize::MAX, |(at, ..)| at)
+        };
+        let changed = first_of(&|call| call.method == "PUT" && call.path.ends_with(&path));
+        let own = format!("/lxc/{vmid}");
+        let reborn = first_of(&|call| {
+            let created = call.method == "POST"
+                && call.path.ends_with("/lxc")
+                && call.param("vmid") == Some(vmid.to_string());
+            call.answer.status == 200 && (created || call.method == "DELETE" && call.path.ends_with(&own))
+        });
+        let first = shown
+            .filter(|(at, call, _)| call.answer.status == 200 && *at < reborn)
+            .map(|(at, call, _)| (at, call.answer.body.clone()))
+            .next();
+        let config = match first {
+            Some((at, Some(body))) => self.config_of(&body, &self.changed_between(vmid, number, at)),
+            _ => self
+                .backed_up(vmid, number, changed.min(reborn))
+                .unwrap_or_else(|| self.seen_running(vmid, number, reborn)),
+        };
+        self.edit(number, &Edit::Place { vmid, config });
+    }
+
+    /// The configuration as a recorded backup of the guest carried it, when that is shown later.
+    pub(super) fn backed_up(&self, vmid: u32, from: usize, to: usize) -> Option<String> {
+        self.calls().find_map(|(_, call, _)| {
+            let volid = call
+                .param("volume")
+                .filter(|_| call.path.ends_with("/extractconfig") && call.answer.status == 200)?;
+            let own = crate::storage::volume::backup_owner(volid.rsplit('/').next()?) == Some(vmid);
+            let in_time = self.is_made_by_backup(&volid, to) && !self.is_made_by_backup(&volid, from);
+            (own && in_time)
+                .then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned))
+                .flatten()
+        })
+    }
+
+    /// A small guest with what a look at its state shows of its configuration.
+    pub(super) fn seen_running(&self, vmid: u32, from: usize, to: usize) -> String {
+        let path = format!("/lxc/{vmid}/status/current");
+        let mut looks = self.calls().filter(|(at, call, _)| {
+            (from..to).contains(at)
+                && call.method == "GET"
+                && call.answer.status == 200
+                && call.path.ends_with(&path)
+        });
+        let text = self.small(vmid);
+        let Some(data) = looks.find_map(|(_, call, _)| call.answer.body.as_ref()?.get("data")) else {
+            return text;
+        };
+        let word = |key: &str| data.get(key).and_then(Value::as_str);
+        let mut kept: Vec<String> = text.lines().map(str::to_owned).collect();
+        let mut set = |key: &str, value: String| {
+            kept.retain(|line| !line.starts_with(&format!("{key}: ")));
+            kept.push(format!("{key}: {value}"));
+        };
+        word("name").into_iter().for_each(|name| set("hostname", name.to_owned()));
+        word("tags").into_iter().for_each(|tags| set("tags", tags.to_owned()));
+        data.get("maxmem")
+            .and_then(Value::as_u64)
+            .into_iter()
+            .for_each(|bytes| set("memory", (bytes >> 20).to_string()));
+        data.get("maxswap")
+            .and_then(Value::as_u64)
+            .into_iter()
+            .for_each(|bytes| set("swap", (bytes >> 20).to_string()));
+        kept.join("\n") + "\n"
+    }
+
+    pub(super) fn small(&self, vmid: u32) -> String {
+        let about = |text: &str| {
+            self.patterns
+                .volume
+                .captures_iter(text)
+                .filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string()))
+                .find_map(|found| found.get(1).map(|s| s.as_str().to_owned()))
+        };
+        let storage = self.calls().find_map(|(_, call, task)| about(&call.evidence(task)));
+        let storage = storage.unwrap_or_else(|| {
+            if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() }
+        });
+        let disks = self.observed(vmid).unwrap_or_else(|| {
+            format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n{}", self.further(vmid, &storage))
+        });
+        format!(
+            "arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}"
+        )
+    }
+
+    /// Mount points that later calls and backups show the guest to have had.
+    pub(super) fn further(&self, vmid: u32, storage: &str) -> String {
+        let own = format!("/lxc/{vmid}/move_volume");
+        let mut found: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+        let mut place = |key: &str, path: &str, backup: bool| {
+            let n: u32 = key.trim_start_matches("mp").parse().unwrap_or_default();
+            let value = format!(
+                "{storage}:{vmid}/vm-{vmid}-disk-{}.raw,mp={path},backup={},size=1G",
+                n + 1,
+                u8::from(backup)
+            );
+            found.entry(key.to_owned()).or_insert(value);
+        };
+        let of_job = |task: &Task| task.upid.contains(&format!(":vzdump:{vmid}:"));
+        for (_, call, task) in self.calls() {
+            for line in task.filter(|task| of_job(task)).map(|task| task.log.clone()).unwrap_or_default() {
+                if let Some(found) = self.patterns.mounted.captures(&line) {
+                    let text = |n: usize| found.get(n).map_or("", |text| text.as_str());
+                    place(text(2), text(3), text(1) == "including");
+                }
+            }
+            let absent = call.evidence(task).contains("does not exist");
+            if let Some(key) = call
+                .param("volume")
+                .filter(|key| call.path.ends_with(&own) && key.starts_with("mp") && !absent)
+            {
+                place(&key, "/data", false);
+            }
+        }
+        found.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
+    }
+
+    /// Disks as the recorder looked them up on the node.
+    pub(super) fn observed(&self, vmid: u32) -> Option<String> {
+        let own = format!(":{vmid}/");
+        let looked = self.lines.iter().filter_map(|line| {
+            if let Content::Other { output, .. } = &line.content { Some(output) } else { None }
+        });
+        let is_disk =
+            |line: &&str| line.contains(&own) && (line.starts_with("rootfs: ") || line.starts_with("mp"));
+        looked
+            .map(|output| output.lines().filter(is_disk).map(|line| format!("{line}\n")).collect::<String>())
+            .find(|disks| disks.contains("rootfs: "))
+    }
+
+    pub(super) fn is_snapshotted(&self, vmid: u32) -> bool {
+        let path = format!("/lxc/{vmid}/snapshot");
+        let left = |line: &Line| matches!(&line.content, Content::Other { left: Some(left), .. } if left.vmid == vmid && !left.snapshots.is_empty());
+        self.lines.iter().any(left)
+            || self.calls().any(|(_, call, task)| {
+                call.method == "POST"
+                    && call.path.ends_with(&path)
+                    && task
+                        .is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK"))
+            })
+    }
+
+    /// Options that calls changed between two lines, so that what is shown at the second was not there at the first.
+    pub(super) fn changed_between(&self, vmid: u32, from: usize, to: usize) -> BTreeSet<String> {
+        let path = format!("/lxc/{vmid}/config");
+        let between =
+            self.calls().filter(|(at, call, _)| (from..to).contains(at) && call.path.ends_with(&path));
+        let effective = between.filter(|(_, call, _)| call.method == "PUT" && call.answer.status == 200);
+        effective.flat_map(|(_, call, _)| call.params.keys().cloned()).collect()
+    }
+
+    pub(super) fn config_of(&self, body: &Value, changed: &BTreeSet<String>) -> String {
+        let mut text = String::new();
+        for (key, value) in body.get("data").and_then(Value::as_object).into_iter().flatten() {
+            let plain = crate::call::plain(value).unwrap_or_default();
+            let basic = matches!(
+                key.as_str(),
+                "arch" | "hostname" | "memory" | "ostype" | "swap" | "unprivileged" | "rootfs"
+            ) || key.starts_with("mp");
+            match key.as_str() {
+                "digest" | "lock" | "parent" | "snaptime" | "lxc" => {}
+                _ if changed.contains(key) && !basic => {}
+                "description" => plain.lines().for_each(|line| text.push_str(&format!("#{line}\n"))),
+                "env" => plain
+                    .split('\0')
+                    .for_each(|line| text.push_str(&format!("lxc.environment.runtime: {line}\n"))),
+                _ => text.push_str(&format!("{key}: {plain}\n")),
+            }
+        }
+        text
+    }
+}
