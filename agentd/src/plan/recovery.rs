@@ -95,3 +95,74 @@ impl fmt::Display for RecoveryReport {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::code::ErrorCode;
+    use holdfast_protocol::envelope::Problem;
+    use holdfast_protocol::id::Vmid;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::operation::log::{Entry, Event, Then};
+    use crate::operation::progress::ReplayError;
+    use crate::operation::{Operation, Target};
+
+    fn left_open(events: Vec<Event>) -> Result<Progress, ReplayError> {
+        let target = Target {
+            uid: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            name: "web-1".parse().unwrap(),
+            vmid: Vmid::try_from(300).unwrap(),
+        };
+        let at = Timestamp::from_second(1_800_000_000).unwrap();
+        let numbered = (1..).zip(events).map(|(number, event)| Entry { number, at, event });
+        let id = OperationId::new(uuid::Uuid::nil());
+        Progress::replay(id, Operation::Start(target), at, &numbered.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_place_a_journal_can_stop_at_has_its_line() {
+        let problem = || Problem::new(ErrorCode::Unavailable, "no bridge");
+        let failed = || Event::Failed { step: 0, problem: problem(), then: Then::GiveUp };
+        let succeeded = |step| Event::Succeeded { step, facts: Vec::new(), note: None };
+        let stories = [
+            vec![],
+            vec![Event::Begun],
+            vec![Event::Begun, Event::Intended { step: 0 }],
+            vec![Event::Begun, Event::Intended { step: 0 }, failed()],
+            vec![
+                Event::Begun,
+                Event::Intended { step: 0 },
+                failed(),
+                Event::UndoBegun { problem: problem() },
+                Event::UndoIntended { step: 0 },
+            ],
+            vec![
+                Event::Begun,
+                Event::Intended { step: 0 },
+                succeeded(0),
+                Event::Intended { step: 1 },
+                succeeded(1),
+            ],
+        ];
+        let open: Vec<Progress> = stories.into_iter().map(|events| left_open(events).unwrap()).collect();
+        insta::assert_snapshot!(format!("{}{}", recovery(&[]), recovery(&open)), @r"
+        recovery: nothing was left open
+        recovery: 6 operations were left open
+          start of web-1 (300): waits in its lane
+          start of web-1 (300) at start: goes on with this step
+          start of web-1 (300) at start: asks whether it happened (GuestRuns), and does it if not
+          start of web-1 (300) at start: goes on taking back what it made
+          start of web-1 (300) at start: goes on taking back what it made
+          start of web-1 (300): only its end is written
+        ");
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_is_refused_at_its_first_wrong_entry() {
+        let twice = left_open(vec![Event::Begun, Event::Begun]).unwrap_err();
+        assert!(matches!(twice, ReplayError::Illegal { number: 2, .. }));
+        let skipped = left_open(vec![Event::Begun, Event::Intended { step: 1 }]).unwrap_err();
+        assert!(matches!(skipped, ReplayError::Illegal { number: 2, .. }));
+    }
+}
