@@ -77,7 +77,7 @@ impl Premises<'_> {
             let world = self.node.world();
             let store = world.store();
             store
-                .locate(&volid)
+                .locate(volid)
                 .ok()
                 .map(|at| beside(&store.place(&at), "protected"))
                 .filter(|mark| mark.exists())

@@ -104,8 +104,16 @@ impl Premises<'_> {
         let disks = self.observed(vmid).unwrap_or_else(|| {
             format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n{}", self.further(vmid, &storage))
         });
+        let called = self.calls().filter_map(|(_, _, task)| task).find_map(|task| {
+            let own = task.upid.contains(&format!(":vzdump:{vmid}:"));
+            task.log
+                .iter()
+                .filter(|_| own)
+                .find_map(|line| line.strip_prefix("INFO: CT Name: ").map(str::to_owned))
+        });
+        let hostname = called.unwrap_or_else(|| format!("ct{vmid}"));
         format!(
-            "arch: amd64\nhostname: ct{vmid}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}"
+            "arch: amd64\nhostname: {hostname}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}"
         )
     }
 
@@ -159,8 +167,8 @@ impl Premises<'_> {
         let left = |line: &Line| matches!(&line.content, Content::Other { left: Some(left), .. } if left.vmid == vmid && !left.snapshots.is_empty());
         self.lines.iter().any(left)
             || self.calls().any(|(_, call, task)| {
-                call.method == "POST"
-                    && call.path.ends_with(&path)
+                (call.path.ends_with(&path) || call.path.contains(&format!("{path}/")))
+                    && call.method != "GET"
                     && task
                         .is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK"))
             })

@@ -88,6 +88,7 @@ impl Premises<'_> {
             self.protection(number, call, vmid, evidence);
             self.power(number, call, task, vmid, evidence);
             self.volumes(number, vmid, evidence);
+            self.shots(number, call, task, vmid);
             self.moves(number, call, task, vmid);
             self.waits_no_more(number, call, vmid);
             self.boots_systemd(number, call, task, vmid);

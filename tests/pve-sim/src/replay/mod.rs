@@ -20,4 +20,5 @@ pub mod premise;
 pub mod recording;
 pub mod report;
 pub mod rights;
+pub mod shots;
 pub mod time;

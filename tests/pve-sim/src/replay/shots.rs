@@ -1,0 +1,131 @@
+//! Premises about snapshots that were there before the recording.
+//!
+//! In: one recorded exchange about a guest. Out: snapshots that the answer proves and that no earlier call of the recording made.
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::premise::Premises;
+use super::recording::{Call, Task};
+use crate::fault::admin::Edit;
+use crate::guest::config::GuestConfig;
+
+impl Premises<'_> {
+    /// A snapshot that is used, listed, or the parent of what is shown, is there.
+    pub(super) fn shots(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32) {
+        let fine = task.is_none_or(|task| !task.last.to_string().contains("does not exist"));
+        if call.answer.status != 200 || !fine || !call.path.contains(&format!("/lxc/{vmid}/")) {
+            return;
+        }
+        let data = call.answer.body.as_ref().and_then(|body| body.get("data"));
+        let listed = call.method == "GET" && call.path.ends_with("/snapshot");
+        for row in data.and_then(Value::as_array).into_iter().flatten().filter(|_| listed) {
+            let text = |key: &str| row.get(key).and_then(Value::as_str);
+            if let Some(name) = text("name").filter(|name| *name != "current")
+                && self.shot(number, vmid, name)
+            {
+                self.dress(vmid, name, text("description"), text("parent"));
+            }
+        }
+        let shown = call.method == "GET"
+            && call
+                .path
+                .split('?')
+                .next()
+                .is_some_and(|path| path.ends_with("/config") && !path.contains("/snapshot/"));
+        let parent = data
+            .and_then(|data| data.get("parent"))
+            .and_then(Value::as_str)
+            .filter(|_| shown && named(call).is_none());
+        for name in named(call).as_deref().into_iter().chain(parent) {
+            self.shot(number, vmid, name);
+        }
+    }
+
+    /// Makes a snapshot that is missing; says whether it did.
+    fn shot(&mut self, number: usize, vmid: u32, name: &str) -> bool {
+        let own = format!("/lxc/{vmid}/snapshot");
+        let made = self.calls().any(|(at, call, _)| {
+            at < number
+                && call.method == "POST"
+                && call.path.ends_with(&own)
+                && call.answer.status == 200
+                && call.param("snapname").as_deref() == Some(name)
+        });
+        let missing =
+            self.node.world().guests.get(vmid).is_ok_and(|config| !config.snapshots.contains_key(name));
+        if made || !missing {
+            return false;
+        }
+        let told = self.told(number, vmid, name);
+        self.edit(number, &Edit::Snapshot { vmid, name: name.to_owned() });
+        if let Some(text) = told {
+            let values = GuestConfig::parse(&text).main;
+            let done = self.node.world().guests.change(vmid, |config| {
+                if let Some(section) = config.snapshots.get_mut(name) {
+                    let time = section.get("snaptime").unwrap_or_default().to_owned();
+                    *section = values;
+                    section.set("snaptime", time);
+                }
+                Ok(())
+            });
+            self.taken.push(format!(
+                "before line {}: snapshot {name} of {vmid} is as shown ({})",
+                number + 1,
+                done.is_ok()
+            ));
+        }
+        true
+    }
+
+    fn dress(&mut self, vmid: u32, name: &str, description: Option<&str>, parent: Option<&str>) {
+        let done = self.node.world().guests.change(vmid, |config| {
+            if let Some(section) = config.snapshots.get_mut(name) {
+                description
+                    .filter(|text| !text.is_empty())
+                    .into_iter()
+                    .for_each(|text| section.set("description", text));
+                match parent {
+                    Some(parent) => section.set("parent", parent),
+                    None => drop(section.unset("parent")),
+                }
+            }
+            Ok(())
+        });
+        self.taken.push(format!("snapshot {name} of {vmid} is as listed ({})", done.is_ok()));
+    }
+
+    /// The snapshot's configuration as a later call shows it: asked for by name, or after the rollback to it.
+    fn told(&self, from: usize, vmid: u32, name: &str) -> Option<String> {
+        let config = format!("/lxc/{vmid}/config");
+        let own = format!("/lxc/{vmid}/snapshot/{name}");
+        let after = || self.calls().filter(|(at, call, _)| *at >= from && call.answer.status == 200);
+        let asked = after().find(|(_, call, _)| {
+            let here = call.path.split('?').next().unwrap_or_default();
+            call.method == "GET"
+                && named(call).as_deref() == Some(name)
+                && (here.ends_with(&config) || here.ends_with(&format!("{own}/config")))
+        });
+        let rolled = || {
+            let (at, _, _) = after().find(|(_, call, _)| {
+                call.method == "POST" && call.path.ends_with(&format!("{own}/rollback"))
+            })?;
+            let next = after().find(|(next, call, _)| {
+                *next > at && call.path.split('?').next().is_some_and(|path| path.ends_with(&config))
+            });
+            next.filter(|(_, call, _)| call.method == "GET")
+        };
+        let (_, shown, _) = asked.or_else(rolled)?;
+        Some(self.config_of(shown.answer.body.as_ref()?, &BTreeSet::new()))
+    }
+}
+
+/// The snapshot that a call names.
+fn named(call: &Call) -> Option<String> {
+    let path = call.path.split('?').next().unwrap_or_default();
+    let in_path = path.split("/snapshot/").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned);
+    let in_query =
+        call.path.split("snapshot=").nth(1).and_then(|rest| rest.split('&').next()).map(str::to_owned);
+    let given = call.param("snapshot").filter(|_| call.method == "GET");
+    in_path.or(in_query).or(given).filter(|name| !name.is_empty() && name != "current")
+}
