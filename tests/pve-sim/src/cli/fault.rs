@@ -102,6 +102,11 @@ enum What {
     DaemonDown(AimArguments),
     /// 596 for the next call, which takes effect all the same.
     DaemonSlow(AimArguments),
+    /// The next change of a guest finds its lock file held by another process.
+    HeldConfig {
+        /// The guest.
+        vmid: u32,
+    },
     /// Kill the next worker of a kind, at once or in a phase.
     KillWorker {
         /// `vzdump`, `vzrestore`, …
@@ -174,6 +179,7 @@ fn orders(what: What) -> anyhow::Result<Vec<Order>> {
         What::HtmlBody(on) => arm(Fault::HtmlBody { on: on.into() }),
         What::DaemonDown(on) => arm(Fault::DaemonDown { on: on.into() }),
         What::DaemonSlow(on) => arm(Fault::DaemonSlow { on: on.into() }),
+        What::HeldConfig { vmid } => arm(Fault::HeldConfig { vmid }),
         What::KillWorker { task, phase } => arm(Fault::KillWorker { task, phase }),
         What::HoldWorker { task, phase, hold_ms } => arm(Fault::HoldWorker { task, phase, hold_ms }),
         What::List => vec![Order::List],

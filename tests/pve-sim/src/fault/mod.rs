@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fail::{Fallible, Refusal};
 use crate::wire::{JSON, Response, Spoil};
 
 pub mod admin;
@@ -58,6 +59,11 @@ pub enum Fault {
         task: String,
         /// The phase, or empty for the first.
         phase: String,
+    },
+    /// Another process holds the lock file of a guest's configuration, so that a change gives up. (The real one waits 10 s first.)
+    HeldConfig {
+        /// Which guest.
+        vmid: u32,
     },
     /// A worker stays in a phase for a while.
     HoldWorker {
@@ -154,6 +160,19 @@ impl Faults {
             }
             _ => None,
         })
+    }
+
+    /// Takes the lock file of a guest's configuration.
+    ///
+    /// # Errors
+    /// When another process holds it.
+    pub fn lock_config(&self, vmid: u32) -> Fallible<()> {
+        let held = self.take(|fault| match fault {
+            Fault::HeldConfig { vmid: of } if *of == vmid => Some(()),
+            _ => None,
+        });
+        let sentence = || format!("can't lock file '/run/lock/lxc/pve-config-{vmid}.lock' - got timeout");
+        held.map_or(Ok(()), |()| Err(Refusal::die(sentence())))
     }
 
     /// Whether a worker dies in this phase.

@@ -122,7 +122,11 @@ impl Premises<'_> {
         if let (Ok(place), Some(config)) = (&place, config) {
             let _ = crate::state::volumes::write_backup(place, &config);
         }
-        if evidence.contains("premature end")
+        let cut = self.calls().any(|(_, call, task)| {
+            ["ostemplate", "archive"].iter().any(|name| call.param(name).as_deref() == Some(volid.as_str()))
+                && call.evidence(task).contains("premature end")
+        });
+        if cut
             && let (Ok(place), Some(bytes)) = (&place, crate::state::volumes::genuine())
         {
             let _ = std::fs::write(place, bytes.get(..100_000).unwrap_or_default());

@@ -20,7 +20,13 @@ impl Premises<'_> {
                 && call.path.split('?').next().is_some_and(|plain| plain.ends_with(&path))
         });
         let first_of = |fits: &dyn Fn(&Call) -> bool| {
-            self.calls().find(|(at, call, _)| *at >= number && fits(call)).map_or(usize::MAX, |(at, ..)| at)
+            let failed = |task: Option<&Task>| {
+                task.is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) != Some("OK"))
+            };
+            let found = self
+                .calls()
+                .find(|(at, call, task)| *at >= number && fits(call) && !(*at == number && failed(*task)));
+            found.map_or(usize::MAX, |(at, ..)| at)
         };
         let changed = first_of(&|call| call.method == "PUT" && call.path.ends_with(&path));
         let own = format!("/lxc/{vmid}");
@@ -35,12 +41,38 @@ impl Premises<'_> {
             .map(|(at, call, _)| (at, call.answer.body.clone()))
             .next();
         let config = match first {
-            Some((at, Some(body))) => self.config_of(&body, &self.changed_between(vmid, number, at)),
+            Some((at, Some(body))) => {
+                let config = self.config_of(&body, &self.changed_between(vmid, number, at));
+                self.before_growth(vmid, number..at, &config)
+            }
             _ => self
                 .backed_up(vmid, number, changed.min(reborn))
                 .unwrap_or_else(|| self.seen_running(vmid, number, reborn)),
         };
         self.edit(number, &Edit::Place { vmid, config });
+    }
+
+    /// Volumes that recorded calls let grow were of the usual size before.
+    fn before_growth(&self, vmid: u32, between: std::ops::Range<usize>, config: &str) -> String {
+        let path = format!("/lxc/{vmid}/resize");
+        let grown: BTreeSet<String> = self
+            .calls()
+            .filter(|(at, call, _)| {
+                between.contains(at) && call.path.ends_with(&path) && call.answer.status == 200
+            })
+            .filter_map(|(_, call, _)| call.param("disk"))
+            .collect();
+        let line = |line: &str| match line.split_once(": ") {
+            Some((key, value)) if grown.contains(key) => match value.split_once("size=") {
+                Some((before, after)) => {
+                    let rest = after.split_once(',').map_or(String::new(), |(_, rest)| format!(",{rest}"));
+                    format!("{key}: {before}size=1G{rest}\n")
+                }
+                None => format!("{line}\n"),
+            },
+            _ => format!("{line}\n"),
+        };
+        config.lines().map(line).collect()
     }
 
     /// The configuration as a recorded backup of the guest carried it, when that is shown later.

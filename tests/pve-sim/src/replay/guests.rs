@@ -80,6 +80,11 @@ impl Premises<'_> {
                 self.make(number, vmid)
             }
             (false, true) if absent => self.edit(number, &Edit::Destroy { vmid }),
+            // Made anew by hand, on another storage.
+            (false, true) if call.method == "DELETE" && self.is_elsewhere(vmid, evidence) => {
+                self.edit(number, &Edit::Destroy { vmid });
+                self.make(number, vmid);
+            }
             _ => {}
         }
         if self.node.world().guests.has(vmid) {
@@ -126,6 +131,14 @@ impl Premises<'_> {
     }
 
     pub(super) fn lock(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
+        if evidence.contains(&format!("pve-config-{vmid}.lock' - got timeout")) {
+            self.node.faults.arm(crate::fault::Fault::HeldConfig { vmid });
+            self.taken.push(format!("before line {}: another process holds the lock file of {vmid}", number + 1));
+            if self.node.world().guests.get(vmid).is_ok_and(|config| config.lock().is_some()) {
+                self.edit(number, &Edit::Unset { vmid, key: "lock".into() });
+            }
+            return;
+        }
         let held =
             self.node.world().guests.get(vmid).ok().and_then(|config| config.lock().map(str::to_owned));
         let told = self
@@ -145,16 +158,44 @@ impl Premises<'_> {
             (None, Some(shown)) if !busy => shown,
             (None, Some(_)) => return,
             // An effect proves that no lock was in the way.
-            (None, None) if call.answer.status == 200 && call.method != "GET" && !busy => None,
+            (None, None) if call.answer.status == 200 && call.method != "GET" && !self.is_worked_on(vmid) => None,
             (None, None) => return,
         };
         if wanted == held {
+            return;
+        }
+        // The recorded call met another one: the lock is that one's.
+        if busy && wanted.is_some() && self.comes(vmid, wanted.as_deref()) {
             return;
         }
         match wanted {
             Some(value) => self.edit(number, &Edit::Set { vmid, key: "lock".into(), value }),
             None => self.edit(number, &Edit::Unset { vmid, key: "lock".into() }),
         }
+    }
+
+    fn is_worked_on(&self, vmid: u32) -> bool {
+        self.node.tasks.all().0.iter().any(|upid| upid.id.is_empty() || upid.id == vmid.to_string())
+    }
+
+    /// Whether a worker that runs takes this lock.
+    fn comes(&self, vmid: u32, lock: Option<&str>) -> bool {
+        while !self.node.tasks.all().0.is_empty() {
+            if self.node.world().guests.get(vmid).is_ok_and(|config| config.lock() == lock) {
+                return true;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        false
+    }
+
+    /// Whether the storage that is in the way is not one of the guest's.
+    fn is_elsewhere(&self, vmid: u32, evidence: &str) -> bool {
+        let Some(storage) = self.patterns.disabled.captures(evidence).and_then(|found| found.get(1)) else {
+            return false;
+        };
+        let used = format!("{}:{vmid}/", storage.as_str());
+        self.node.world().guests.get(vmid).is_ok_and(|config| !config.print().contains(&used))
     }
 
     pub(super) fn protection(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {

@@ -12,7 +12,7 @@ use super::known::Book;
 use super::lines::Lines;
 use super::names::Names;
 use super::premise::{Premises, SECRET};
-use super::recording::{Answer, Call, Content, Line, Task, read};
+use super::recording::{Answer, Call, Content, Line, Task, read, task_of};
 use super::report::Report;
 use crate::http::entry::serve;
 use crate::http::params;
@@ -45,6 +45,7 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
     premises.opening(&book.principals);
     let mut player = Player {
+        pending: Vec::new(),
         node: &opened.node,
         book,
         rules: &rules,
@@ -56,11 +57,11 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
         root_password: opened.root_password.clone(),
     };
     for (at, line) in lines.iter().enumerate() {
+        if let Content::Task(task) = &line.content {
+            player.ended(task);
+        }
         let Content::Call(call) = &line.content else { continue };
-        let task = lines.get(at + 1).and_then(|next| {
-            if let Content::Task(task) = &next.content { Some(task.as_ref()) } else { None }
-        });
-        player.call(line, call, task, &mut premises);
+        player.call(line, call, task_of(&lines, at), &mut premises);
     }
     player.settle();
     let mut report = player.report;
@@ -69,7 +70,24 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     Ok(report)
 }
 
+/// A call whose task the recording has not come to yet.
+struct Pending {
+    line: usize,
+    call: Call,
+    task: Task,
+    template: String,
+    response: Response,
+    found: Vec<String>,
+}
+
+/// The task that an answer names.
+fn upid(response: &Response) -> Option<String> {
+    let body: Value = serde_json::from_slice(&response.body).ok()?;
+    body.get("data")?.as_str().filter(|name| name.starts_with("UPID:")).map(str::to_owned)
+}
+
 struct Player<'a> {
+    pending: Vec<Pending>,
     node: &'a Arc<Node>,
     book: &'a Book,
     rules: &'a Lines,
@@ -110,10 +128,33 @@ impl Player<'_> {
             found = self.compare(&template, call, &response);
         }
         self.learn(call, &response);
-        if let Some(task) = task {
-            found.extend(self.task(task, &response));
+        match task {
+            // Calls that met are followed by their tasks, all in a row.
+            Some(task) if upid(&response).is_some() => {
+                self.pending.push(Pending {
+                    line: line.number,
+                    call: call.clone(),
+                    task: task.clone(),
+                    template,
+                    response,
+                    found,
+                });
+            }
+            Some(_) => {
+                found.push("no task was started".to_owned());
+                self.judge(line.number, call, task, &template, &found);
+            }
+            None => self.judge(line.number, call, None, &template, &found),
         }
-        self.judge(line, call, task, &template, &found);
+    }
+
+    /// The recording comes to the end of a task.
+    fn ended(&mut self, task: &Task) {
+        let Some(at) = self.pending.iter().position(|held| held.task.upid == task.upid) else { return };
+        let mut held = self.pending.remove(at);
+        let found = self.task(task, &held.response);
+        held.found.extend(found);
+        self.judge(held.line, &held.call, Some(task), &held.template, &held.found);
     }
 
     fn tell(&mut self, line: &Line, told: Vec<String>) {
@@ -122,7 +163,7 @@ impl Player<'_> {
         );
     }
 
-    fn judge(&mut self, line: &Line, call: &Call, task: Option<&Task>, template: &str, found: &[String]) {
+    fn judge(&mut self, line: usize, call: &Call, task: Option<&Task>, template: &str, found: &[String]) {
         let evidence = call.evidence(task);
         let mut understood = 0;
         let mut open = Vec::new();
@@ -145,7 +186,7 @@ impl Player<'_> {
             self.report.differences.push(format!(
                 "{} line {} [{}] {} {}: {difference}",
                 self.name,
-                line.number + 1,
+                line + 1,
                 call.note,
                 call.method,
                 call.path
@@ -335,15 +376,7 @@ impl Player<'_> {
     }
 
     fn task(&mut self, task: &Task, response: &Response) -> Vec<String> {
-        let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-        let Some(name) = ours
-            .get("data")
-            .and_then(Value::as_str)
-            .filter(|name| name.starts_with("UPID:"))
-            .map(str::to_owned)
-        else {
-            return vec!["no task was started".to_owned()];
-        };
+        let Some(name) = upid(response) else { return Vec::new() };
         let mut waited_ms = 0;
         while self.node.tasks.running(&name).is_some() && waited_ms < TASK_MS_MAX {
             std::thread::park_timeout(Duration::from_millis(2));

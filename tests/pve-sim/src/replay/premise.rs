@@ -456,10 +456,7 @@ impl<'a> Premises<'a> {
     pub(super) fn calls(&self) -> impl Iterator<Item = (usize, &Call, Option<&Task>)> {
         self.lines.iter().enumerate().filter_map(|(at, line)| match &line.content {
             Content::Call(call) => {
-                let task = self.lines.get(at + 1).and_then(|next| {
-                    if let Content::Task(task) = &next.content { Some(task.as_ref()) } else { None }
-                });
-                Some((line.number, call.as_ref(), task))
+                Some((line.number, call.as_ref(), super::recording::task_of(self.lines, at)))
             }
             _ => None,
         })

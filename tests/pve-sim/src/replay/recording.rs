@@ -226,3 +226,15 @@ fn task(value: &Value) -> Task {
         .collect();
     Task { upid: text(value, "/upid"), last, log }
 }
+
+/// The task that a recorded call started.
+#[must_use]
+pub fn task_of(lines: &[Line], at: usize) -> Option<&Task> {
+    let Content::Call(call) = &lines.get(at)?.content else { return None };
+    let upid = call.answer.body.as_ref()?.get("data")?.as_str().filter(|name| name.starts_with("UPID:"))?;
+    let tasks = lines
+        .iter()
+        .skip(at + 1)
+        .filter_map(|line| if let Content::Task(task) = &line.content { Some(task.as_ref()) } else { None });
+    tasks.filter(|task| task.upid == upid).last()
+}

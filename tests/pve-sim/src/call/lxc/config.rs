@@ -111,6 +111,7 @@ pub fn change(call: &Call<'_>) -> Reply {
         die!("no options specified");
     }
     clamp(&mut new);
+    call.node.faults.lock_config(vmid)?;
     let mut world = call.node.world();
     let mut config = world.guests.get(vmid)?.clone();
     unlocked(&config)?;

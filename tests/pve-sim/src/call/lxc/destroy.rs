@@ -57,6 +57,7 @@ pub fn destroy(call: &Call<'_>) -> Reply {
 }
 
 fn run(task: &Task, vmid: u32, force: bool, purge: bool, unreferenced: bool) -> Outcome {
+    task.node.faults.lock_config(vmid)?;
     let config = task.node.world().guests.get(vmid)?.clone();
     protected(&config.main, &format!("can't remove CT {vmid}"))?;
     unlocked(&config)?;

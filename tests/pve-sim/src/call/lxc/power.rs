@@ -49,6 +49,7 @@ pub fn start_task(node: &Arc<Node>, owner: &str, vmid: u32, skiplock: bool) -> F
         die!("CT {vmid} already running");
     }
     spawn(node, "vzstart", &vmid.to_string(), owner, move |task| {
+        task.node.faults.lock_config(vmid)?;
         {
             let world = task.node.world();
             let config = world.guests.get(vmid)?;
@@ -173,6 +174,7 @@ pub fn shutdown(call: &Call<'_>) -> Reply {
     let patience = patience(call);
     let force = call.flag("forceStop");
     call.spawn("vzshutdown", &vmid.to_string(), move |task| {
+        task.node.faults.lock_config(vmid)?;
         unlocked(task.node.world().guests.get(vmid)?)?;
         go_down(task, vmid, patience, force)
     })

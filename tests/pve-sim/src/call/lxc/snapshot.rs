@@ -152,6 +152,7 @@ pub fn take(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: Tak
 }
 
 fn prepare(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: TakeOver) -> Fallible<()> {
+    task.node.faults.lock_config(vmid)?;
     let mut world = task.node.world();
     let mut config = world.guests.get(vmid)?.clone();
     if config.main.flag("template") {
@@ -234,6 +235,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
 /// # Errors
 /// The real sentence.
 pub fn remove(task: &Task, vmid: u32, name: &str, force: bool, lock: TakeOver) -> Outcome {
+    task.node.faults.lock_config(vmid)?;
     let held = {
         let mut world = task.node.world();
         let mut config = world.guests.get(vmid)?.clone();
