@@ -2,6 +2,7 @@
 //!
 //! In: faults armed by a script through the control socket. Out: at the right moment, a yes. Each fault is used up when it strikes, so
 //! that a script says exactly how often. Deliberately absent: chance; a harness brings its own seed.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -97,6 +98,7 @@ impl Aim {
 #[derive(Debug, Default)]
 pub struct Faults {
     armed: Mutex<Vec<Fault>>,
+    round: AtomicU64,
 }
 
 /// What a fault does to a call.
@@ -123,6 +125,16 @@ impl Faults {
     /// Disarms everything and says how many were left.
     pub fn clear(&self) -> usize {
         std::mem::take(&mut *self.lock()).len()
+    }
+
+    /// Lets the workers go on that are held now.
+    pub fn release(&self) {
+        self.round.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Changes with every release.
+    pub fn round(&self) -> u64 {
+        self.round.load(Ordering::SeqCst)
     }
 
     /// What is armed.

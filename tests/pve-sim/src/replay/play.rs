@@ -14,12 +14,17 @@ use super::names::Names;
 use super::premise::{Premises, SECRET};
 use super::recording::{Answer, Call, Content, Line, Task, read, task_of};
 use super::report::Report;
+use crate::fault::Fault;
 use crate::http::entry::serve;
 use crate::http::params;
 use crate::node::Node;
 use crate::sim::Sim;
 use crate::wire::{Request, Response};
 
+/// How long a worker is kept back that the next call meets.
+const HOLD_MS: u64 = 20_000;
+/// How long a call's worker may take to come to the one it meets.
+const MEET_MS_MAX: u64 = 2_000;
 /// How long one task may take before the replay gives up on it.
 const TASK_MS_MAX: u64 = 30_000;
 /// Rest of a worker between its steps, so that calls can come in between as they did.
@@ -61,6 +66,9 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
             player.ended(task);
         }
         let Content::Call(call) = &line.content else { continue };
+        if lines.get(at + 1).is_some_and(|next| is_met(&lines, at + 1, next)) {
+            player.hold(call);
+        }
         player.call(line, call, task_of(&lines, at), &mut premises);
     }
     player.settle();
@@ -78,6 +86,20 @@ struct Pending {
     template: String,
     response: Response,
     found: Vec<String>,
+}
+
+/// Whether an answer shows that another call was still at work.
+fn shows_meeting(evidence: &str) -> bool {
+    let signs = ["already exists", "is locked", "got timeout", "already used", "\"lock\":\"", "global lock"];
+    signs.iter().any(|text| evidence.contains(text))
+}
+
+fn is_met(lines: &[Line], at: usize, line: &Line) -> bool {
+    if let Content::Call(call) = &line.content {
+        shows_meeting(&call.evidence(task_of(lines, at)))
+    } else {
+        false
+    }
 }
 
 /// The task that an answer names.
@@ -120,6 +142,10 @@ impl Player<'_> {
         self.tell(line, told);
         self.clock.advance(Duration::from_secs(2));
         let mut response = self.send(call);
+        let met = shows_meeting(&call.evidence(task));
+        if met {
+            self.let_go(&response);
+        }
         let mut found = self.compare(&template, call, &response);
         // A look at something that still moves is repeated until it stands still.
         while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() {
@@ -196,14 +222,36 @@ impl Player<'_> {
 
     /// Calls that were recorded one after the other do not overtake each other here, unless the recording shows that they met.
     fn order(&self, call: &Call, task: Option<&Task>) {
-        let evidence = call.evidence(task);
-        let met =
-            ["already exists", "is locked", "got timeout", "already used", "\"lock\":\"", "global lock"]
-                .iter()
-                .any(|text| evidence.contains(text));
+        let met = shows_meeting(&call.evidence(task));
         if call.method != "GET" && !met {
             self.settle();
         }
+    }
+
+    /// The worker of a call that the next one met does not get away too soon.
+    fn hold(&self, call: &Call) {
+        let name = call.answer.body.as_ref().and_then(|body| body.get("data")?.as_str());
+        if let Some(upid) = name.and_then(crate::task::upid::Upid::parse) {
+            self.order(call, None);
+            self.node.faults.arm(Fault::HoldWorker {
+                task: upid.kind,
+                phase: String::new(),
+                hold_ms: HOLD_MS,
+            });
+        }
+    }
+
+    /// The worker that this call met goes on once the call's own worker, if any, has come to it.
+    fn let_go(&self, response: &Response) {
+        let own = upid(response).and_then(|name| crate::task::upid::Upid::parse(&name));
+        let mut waited_ms = 0;
+        while own.as_ref().is_some_and(|own| self.node.tasks.log(own).unwrap_or_default().is_empty())
+            && waited_ms < MEET_MS_MAX
+        {
+            std::thread::park_timeout(Duration::from_millis(2));
+            waited_ms += 2;
+        }
+        self.node.faults.release();
     }
 
     fn settle(&self) {

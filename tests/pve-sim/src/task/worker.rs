@@ -66,6 +66,7 @@ impl Task {
         if self.node.faults.kills(&self.upid.kind, phase) {
             self.wish.kill();
         }
+        let round = self.node.faults.round();
         let hold = self.node.faults.hold(&self.upid.kind, phase);
         rest += hold;
         // Short slices, so that a stop is heard soon.
@@ -77,7 +78,7 @@ impl Task {
             if self.is_stopping() && !self.heard.load(Ordering::SeqCst) {
                 return Err(Halt::Failed(Refusal::die("received interrupt")));
             }
-            if rest.is_zero() {
+            if rest.is_zero() || (!hold.is_zero() && self.node.faults.round() != round) {
                 return Ok(());
             }
             let now = rest.min(slice);
