@@ -127,6 +127,11 @@ impl Faults {
         std::mem::take(&mut *self.lock()).len()
     }
 
+    /// Disarms what would hold a worker.
+    pub fn drop_holds(&self) {
+        self.lock().retain(|fault| !matches!(fault, Fault::HoldWorker { .. }));
+    }
+
     /// Lets the workers go on that are held now.
     pub fn release(&self) {
         self.round.fetch_add(1, Ordering::SeqCst);

@@ -142,8 +142,8 @@ impl Player<'_> {
         self.tell(line, told);
         self.clock.advance(Duration::from_secs(2));
         let mut response = self.send(call);
-        let met = shows_meeting(&call.evidence(task));
-        if met {
+        self.until_held(&response);
+        if shows_meeting(&call.evidence(task)) {
             self.let_go(&response);
         }
         let mut found = self.compare(&template, call, &response);
@@ -233,12 +233,33 @@ impl Player<'_> {
         let name = call.answer.body.as_ref().and_then(|body| body.get("data")?.as_str());
         if let Some(upid) = name.and_then(crate::task::upid::Upid::parse) {
             self.order(call, None);
+            // Where it holds what the next call wants.
+            let phase = match upid.kind.as_str() {
+                "vzsnapshot" => "snapshotting",
+                "vzdump" => "locked",
+                _ => "",
+            };
             self.node.faults.arm(Fault::HoldWorker {
+                phase: phase.to_owned(),
                 task: upid.kind,
-                phase: String::new(),
                 hold_ms: HOLD_MS,
             });
         }
+    }
+
+    /// A worker that is to be held has come to its first step, or has none.
+    fn until_held(&self, response: &Response) {
+        let is_armed =
+            || self.node.faults.armed().iter().any(|fault| matches!(fault, Fault::HoldWorker { .. }));
+        let mut waited_ms = 0;
+        while is_armed()
+            && upid(response).is_some_and(|name| self.node.tasks.running(&name).is_some())
+            && waited_ms < MEET_MS_MAX
+        {
+            std::thread::park_timeout(Duration::from_millis(1));
+            waited_ms += 1;
+        }
+        self.node.faults.drop_holds();
     }
 
     /// The worker that this call met goes on once the call's own worker, if any, has come to it.

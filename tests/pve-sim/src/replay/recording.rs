@@ -236,5 +236,5 @@ pub fn task_of(lines: &[Line], at: usize) -> Option<&Task> {
         .iter()
         .skip(at + 1)
         .filter_map(|line| if let Content::Task(task) = &line.content { Some(task.as_ref()) } else { None });
-    tasks.filter(|task| task.upid == upid).last()
+    tasks.rev().find(|task| task.upid == upid)
 }
