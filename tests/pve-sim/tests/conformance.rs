@@ -3,6 +3,12 @@
 //! The committed recordings are always played; the whole collection too, where it lies beside the checkout. A difference that is not listed in
 //! `conformance/differences.toml` with its reason fails the test.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the helpers of a test fail the test"
+)]
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,11 @@
 //! What must outlive a restart of the simulator, over the real wire.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the helpers of a test fail the test"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;

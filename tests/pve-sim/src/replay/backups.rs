@@ -126,9 +126,7 @@ impl Premises<'_> {
             ["ostemplate", "archive"].iter().any(|name| call.param(name).as_deref() == Some(volid.as_str()))
                 && call.evidence(task).contains("premature end")
         });
-        if cut
-            && let (Ok(place), Some(bytes)) = (&place, crate::state::volumes::genuine())
-        {
+        if cut && let (Ok(place), Some(bytes)) = (&place, crate::state::volumes::genuine()) {
             let _ = std::fs::write(place, bytes.get(..100_000).unwrap_or_default());
         }
         drop(world);

@@ -133,7 +133,8 @@ impl Premises<'_> {
     pub(super) fn lock(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
         if evidence.contains(&format!("pve-config-{vmid}.lock' - got timeout")) {
             self.node.faults.arm(crate::fault::Fault::HeldConfig { vmid });
-            self.taken.push(format!("before line {}: another process holds the lock file of {vmid}", number + 1));
+            self.taken
+                .push(format!("before line {}: another process holds the lock file of {vmid}", number + 1));
             if self.node.world().guests.get(vmid).is_ok_and(|config| config.lock().is_some()) {
                 self.edit(number, &Edit::Unset { vmid, key: "lock".into() });
             }
@@ -158,7 +159,9 @@ impl Premises<'_> {
             (None, Some(shown)) if !busy => shown,
             (None, Some(_)) => return,
             // An effect proves that no lock was in the way.
-            (None, None) if call.answer.status == 200 && call.method != "GET" && !self.is_worked_on(vmid) => None,
+            (None, None) if call.answer.status == 200 && call.method != "GET" && !self.is_worked_on(vmid) => {
+                None
+            }
             (None, None) => return,
         };
         if wanted == held {
