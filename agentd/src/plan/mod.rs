@@ -197,9 +197,12 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         verdicts: Vec::with_capacity(inputs.desired.len()),
         again_at: None,
     };
-    let mut wanted: Vec<(usize, &DesiredGuest)> = inputs.desired.iter().enumerate().collect();
-    wanted.sort_unstable_by_key(|(_, guest)| guest.uid);
-    let mut wanted = wanted.into_iter().peekable();
+    // The uids are copied out, so that sorting does not reach into every guest again and again.
+    let in_order = |(place, guest): (usize, &DesiredGuest)| (guest.uid, place);
+    let mut wanted: Vec<(GuestUid, usize)> = inputs.desired.iter().enumerate().map(in_order).collect();
+    wanted.sort_unstable();
+    let wanted = wanted.iter().filter_map(|(_, place)| Some((*place, inputs.desired.get(*place)?)));
+    let mut wanted = wanted.peekable();
     let mut recorded = inputs.records.guests.iter().enumerate().peekable();
     loop {
         let order = match (wanted.peek(), recorded.peek()) {

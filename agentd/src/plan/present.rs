@@ -91,7 +91,7 @@ fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
         Mark::None => return Some("it carries no mark of ours".to_owned()),
         Mark::Broken => return Some("its mark was changed".to_owned()),
     }
-    let gone = made.volumes.iter().find(|volume| !facts.volumes.contains(*volume));
+    let gone = made.volumes.difference(&facts.volumes).next();
     gone.map(|volume| format!("its volume {volume} is not the one we made"))
 }
 
@@ -167,7 +167,7 @@ fn next_operation(
     facts: &GuestFacts,
 ) -> Option<(Operation, Effect, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
-    if let Some((change, reason)) = reconfigure(guest, facts, target()) {
+    if let Some((change, reason)) = reconfigure(guest, facts, target) {
         return Some((Operation::Reconfigure(change), Effect::Reconfigure, reason));
     }
     let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
@@ -188,7 +188,11 @@ fn next_operation(
     }
 }
 
-fn reconfigure(guest: &DesiredGuest, facts: &GuestFacts, target: Target) -> Option<(Reconfigure, String)> {
+fn reconfigure(
+    guest: &DesiredGuest,
+    facts: &GuestFacts,
+    target: impl FnOnce() -> Target,
+) -> Option<(Reconfigure, String)> {
     let size = guest.size;
     let mut why = Vec::new();
     let cores = (facts.cores != Some(u64::from(size.cores.get()))).then(|| {
@@ -211,7 +215,8 @@ fn reconfigure(guest: &DesiredGuest, facts: &GuestFacts, target: Target) -> Opti
             KeepProtection::PutBack
         }
     };
-    (!why.is_empty()).then(|| (Reconfigure { target, cores, memory, swap, protection }, why.join("; ")))
+    (!why.is_empty())
+        .then(|| (Reconfigure { target: target(), cores, memory, swap, protection }, why.join("; ")))
 }
 
 fn act(

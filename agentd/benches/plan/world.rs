@@ -1,0 +1,158 @@
+//! A host on which every guest is as wanted: two volumes each, under the VMIDs from 1000 up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agentd::model::mark::Mark;
+use agentd::model::observed::{
+    Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
+};
+use agentd::model::policy::{Policy, VmidRange};
+use agentd::model::record::{Access, GuestRecord, Place, Records, VolumeId};
+use agentd::plan::Inputs;
+use anyhow::{Result, anyhow};
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+use holdfast_protocol::report::Running;
+use jiff::Timestamp;
+use serde_json::json;
+use uuid::Uuid;
+
+const FIRST_VMID: u32 = 1_000;
+
+pub struct World {
+    pub desired: Vec<DesiredGuest>,
+    pub observed: Observed,
+    pub records: Records,
+    policy: Policy,
+}
+
+/// How the guests' uids lie to one another.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    /// As they were made, as uids of version 7 do.
+    Made,
+    /// In no order at all: every guest is somewhere else in memory than the one before it.
+    None,
+}
+
+impl World {
+    pub fn settled(count: u32, order: Order) -> Result<Self> {
+        let mut desired = Vec::new();
+        let mut seen = BTreeMap::new();
+        let mut records = Records::default();
+        for n in 0..count {
+            let guest = wish(n, order)?;
+            let vmid = vmid(FIRST_VMID + n)?;
+            records.guests.push(GuestRecord {
+                uid: guest.uid,
+                name: guest.name.clone(),
+                customer: guest.customer.clone(),
+                golden: guest.golden.clone(),
+                place: Place::Made { vmid, volumes: volumes(vmid), by: OperationId::new(Uuid::from_u128(1)) },
+                access: Access::Open,
+                token_generation: 1,
+                hello: None,
+            });
+            seen.insert(vmid, sight(&guest, vmid));
+            desired.push(guest);
+        }
+        // Records are kept in the order of uids; a document lists its guests as its author likes.
+        records.guests.sort_unstable_by_key(|record| record.uid);
+        let observed = Observed {
+            at: Timestamp::UNIX_EPOCH,
+            guests: seen,
+            vmids: BTreeMap::new(),
+            storages: BTreeMap::new(),
+            sight: Sight::Proved,
+            node: None,
+        };
+        Ok(Self { desired, observed, records, policy: policy()? })
+    }
+
+    pub fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            generation: Generation::new(1),
+            desired: &self.desired,
+            observed: &self.observed,
+            records: &self.records,
+            policy: &self.policy,
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+}
+
+fn vmid(number: u32) -> Result<Vmid> {
+    Vmid::try_from(number).map_err(|error| anyhow!("{number} is no VMID: {error}"))
+}
+
+fn uid(n: u32, order: Order) -> GuestUid {
+    let number = u128::from(n);
+    GuestUid::new(Uuid::from_u128(match order {
+        Order::Made => number << 64,
+        Order::None => number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
+    }))
+}
+
+fn wish(n: u32, order: Order) -> Result<DesiredGuest> {
+    let (high, middle, low) = (n / 62_500, n / 250 % 250, n % 250 + 1);
+    Ok(serde_json::from_value(json!({
+        "uid": uid(n, order), "name": format!("guest-{n}"), "customer": "acme", "run": "running", "golden": "2026.11.1",
+        "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+        "network": { "bridge": "vmbr0", "address": format!("10.{high}.{middle}.{low}/8") },
+        "volumes": [
+            { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" },
+            { "name": "media", "mount": "/srv/media", "size_gib": 20, "kind": "hot" }
+        ]
+    }))?)
+}
+
+fn volumes(vmid: Vmid) -> BTreeSet<VolumeId> {
+    (0..3).map(|disk| VolumeId::new(format!("fast:{vmid}/vm-{vmid}-disk-{disk}.raw"))).collect()
+}
+
+fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
+    let gib = |size: u32| u64::from(size) << 30;
+    let volumes = volumes(vmid);
+    let mounts = guest.volumes.iter().zip(volumes.iter().skip(1)).zip(0..);
+    let facts = GuestFacts {
+        mark: Mark::Of(guest.uid),
+        cores: Some(u64::from(guest.size.cores.get())),
+        memory_mib: u64::from(guest.size.memory_mib.get()),
+        swap_mib: u64::from(guest.size.swap_mib.get()),
+        rootfs_bytes: Some(gib(guest.size.rootfs_gib.get())),
+        mounts: mounts
+            .map(|((wish, volume), slot)| {
+                let mount = MountFacts {
+                    volume: Some(volume.clone()),
+                    path: wish.mount.as_str().to_owned(),
+                    bytes: Some(gib(wish.size_gib.get())),
+                };
+                (slot, mount)
+            })
+            .collect(),
+        volumes,
+        protection: Protection::On,
+        address: Some(guest.network.address),
+    };
+    ObservedGuest {
+        vmid,
+        name: guest.name.to_string(),
+        run: Running::Running,
+        lock: None,
+        detail: Detail::Known(Box::new(facts)),
+    }
+}
+
+fn policy() -> Result<Policy> {
+    let range = VmidRange::try_from([vmid(FIRST_VMID)?, vmid(999_999)?]).map_err(|error| anyhow!(error))?;
+    Ok(Policy {
+        range,
+        pool: "holdfast".parse()?,
+        storage: "fast".parse()?,
+        bulk_storage: None,
+        backup_storage: None,
+        bridge: "vmbr0".parse()?,
+        goldens: BTreeMap::new(),
+    })
+}
