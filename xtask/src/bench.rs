@@ -1,4 +1,4 @@
-//! `cargo bench-all`: runs every benchmark and writes `docs/benchmarks.md`.
+//! `cargo bench-all`: builds what is shipped, runs every benchmark and writes `docs/benchmarks.md`.
 //!
 //! In: lines `BENCH {json}` on the standard output of each benchmark, in the form of [`Figure`]. Out: one table, with
 //! the machine it was measured on. A figure is a ratio against a bare baseline that the same benchmark ran in turn with
@@ -6,11 +6,16 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
+use e2e::programs::{NAMES, Programs};
+use e2e::stage::{Golden, Runtime};
 use serde::Deserialize;
+use tempfile::TempDir;
 
-use crate::workspace::{cargo, root, shown};
+use crate::workspace::{cargo, must, root, shown, target};
+use crate::{demo, packages};
 
 /// One measured comparison.
 #[derive(Debug, Deserialize)]
@@ -35,25 +40,36 @@ struct Figure {
 /// The benchmarks: package, target, and the part of the page they fill.
 const BENCHES: &[(&str, &str, &str)] = &[
     ("agentd", "plan", "The plan"),
+    ("agentd", "journal", "The journal"),
     ("hubd", "checkin", "Check-ins at the hub"),
     ("e2e", "footprint", "The agent at rest"),
 ];
 
+/// What a benchmark of whole processes runs: named to it in the environment.
+struct Shipped {
+    /// Goes when the benchmarks are done.
+    _folder: TempDir,
+    programs: Programs,
+    golden: Golden,
+}
+
 /// Runs them all.
 pub fn run() -> Result<()> {
+    packages::prepare()?;
+    let shipped = shipped()?;
     let mut page = heading()?;
     for (package, bench, title) in BENCHES {
         println!("=== {title}");
         let mut command = cargo();
-        command.args(["bench", "--locked", "--package", package, "--bench", bench]);
-        let output = command.output().with_context(|| format!("cannot run `{}`", shown(&command)))?;
+        command.args(["bench", "--quiet", "--locked", "--package", package, "--bench", bench]);
+        command
+            .env("HOLDFAST_E2E_PROGRAMS", shipped.programs.folder())
+            .env("HOLDFAST_E2E_GOLDEN", &shipped.golden.manifest);
+        // Progress and complaints are for whoever watches; the figures are ours.
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| format!("cannot run `{}`", shown(&command)))?;
         if !output.status.success() {
-            bail!(
-                "`{}` ended with {}: {}",
-                shown(&command),
-                output.status,
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("`{}` ended with {}", shown(&command), output.status);
         }
         let text = String::from_utf8(output.stdout).context("a benchmark printed bytes that are no text")?;
         let figures = figures(&text)?;
@@ -67,6 +83,23 @@ pub fn run() -> Result<()> {
     std::fs::write(&path, page).context("cannot write docs/benchmarks.md")?;
     println!("written: docs/benchmarks.md");
     Ok(())
+}
+
+/// Builds the programs as they are shipped: optimised, and the agent without failpoints.
+fn shipped() -> Result<Shipped> {
+    println!("building {} as they are shipped …", NAMES.join(", "));
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked", "--release", "--bins"]);
+    for name in NAMES {
+        build.args(["--package", name]);
+    }
+    must(&mut build)?;
+    let built = Programs::in_folder(&target().join("release"))?;
+    let golden = demo::build::golden(&built, Runtime::Process)?;
+    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
+    let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir()?;
+    let programs = demo::user::share(&built, folder.path())?;
+    Ok(Shipped { _folder: folder, programs, golden })
 }
 
 fn figures(text: &str) -> Result<Vec<Figure>> {

@@ -85,7 +85,6 @@ fn same(guest: &DesiredGuest, sight: &Sight<'_>) -> bool {
         && facts.address == Some(guest.network.address)
         && guest.volumes.len() == facts.mounts.len()
         && guest.volumes.iter().zip(facts.mounts.values()).all(|(volume, mount)| {
-            volume.mount.as_str() == mount.path
-                && mount.bytes == Some(u64::from(volume.size_gib.get()) << 30)
+            volume.mount.as_str() == mount.path && mount.bytes == Some(u64::from(volume.size_gib.get()) << 30)
         })
 }

@@ -18,8 +18,12 @@ use serde::Serialize;
 use world::{Order, World};
 
 /// Guests, the order of their uids, and how often each side is measured. More than a document may hold, to show that the cost stays linear.
-const HOSTS: &[(u32, Order, u32)] =
-    &[(1_000, Order::Made, 41), (10_000, Order::Made, 21), (10_000, Order::None, 21), (100_000, Order::Made, 9)];
+const HOSTS: &[(u32, Order, u32)] = &[
+    (1_000, Order::Made, 41),
+    (10_000, Order::Made, 21),
+    (10_000, Order::None, 21),
+    (100_000, Order::Made, 9),
+];
 
 /// The form that `cargo bench-all` reads.
 #[derive(Debug, Serialize)]

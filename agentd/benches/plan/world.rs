@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentd::model::mark::Mark;
-use agentd::model::observed::{
-    Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
-};
+use agentd::model::observed::{Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight};
 use agentd::model::policy::{Policy, VmidRange};
 use agentd::model::record::{Access, GuestRecord, Place, Records, VolumeId};
 use agentd::plan::Inputs;

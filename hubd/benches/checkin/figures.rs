@@ -30,20 +30,24 @@ pub struct Figures {
     rounds: Vec<Round>,
 }
 
+/// The form that `cargo bench-all` reads.
 #[derive(Serialize)]
-struct Line {
-    bench: &'static str,
-    rounds: usize,
-    echo_per_s: f64,
-    echo_cpu_us: f64,
-    changed_per_s: f64,
-    changed_cpu_us: f64,
-    changed_p99_ms: f64,
-    changed_cpu_ratio: f64,
-    unchanged_per_s: f64,
-    unchanged_cpu_us: f64,
-    unchanged_cpu_ratio: f64,
+struct Figure {
+    name: &'static str,
+    ours: f64,
+    baseline: Option<f64>,
+    ratio: Option<f64>,
+    unit: &'static str,
+    pairs: usize,
+    note: String,
 }
+
+/// One of a round's samples.
+type Of = fn(&Round) -> &Sample;
+
+const ECHO: Of = |[echo, ..]| echo;
+const CHANGED: Of = |[_, changed, _]| changed;
+const UNCHANGED: Of = |[.., unchanged]| unchanged;
 
 impl Figures {
     pub fn add(&mut self, round: Round) {
@@ -57,32 +61,57 @@ impl Figures {
         values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
     }
 
-    pub fn print(&self) -> anyhow::Result<()> {
-        let line = Line {
-            bench: "hub-checkin",
-            rounds: self.rounds.len(),
-            echo_per_s: self.median(|[echo, ..]| echo.rate()),
-            echo_cpu_us: self.median(|[echo, ..]| echo.cpu_us()),
-            changed_per_s: self.median(|[_, changed, _]| changed.rate()),
-            changed_cpu_us: self.median(|[_, changed, _]| changed.cpu_us()),
-            changed_p99_ms: self.median(|[_, changed, _]| changed.p99_ms),
-            changed_cpu_ratio: self.median(|[echo, changed, _]| changed.cpu_us() / echo.cpu_us()),
-            unchanged_per_s: self.median(|[.., unchanged]| unchanged.rate()),
-            unchanged_cpu_us: self.median(|[.., unchanged]| unchanged.cpu_us()),
-            unchanged_cpu_ratio: self.median(|[echo, _, unchanged]| unchanged.cpu_us() / echo.cpu_us()),
-        };
-        let mut out = std::io::stdout();
-        writeln!(out, "{:<28}{:>12}{:>16}{:>14}", "", "per second", "CPU us each", "x the echo")?;
-        let rows = [
-            ("bare echo, 4 KiB", line.echo_per_s, line.echo_cpu_us, 1.0),
-            ("check-in, changed, 4 KiB", line.changed_per_s, line.changed_cpu_us, line.changed_cpu_ratio),
-            ("check-in, unchanged", line.unchanged_per_s, line.unchanged_cpu_us, line.unchanged_cpu_ratio),
-        ];
-        for (name, rate, cpu, ratio) in rows {
-            writeln!(out, "{name:<28}{rate:>12.0}{cpu:>16.1}{ratio:>14.2}")?;
+    fn beside_echo(
+        &self,
+        (name, unit, note): (&'static str, &'static str, String),
+        kind: Of,
+        of: fn(&Sample) -> f64,
+    ) -> Figure {
+        Figure {
+            name,
+            ours: self.median(|round| of(kind(round))),
+            baseline: Some(self.median(|round| of(ECHO(round)))),
+            ratio: Some(self.median(|round| of(kind(round)) / of(ECHO(round)))),
+            unit,
+            pairs: self.rounds.len(),
+            note,
         }
-        writeln!(out, "p99 of a changed check-in: {:.1} ms", line.changed_p99_ms)?;
-        writeln!(out, "{}", serde_json::to_string(&line)?)?;
+    }
+
+    pub fn print(&self, connections: usize) -> anyhow::Result<()> {
+        let cpu = |goal: &str| {
+            format!(
+                "the server process's CPU by schedstat, {connections} connections with one request each; baseline: bare \
+                 axum + rustls + serde echo of the changed report; goal at most {goal}"
+            )
+        };
+        let rate = || {
+            "load and server share the machine; a changed check-in is answered once it is durable, an echo never is"
+                .to_owned()
+        };
+        let figures = [
+            self.beside_echo(
+                ("CPU of a check-in, report of 4 KiB changed", "µs", cpu("2")),
+                CHANGED,
+                Sample::cpu_us,
+            ),
+            self.beside_echo(
+                ("CPU of a check-in, report unchanged", "µs", cpu("1.3")),
+                UNCHANGED,
+                Sample::cpu_us,
+            ),
+            self.beside_echo(("check-ins, report changed", "per s", rate()), CHANGED, Sample::rate),
+            self.beside_echo(("check-ins, report unchanged", "per s", rate()), UNCHANGED, Sample::rate),
+            self.beside_echo(
+                ("99th percentile of a check-in, report changed", "ms", rate()),
+                CHANGED,
+                |sample| sample.p99_ms,
+            ),
+        ];
+        let mut out = std::io::stdout();
+        for figure in figures {
+            writeln!(out, "BENCH {}", serde_json::to_string(&figure)?)?;
+        }
         Ok(())
     }
 }

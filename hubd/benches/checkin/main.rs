@@ -4,7 +4,8 @@
 //! echo (parse the report, write it back), the hub with a changed report of 4 KiB, and the hub with an unchanged one.
 //! They are measured in turns, and what counts is the median of the rounds' ratios.
 //!
-//! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]`; the last line is JSON.
+//! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
+//! lines `BENCH {json}`, which `cargo bench-all` collects.
 
 mod echo;
 mod figures;
@@ -81,7 +82,7 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             load.run(&hub, Kind::Unchanged, time).await.context("unchanged reports")?,
         ]);
     }
-    figures.print()
+    figures.print(arguments.connections)
 }
 
 /// A kind of request, measured once.
