@@ -4,6 +4,7 @@
 //! Deliberately absent: anything a shipped program needs at run time.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -52,8 +53,20 @@ enum Task {
     Tidy,
 }
 
+/// `cargo demo -- --once` and `cargo demo --once` mean the same: the alias has its own `--` already, so a person's reaches
+/// us as a word.
+fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut seen = false;
+    all.filter(|word| {
+        let extra = word == "--" && !seen;
+        seen |= extra;
+        !extra
+    })
+    .collect()
+}
+
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().task {
+    let outcome = match Arguments::parse_from(words(std::env::args_os())).task {
         Task::BenchAll => bench::run(),
         Task::Ci => ci::run(),
         Task::Demo(options) => demo::run(&options),
