@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
     DOCUMENT_BYTES_MAX, Desired, DesiredDocument, DesiredError, DesiredGuest, DesiredSchema, DesiredVolume,
     GuestNetwork, GuestSize, RunState,
@@ -90,6 +91,18 @@ pub enum DraftError {
     },
 }
 
+impl DraftError {
+    /// The code of a document that was read and refused.
+    #[must_use]
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Json { source, .. } => Some(source.code()),
+            Self::Toml { .. } => Some(ErrorCode::Syntax),
+            _ => None,
+        }
+    }
+}
+
 /// Reads a file; `-` is standard input.
 pub fn read(path: &Path) -> Result<Draft, DraftError> {
     let unread = |source| DraftError::Read { path: path.to_owned(), source };
@@ -148,7 +161,6 @@ impl Draft {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_protocol::code::ErrorCode;
     use holdfast_protocol::strict::chain;
     use uuid::Uuid;
 

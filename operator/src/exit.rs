@@ -145,6 +145,7 @@ impl CliError {
             Self::Hub(HubError::Refused { problem, .. }) => Some(problem.code),
             Self::Hub(HubError::Stranger { .. }) => Some(ErrorCode::PinMismatch),
             Self::Document(error) => Some(error.code()),
+            Self::Draft(error) => error.code(),
             _ => None,
         }
     }

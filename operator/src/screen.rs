@@ -104,10 +104,12 @@ impl Screen {
     pub fn error(&self, error: &CliError) {
         // What a box or hub said stands in it, and must not move the cursor.
         let message = clean(&chain(error));
-        let text = match self.output {
-            Output::Table => format!("holdfast: {message}"),
-            Output::Json => {
-                let code = error.code().map(|code| code.as_str());
+        let code = error.code().map(|code| code.as_str());
+        let text = match (self.output, code) {
+            // A problem of the hub's ends in its code already.
+            (Output::Table, Some(code)) if !message.contains(code) => format!("holdfast: {message} [{code}]"),
+            (Output::Table, _) => format!("holdfast: {message}"),
+            (Output::Json, code) => {
                 serde_json::json!({ "error": { "code": code, "message": message, "exit": error.exit_code() } })
                     .to_string()
             }
