@@ -174,21 +174,12 @@ impl Premises<'_> {
         if vmid == 140 || vmid == 155 || vmid == 159 || vmid == 200 {
             return None;
         }
-        let netted = self.calls().any(|(_, call, task)| {
-            call.param("ostemplate").as_deref() == Some(volid)
-                && task.is_some_and(|task| task.last.to_string().contains("SDN.Use"))
-        });
-        let net = if netted {
-            format!("net0: name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:{:02X},type=veth\n", vmid % 256)
-        } else {
-            String::new()
-        };
         let sized = self.calls().filter(|(_, call, _)| call.param("ostemplate").as_deref() == Some(volid));
         let bytes = sized.filter_map(|(_, _, task)| task).flat_map(|task| &task.log).find_map(|line| {
             line.starts_with("Formatting ")
                 .then(|| line.split(" size=").nth(1)?.split(' ').next()?.parse::<u64>().ok())?
         });
         let size = bytes.map_or("size=1G".to_owned(), |bytes| format!("size={}M", bytes >> 20));
-        Some(format!("{}{net}", self.small(vmid).replacen("size=1G", &size, 1)))
+        Some(self.small(vmid).replacen("size=1G", &size, 1))
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::premise::Premises;
 use super::recording::{Call, Content, Line, Task};
 use crate::fault::admin::Edit;
+use crate::schema::format::parse_size;
 
 impl Premises<'_> {
     /// A guest that was there before the recording: as its next shown configuration says, else a small one.
@@ -41,38 +42,18 @@ impl Premises<'_> {
             .map(|(at, call, _)| (at, call.answer.body.clone()))
             .next();
         let config = match first {
-            Some((at, Some(body))) => {
-                let config = self.config_of(&body, &self.changed_between(vmid, number, at));
-                self.before_growth(vmid, number..at, &config)
-            }
+            Some((at, Some(body))) => self.before_growth(
+                self.config_of(&body, &self.changed_between(vmid, number, at)),
+                vmid,
+                number,
+                at,
+            ),
             _ => self
                 .backed_up(vmid, number, changed.min(reborn))
+                .or_else(|| self.in_a_snapshot(vmid, number, reborn))
                 .unwrap_or_else(|| self.seen_running(vmid, number, reborn)),
         };
         self.edit(number, &Edit::Place { vmid, config });
-    }
-
-    /// Volumes that recorded calls let grow were of the usual size before.
-    fn before_growth(&self, vmid: u32, between: std::ops::Range<usize>, config: &str) -> String {
-        let path = format!("/lxc/{vmid}/resize");
-        let grown: BTreeSet<String> = self
-            .calls()
-            .filter(|(at, call, _)| {
-                between.contains(at) && call.path.ends_with(&path) && call.answer.status == 200
-            })
-            .filter_map(|(_, call, _)| call.param("disk"))
-            .collect();
-        let line = |line: &str| match line.split_once(": ") {
-            Some((key, value)) if grown.contains(key) => match value.split_once("size=") {
-                Some((before, after)) => {
-                    let rest = after.split_once(',').map_or(String::new(), |(_, rest)| format!(",{rest}"));
-                    format!("{key}: {before}size=1G{rest}\n")
-                }
-                None => format!("{line}\n"),
-            },
-            _ => format!("{line}\n"),
-        };
-        config.lines().map(line).collect()
     }
 
     /// The configuration as a recorded backup of the guest carried it, when that is shown later.
@@ -143,10 +124,69 @@ impl Premises<'_> {
                 .filter(|_| own)
                 .find_map(|line| line.strip_prefix("INFO: CT Name: ").map(str::to_owned))
         });
+        let net = self.netted(vmid);
         let hostname = called.unwrap_or_else(|| format!("ct{vmid}"));
         format!(
-            "arch: amd64\nhostname: {hostname}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}"
+            "arch: amd64\nhostname: {hostname}\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n{disks}{net}"
         )
+    }
+
+    /// A network, when the restore of a backup of the guest was refused for its bridge.
+    fn netted(&self, vmid: u32) -> String {
+        let of_it = format!("vzdump-lxc-{vmid}-");
+        let restores = self
+            .calls()
+            .filter(|(_, call, _)| call.param("ostemplate").is_some_and(|volid| volid.contains(&of_it)));
+        let refused = restores.filter_map(|(_, _, task)| {
+            let text = task?.last.get("exitstatus")?.as_str()?.split("(/sdn/zones/localnetwork/").nth(1)?;
+            text.split([',', '/']).next().map(str::to_owned)
+        });
+        let bridge = refused.into_iter().next();
+        bridge
+            .map(|bridge| {
+                format!(
+                    "net0: name=eth0,bridge={bridge},hwaddr=BC:24:11:00:00:{:02X},type=veth\n",
+                    vmid % 256
+                )
+            })
+            .unwrap_or_default()
+    }
+
+    /// The configuration that one of the guest's snapshots shows.
+    fn in_a_snapshot(&self, vmid: u32, from: usize, to: usize) -> Option<String> {
+        let own = format!("/lxc/{vmid}/snapshot/");
+        let (at, call, _) = self.calls().find(|(at, call, _)| {
+            (from..to).contains(at)
+                && call.method == "GET"
+                && call.answer.status == 200
+                && call.path.contains(&own)
+                && call.path.ends_with("/config")
+        })?;
+        let text = self.config_of(call.answer.body.as_ref()?, &self.changed_between(vmid, from, at));
+        Some(self.before_growth(text, vmid, from, at))
+    }
+
+    /// Disks without what calls between two lines added to them; one that was set to a size had the usual one before.
+    fn before_growth(&self, text: String, vmid: u32, from: usize, to: usize) -> String {
+        let own = format!("/lxc/{vmid}/resize");
+        let grown = self.calls().filter(|(at, call, _)| {
+            (from..to).contains(at) && call.answer.status == 200 && call.path.ends_with(&own)
+        });
+        grown.fold(text, |text, (_, call, _)| {
+            let (Some(disk), Some(size)) = (call.param("disk"), call.param("size")) else { return text };
+            let more = size.strip_prefix('+').and_then(parse_size);
+            let less = |line: &str| {
+                let of_disk = line.starts_with(&format!("{disk}: "));
+                let (head, held) = line.split_once("size=").filter(|_| of_disk)?;
+                let (held, tail) = held
+                    .split_once(',')
+                    .map_or((held, String::new()), |(held, tail)| (held, format!(",{tail}")));
+                let before =
+                    more.map_or(Some(1 << 30), |more| Some(parse_size(held)?.saturating_sub(more)))?;
+                Some(format!("{head}size={}M{tail}", before >> 20))
+            };
+            text.lines().map(|line| less(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+        })
     }
 
     /// Mount points that later calls and backups show the guest to have had.
