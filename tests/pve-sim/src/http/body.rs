@@ -8,6 +8,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
+/// How often a cut body is looked at before it fails; what was given is sent in between.
+const LOOKS: u8 = 16;
+
 /// A body in at most one piece.
 #[derive(Debug)]
 pub struct Body {
@@ -20,6 +23,8 @@ pub struct Body {
 enum End {
     Whole,
     Cut,
+    /// Waits, so that the first half gets onto the wire.
+    Lingers(u8),
     Over,
 }
 
@@ -43,12 +48,20 @@ impl hyper::body::Body for Body {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if let Some(piece) = self.piece.take() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         if self.end == End::Cut {
+            self.end = End::Lingers(LOOKS);
+        }
+        if let End::Lingers(looks) = self.end {
+            if looks > 0 {
+                self.end = End::Lingers(looks - 1);
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             self.end = End::Over;
             return Poll::Ready(Some(Err(io::Error::other("the answer is cut on purpose"))));
         }
@@ -56,7 +69,7 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.piece.is_none() && self.end != End::Cut
+        self.piece.is_none() && matches!(self.end, End::Whole | End::Over)
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -64,5 +77,31 @@ impl hyper::body::Body for Body {
             (piece, End::Whole) => SizeHint::with_exact(piece.as_ref().map_or(0, |piece| piece.len() as u64)),
             _ => SizeHint::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use hyper::body::Body as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_body_gives_half_and_then_fails() {
+        let mut body = Body::cut(&Bytes::from_static(b"12345678"));
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut context) else {
+            panic!("no first half");
+        };
+        assert_eq!(frame.into_data().ok().as_deref(), Some(&b"1234"[..]));
+        assert!(!body.is_end_stream());
+        let mut looks = 0;
+        while Pin::new(&mut body).poll_frame(&mut context).is_pending() {
+            looks += 1;
+        }
+        assert_eq!(looks, LOOKS);
+        assert!(body.is_end_stream());
     }
 }
