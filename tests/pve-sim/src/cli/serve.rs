@@ -42,8 +42,10 @@ enum RuntimeKind {
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async move {
-        let mut builder = Sim::builder().state_dir(&arguments.state).listen(arguments.listen).pace(Duration::from_millis(arguments.pace_ms));
-        let folder = arguments.state.join("run");
+        // Guests are started from folders of their own, where a relative path would mean another place.
+        let state = std::path::absolute(&arguments.state).context("the state folder has no absolute path")?;
+        let mut builder = Sim::builder().state_dir(&state).listen(arguments.listen).pace(Duration::from_millis(arguments.pace_ms));
+        let folder = state.join("run");
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         let mut namespace = None;
         builder = match arguments.runtime {
