@@ -37,12 +37,21 @@ struct Figure {
     note: String,
 }
 
-/// The benchmarks: package, target, and the part of the page they fill.
-const BENCHES: &[(&str, &str, &str)] = &[
-    ("agentd", "plan", "The plan"),
-    ("agentd", "journal", "The journal"),
-    ("hubd", "checkin", "Check-ins at the hub"),
-    ("e2e", "footprint", "The agent at rest"),
+/// One benchmark.
+struct Bench {
+    package: &'static str,
+    target: &'static str,
+    /// The part of the page it fills.
+    title: &'static str,
+    /// What measures in its own process is optimised; what looks at other processes need not be.
+    profile: &'static str,
+}
+
+const BENCHES: &[Bench] = &[
+    Bench { package: "agentd", target: "plan", title: "The plan", profile: "bench" },
+    Bench { package: "agentd", target: "journal", title: "The journal", profile: "bench" },
+    Bench { package: "hubd", target: "checkin", title: "Check-ins at the hub", profile: "bench" },
+    Bench { package: "e2e", target: "footprint", title: "The agent at rest", profile: "dev" },
 ];
 
 /// What a benchmark of whole processes runs: named to it in the environment.
@@ -53,36 +62,55 @@ struct Shipped {
     golden: Golden,
 }
 
-/// Runs them all.
-pub fn run() -> Result<()> {
+/// Runs those that are named, or all, and writes the page.
+pub fn run(names: &[String]) -> Result<()> {
+    if let Some(name) = names.iter().find(|name| BENCHES.iter().all(|bench| bench.target != name.as_str())) {
+        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.target).collect();
+        bail!("there is no benchmark {name}: choose from {}", known.join(", "));
+    }
     packages::prepare()?;
-    let shipped = shipped()?;
+    let kept = target().join("bench-figures");
+    std::fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", kept.display()))?;
     let mut page = heading()?;
-    for (package, bench, title) in BENCHES {
-        println!("=== {title}");
-        let mut command = cargo();
-        command.args(["bench", "--quiet", "--locked", "--package", package, "--bench", bench]);
-        command
-            .env("HOLDFAST_E2E_PROGRAMS", shipped.programs.folder())
-            .env("HOLDFAST_E2E_GOLDEN", &shipped.golden.manifest);
-        // Progress and complaints are for whoever watches; the figures are ours.
-        let output = command.stderr(Stdio::inherit()).output();
-        let output = output.with_context(|| format!("cannot run `{}`", shown(&command)))?;
-        if !output.status.success() {
-            bail!("`{}` ended with {}", shown(&command), output.status);
+    for bench in BENCHES {
+        let file = kept.join(format!("{}.txt", bench.target));
+        if names.is_empty() || names.iter().any(|name| name == bench.target) {
+            println!("=== {}", bench.title);
+            let text = measure(bench)?;
+            std::fs::write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
+            print!("{}", table(&figures(&text)?));
         }
-        let text = String::from_utf8(output.stdout).context("a benchmark printed bytes that are no text")?;
-        let figures = figures(&text)?;
-        if figures.is_empty() {
-            bail!("`{}` printed no figure", shown(&command));
-        }
-        write!(page, "\n## {title}\n\n{}", table(&figures))?;
-        print!("{}", table(&figures));
+        let text = std::fs::read_to_string(&file);
+        let text = text.with_context(|| format!("{} never ran here: run `cargo bench-all`", bench.target))?;
+        write!(page, "\n## {}\n\n{}", bench.title, table(&figures(&text)?))?;
     }
     let path = root().join("docs/benchmarks.md");
     std::fs::write(&path, page).context("cannot write docs/benchmarks.md")?;
     println!("written: docs/benchmarks.md");
     Ok(())
+}
+
+/// Runs one and gives what it printed, which holds a figure at least.
+fn measure(bench: &Bench) -> Result<String> {
+    let mut command = cargo();
+    command.args(["bench", "--quiet", "--locked", "--profile", bench.profile]);
+    command.args(["--package", bench.package, "--bench", bench.target]);
+    let shipped = if bench.package == "e2e" { Some(shipped()?) } else { None };
+    if let Some(shipped) = &shipped {
+        command.env("HOLDFAST_E2E_PROGRAMS", shipped.programs.folder());
+        command.env("HOLDFAST_E2E_GOLDEN", &shipped.golden.manifest);
+    }
+    // Progress and complaints are for whoever watches; the figures are ours.
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run `{}`", shown(&command)))?;
+    if !output.status.success() {
+        bail!("`{}` ended with {}", shown(&command), output.status);
+    }
+    let text = String::from_utf8(output.stdout).context("a benchmark printed bytes that are no text")?;
+    if figures(&text)?.is_empty() {
+        bail!("`{}` printed no figure", shown(&command));
+    }
+    Ok(text)
 }
 
 /// Builds the programs as they are shipped: optimised, and the agent without failpoints.

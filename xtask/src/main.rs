@@ -30,7 +30,10 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Run every benchmark and write docs/benchmarks.md.
-    BenchAll,
+    BenchAll {
+        /// Only these, such as `plan`; the page keeps what the others gave last on this machine.
+        names: Vec<String>,
+    },
     /// Every check and every test; what CI runs.
     Ci,
     /// A whole Holdfast on this machine: simulator, hub, agent, three guests.
@@ -67,7 +70,7 @@ fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse_from(words(std::env::args_os())).task {
-        Task::BenchAll => bench::run(),
+        Task::BenchAll { names } => bench::run(&names),
         Task::Ci => ci::run(),
         Task::Demo(options) => demo::run(&options),
         Task::E2e { words } => e2e_suite::run(&words),
