@@ -9,6 +9,7 @@ mod golden;
 mod hub;
 mod operator;
 mod simulator;
+mod turn;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,14 +59,16 @@ pub struct Stage {
     simulator: Option<Running>,
     proxmox: Option<simulator::Proxmox>,
     hub_url: String,
+    _turn: turn::Turn,
 }
 
 impl Stage {
-    /// An empty stage.
+    /// An empty stage. Waits while another one stands on this machine.
     ///
     /// # Errors
     /// When the folder cannot be prepared.
     pub fn new(options: Options) -> Result<Self> {
+        let turn = turn::Turn::take(options.runtime)?;
         for name in ["sim", "hub", "agent", "operator", "log"] {
             let folder = options.folder.join(name);
             std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -78,6 +81,7 @@ impl Stage {
             simulator: None,
             proxmox: None,
             hub_url: String::new(),
+            _turn: turn,
         })
     }
 

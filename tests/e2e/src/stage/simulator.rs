@@ -22,7 +22,7 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    const fn text(self) -> &'static str {
+    pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Process => "process",
             Self::Nspawn => "nspawn",

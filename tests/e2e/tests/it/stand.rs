@@ -1,9 +1,5 @@
-//! A stage that is up: simulator, hub, enrolled agent. Each test has its own.
-//!
-//! Guests are processes on loopback addresses, and an agent's local API has one fixed address, so only one stage can
-//! stand at a time: the tests take turns by a lock on a file.
+//! A stage that is up: simulator, hub, enrolled agent. Each test has its own, and the stages take turns.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use e2e::place::User;
@@ -11,12 +7,11 @@ use e2e::programs::Programs;
 use e2e::stage::{Golden, Options, Runtime, Stage};
 use tempfile::TempDir;
 
-/// A stage, its folder, and the turn it has.
+/// A stage and its folder.
 pub struct Stand {
-    // Dropped in this order: the stage ends before its folder goes and the next may begin.
+    // Dropped in this order: the stage ends before its folder goes.
     pub stage: Stage,
     folder: TempDir,
-    _turn: File,
 }
 
 /// A test that failed leaves its folder, with all logs in it.
@@ -55,8 +50,6 @@ fn seed(folder: &Path) -> PathBuf {
 
 /// Everything up to the enrolled agent, which does not run yet.
 pub fn enrolled() -> Stand {
-    let turn = File::create(std::env::temp_dir().join(format!("holdfast-e2e-{}", rustix_uid()))).unwrap();
-    turn.lock().unwrap();
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-").tempdir().unwrap();
     let root = rustix_uid() == 0;
     open(folder.path());
@@ -75,7 +68,7 @@ pub fn enrolled() -> Stand {
     stage.log_in().unwrap();
     stage.set_up_agent().unwrap();
     stage.enrol_agent().unwrap();
-    Stand { stage, folder, _turn: turn }
+    Stand { stage, folder }
 }
 
 /// The same, with the agent running.
