@@ -1,6 +1,5 @@
 //! The host that is looked at: a whole Holdfast from the real programs.
 
-use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,20 +20,14 @@ const MADE: Duration = Duration::from_secs(20 * 60);
 const ASK: Duration = Duration::from_secs(2);
 
 pub struct Host {
-    // Dropped in this order: the stage ends before its folder goes and the next may begin.
+    // Dropped in this order: the stage ends before its folder goes.
     stage: Stage,
     _folder: TempDir,
-    _turn: File,
 }
 
 /// A simulator, a hub and an enrolled agent that runs.
 pub fn up() -> Result<Host> {
     let root = rustix::process::geteuid().is_root();
-    // An agent's local API has one fixed address here, so stages stand one at a time: the same lock as in the tests.
-    let user = rustix::process::geteuid().as_raw();
-    let turn = File::create(std::env::temp_dir().join(format!("holdfast-e2e-{user}")));
-    let turn = turn.context("cannot make the lock's file")?;
-    turn.lock().context("cannot wait for my turn")?;
     let folder = tempfile::Builder::new().prefix("holdfast-footprint-").tempdir()?;
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
     let options = Options {
@@ -52,7 +45,7 @@ pub fn up() -> Result<Host> {
     stage.set_up_agent()?;
     stage.enrol_agent()?;
     stage.start_agent(None)?;
-    Ok(Host { stage, _folder: folder, _turn: turn })
+    Ok(Host { stage, _folder: folder })
 }
 
 fn named(variable: &str) -> Result<PathBuf> {
