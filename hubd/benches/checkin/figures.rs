@@ -4,8 +4,6 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use crate::Round;
-
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
@@ -42,12 +40,23 @@ struct Figure {
     note: String,
 }
 
-/// One of a round's samples.
-type Of = fn(&Round) -> &Sample;
+/// The same body, to the one and to the other.
+pub struct Pair {
+    pub echo: Sample,
+    pub hub: Sample,
+}
 
-const ECHO: Of = |[echo, ..]| echo;
-const CHANGED: Of = |[_, changed, _]| changed;
-const UNCHANGED: Of = |[.., unchanged]| unchanged;
+/// Everything measured once.
+pub struct Round {
+    pub changed: Pair,
+    pub unchanged: Pair,
+}
+
+/// One of a round's pairs.
+type Of = fn(&Round) -> &Pair;
+
+const CHANGED: Of = |round| &round.changed;
+const UNCHANGED: Of = |round| &round.unchanged;
 
 impl Figures {
     pub fn add(&mut self, round: Round) {
@@ -69,9 +78,9 @@ impl Figures {
     ) -> Figure {
         Figure {
             name,
-            ours: self.median(|round| of(kind(round))),
-            baseline: Some(self.median(|round| of(ECHO(round)))),
-            ratio: Some(self.median(|round| of(kind(round)) / of(ECHO(round)))),
+            ours: self.median(|round| of(&kind(round).hub)),
+            baseline: Some(self.median(|round| of(&kind(round).echo))),
+            ratio: Some(self.median(|round| of(&kind(round).hub) / of(&kind(round).echo))),
             unit,
             pairs: self.rounds.len(),
             note,
@@ -82,7 +91,7 @@ impl Figures {
         let cpu = |goal: &str| {
             format!(
                 "the server process's CPU by schedstat, {connections} connections with one request each; baseline: bare \
-                 axum + rustls + serde echo of the changed report; goal at most {goal}"
+                 axum + rustls + serde echo of the same body; goal at most {goal}"
             )
         };
         let rate = || {

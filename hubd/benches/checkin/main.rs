@@ -1,8 +1,8 @@
 //! How much a durable check-in costs, beside a bare echo of the same body in the same minutes.
 //!
-//! Three servers' worth of work, each in a process of its own so that its CPU can be read: a bare axum + rustls + serde
-//! echo (parse the report, write it back), the hub with a changed report of 4 KiB, and the hub with an unchanged one.
-//! They are measured in turns, and what counts is the median of the rounds' ratios.
+//! Two servers, each in a process of its own so that its CPU can be read: the hub, and a bare axum + rustls + serde echo
+//! (parse the report, write it back). Each takes a changed report of 4 KiB and an unchanged one; the four are measured
+//! in turns, and what counts is the median of the rounds' ratios.
 //!
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects.
@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use figures::{Figures, Sample};
+use figures::{Figures, Pair, Round};
 use fleet::Fleet;
 use load::Kind;
 use server::Server;
@@ -76,14 +76,16 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     load.run(&hub, Kind::Full, time / 2).await?;
     let mut figures = Figures::default();
     for _ in 0..arguments.rounds {
-        figures.add([
-            load.run(&echo, Kind::Echo, time).await.context("the echo")?,
-            load.run(&hub, Kind::Changed, time).await.context("changed reports")?,
-            load.run(&hub, Kind::Unchanged, time).await.context("unchanged reports")?,
-        ]);
+        figures.add(Round {
+            changed: Pair {
+                echo: load.run(&echo, Kind::Changed, time).await.context("changed reports echoed")?,
+                hub: load.run(&hub, Kind::Changed, time).await.context("changed reports")?,
+            },
+            unchanged: Pair {
+                echo: load.run(&echo, Kind::Unchanged, time).await.context("unchanged reports echoed")?,
+                hub: load.run(&hub, Kind::Unchanged, time).await.context("unchanged reports")?,
+            },
+        });
     }
     figures.print(arguments.connections)
 }
-
-/// A kind of request, measured once.
-type Round = [Sample; 3];
