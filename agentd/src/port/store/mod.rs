@@ -15,6 +15,7 @@
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
 //! | [`records`] | all of it as the plan takes it |
+//! | `migration` | the file's version, and the way to it from every older one |
 
 pub mod access;
 pub mod audit;
@@ -23,6 +24,7 @@ mod error;
 pub mod guest;
 pub mod idempotency;
 pub mod journal;
+mod migration;
 mod open;
 pub mod records;
 mod rows;

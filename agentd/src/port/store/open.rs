@@ -8,9 +8,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
-use super::{Store, rows};
-
-const VERSION: i64 = 1;
+use super::{Store, migration, rows};
 
 /// A damaged database that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,23 +81,8 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
         let broken = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
         return Err(failed(rusqlite::Error::SqliteFailure(broken, Some(check))));
     }
-    migrate(&mut connection, path)?;
+    migration::migrate(&mut connection, path)?;
     Ok(connection)
-}
-
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if found > VERSION {
-        return Err(OpenError::Newer { found, known: VERSION });
-    }
-    if found == 0 {
-        let transaction = connection.transaction().map_err(failed)?;
-        transaction.execute_batch(include_str!("schema.sql")).map_err(failed)?;
-        transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
-        transaction.commit().map_err(failed)?;
-    }
-    Ok(())
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {

@@ -1,0 +1,27 @@
+-- agent.db, version 2: what operations on guests leave behind.
+
+-- Snapshots that the agent took and that stand. A row comes with the outcome of the step that took it, and goes with the
+-- outcome of the step that removed it.
+CREATE TABLE snapshot (
+    guest      TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    vmid       INTEGER NOT NULL,
+    operation  TEXT NOT NULL UNIQUE,
+    taken_by   TEXT NOT NULL CHECK (taken_by IN ('guest', 'agent', 'job')),
+    taken_at   INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (guest, name)
+) STRICT, WITHOUT ROWID;
+
+-- Backups that the agent took and found afterwards.
+CREATE TABLE backup (
+    volid     TEXT PRIMARY KEY,
+    guest     TEXT NOT NULL,
+    vmid      INTEGER NOT NULL,
+    storage   TEXT NOT NULL,
+    bytes     INTEGER NOT NULL,
+    taken_at  INTEGER NOT NULL,
+    operation TEXT NOT NULL,
+    why       TEXT NOT NULL CHECK (why IN ('first', 'schedule', 'asked'))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX backup_guest ON backup (guest, taken_at);
