@@ -11,8 +11,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::pinned::PinnedVerifier;
-use crate::pinned_ca::PinnedCaVerifier;
+use crate::pinned::Pinned;
+use crate::pinned_ca::PinnedCa;
+use crate::verifier::Verifier;
 
 /// Whom to trust.
 #[derive(Clone, Debug)]
@@ -94,8 +95,8 @@ fn builder(trust: &Trust) -> Result<Builder, TlsError> {
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        Trust::Pins(pins) => Arc::new(PinnedVerifier::new(pins.clone(), algorithms)),
-        Trust::CaPin(pin) => Arc::new(PinnedCaVerifier::new(*pin, algorithms)),
+        Trust::Pins(pins) => Arc::new(Verifier::new(Pinned(pins.clone()), algorithms)),
+        Trust::CaPin(pin) => Arc::new(Verifier::new(PinnedCa::new(*pin), algorithms)),
         Trust::CaPem(pem) => WebPkiServerVerifier::builder_with_provider(roots(pem)?, Arc::clone(&provider))
             .build()
             .map_err(TlsError::Verifier)?,

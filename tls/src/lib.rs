@@ -10,6 +10,7 @@ mod client;
 mod pinned;
 mod pinned_ca;
 mod refusal;
+mod verifier;
 
 pub use client::{Identity, TlsError, Trust, client, client_with_identity, provider};
 pub use refusal::{Refusal, refusal};

@@ -5,31 +5,27 @@
 //! own certificate must be signed by it, be valid now, and carry the name that was asked for.
 
 use holdfast_protocol::pin::{Pin, PinSet};
-use rustls::RootCertStore;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{Error, RootCertStore};
 
 use crate::refusal::Refusal;
+use crate::verifier::{Law, Shown};
 
+/// A server of this CA.
 #[derive(Debug)]
-pub(crate) struct PinnedCaVerifier {
-    ca: PinSet,
-    algorithms: WebPkiSupportedAlgorithms,
-}
+pub(crate) struct PinnedCa(PinSet);
 
-impl PinnedCaVerifier {
-    pub(crate) fn new(ca: Pin, algorithms: WebPkiSupportedAlgorithms) -> Self {
-        Self { ca: PinSet::from(ca), algorithms }
+impl PinnedCa {
+    pub(crate) fn new(ca: Pin) -> Self {
+        Self(PinSet::from(ca))
     }
 
-    fn find_ca<'a>(&self, chain: &[CertificateDer<'a>]) -> Result<CertificateDer<'a>, Error> {
+    fn find<'a>(&self, chain: &[CertificateDer<'a>]) -> Result<CertificateDer<'a>, Error> {
         for certificate in chain {
             let spki = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
-            if self.ca.accepts(certificate, &spki) {
+            if self.0.accepts(certificate, &spki) {
                 return Ok(certificate.clone());
             }
         }
@@ -37,42 +33,13 @@ impl PinnedCaVerifier {
     }
 }
 
-impl ServerCertVerifier for PinnedCaVerifier {
-    fn verify_server_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+impl Law for PinnedCa {
+    fn judge(&self, shown: &Shown<'_, '_>) -> Result<(), Error> {
+        let Shown { leaf, intermediates, name, now, algorithms } = shown;
         let mut roots = RootCertStore::empty();
-        roots.add(self.find_ca(intermediates)?.into_owned())?;
-        let parsed = ParsedCertificate::try_from(leaf)?;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, intermediates, now, self.algorithms.all)?;
-        verify_server_name(&parsed, name)?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        roots.add(self.find(intermediates)?.into_owned())?;
+        let parsed = ParsedCertificate::try_from(*leaf)?;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, intermediates, *now, algorithms.all)?;
+        verify_server_name(&parsed, name)
     }
 }

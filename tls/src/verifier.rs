@@ -1,0 +1,74 @@
+//! A server verifier by a law of ours.
+//!
+//! What comes in: a [`Law`], which judges the certificates. What goes out: the verifier rustls asks. Whatever the law,
+//! possession of the key is proved: the handshake's signature is checked here by the provider, and no law can skip it.
+
+use std::fmt::Debug;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+
+/// What a server shows of itself, and what it was asked for as.
+pub(crate) struct Shown<'a, 'c> {
+    pub leaf: &'a CertificateDer<'c>,
+    pub intermediates: &'a [CertificateDer<'c>],
+    pub name: &'a ServerName<'a>,
+    pub now: UnixTime,
+    pub algorithms: &'a WebPkiSupportedAlgorithms,
+}
+
+/// Whom to trust.
+pub(crate) trait Law: Debug + Send + Sync {
+    /// Refuses a server that is not to be trusted.
+    fn judge(&self, shown: &Shown<'_, '_>) -> Result<(), Error>;
+}
+
+#[derive(Debug)]
+pub(crate) struct Verifier<L> {
+    law: L,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl<L: Law> Verifier<L> {
+    pub(crate) const fn new(law: L, algorithms: WebPkiSupportedAlgorithms) -> Self {
+        Self { law, algorithms }
+    }
+}
+
+impl<L: Law> ServerCertVerifier for Verifier<L> {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let shown = Shown { leaf, intermediates, name, now, algorithms: &self.algorithms };
+        self.law.judge(&shown).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
