@@ -1,0 +1,83 @@
+//! *provision*: makes a guest by restoring the golden archive.
+
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::id::{PoolName, StorageName, Vmid};
+use serde::{Deserialize, Serialize};
+
+use super::step::Step;
+use crate::model::policy::{Golden, Sha256Hex, VmidRange};
+use crate::model::record::VolumeId;
+
+/// Everything that making a guest needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provision {
+    /// The guest as it should be.
+    pub guest: DesiredGuest,
+    /// Which number.
+    pub number: NumberWish,
+    /// The golden archive.
+    pub archive: VolumeId,
+    /// What its bytes must hash to.
+    pub archive_sha256: Sha256Hex,
+    /// Where the agent reads those bytes.
+    pub archive_file: std::path::PathBuf,
+    /// The pool.
+    pub pool: PoolName,
+    /// Root disk and hot volumes.
+    pub storage: StorageName,
+    /// Bulk volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk_storage: Option<StorageName>,
+    /// Where the first backup goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_storage: Option<StorageName>,
+}
+
+impl Provision {
+    /// Fills in the golden.
+    #[must_use]
+    pub fn golden(&self) -> Golden {
+        Golden {
+            archive: self.archive.clone(),
+            sha256: self.archive_sha256.clone(),
+            file: self.archive_file.clone(),
+        }
+    }
+
+    /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the
+    /// claim at the last moment because it lives ten minutes.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps =
+            vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
+        let volumes = self.guest.volumes.len().min(holdfast_protocol::desired::VOLUMES_MAX);
+        steps.extend((0..volumes).filter_map(|index| u8::try_from(index).ok()).map(Step::AttachVolume));
+        steps.extend([
+            Step::Protect,
+            Step::HandOverClaim,
+            Step::FirstStart,
+            Step::AwaitHello,
+            Step::DropClaim,
+        ]);
+        if self.backup_storage.is_some() {
+            steps.push(Step::FirstBackup);
+        }
+        steps.push(Step::ReadBack);
+        steps
+    }
+}
+
+/// Which VMID a new guest gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NumberWish {
+    /// This one, as the document says.
+    Exactly(Vmid),
+    /// A free one of the range, never used for another guest of ours.
+    AnyOf {
+        /// The range.
+        range: VmidRange,
+        /// Numbers of the range that the document asks for by name, for other guests.
+        except: Vec<Vmid>,
+    },
+}

@@ -1,0 +1,57 @@
+//! *reconfigure* and *grow*: a guest's sizes, and its protection.
+
+use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
+use serde::{Deserialize, Serialize};
+
+use super::Target;
+
+/// New sizes. What is not set stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reconfigure {
+    /// The guest.
+    pub target: Target,
+    /// Cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Cores>,
+    /// Memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryMib>,
+    /// Swap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<SwapMib>,
+    /// Whether protection, which somebody took off, is put back.
+    pub protection: KeepProtection,
+}
+
+/// What becomes of a guest's protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepProtection {
+    /// It is on.
+    AsItIs,
+    /// It was taken off by hand; it is put back.
+    PutBack,
+}
+
+/// A disk that becomes larger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grow {
+    /// The guest.
+    pub target: Target,
+    /// Which of its disks.
+    pub disk: DiskRef,
+    /// How large it becomes.
+    pub size: DiskGib,
+}
+
+/// A disk of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskRef {
+    /// The root disk.
+    Rootfs,
+    /// A mount, by its slot.
+    Mount(u8),
+}
