@@ -7,6 +7,33 @@ pub const HEAVY_AT_ONCE: usize = 2;
 /// Operations under way at once. Light ones wait on Proxmox, which has three workers; more than this only queue there.
 pub const OPERATIONS_AT_ONCE: usize = 16;
 
+/// Heavy operations open at once, of all that may be: two work, ten have their disks and calls ready, and four places
+/// stay for starts, stops and snapshots however many backups wait.
+pub const HEAVY_OPEN_MAX: usize = 12;
+
+/// Work on the host's storages at once.
+pub const STORAGE_AT_ONCE: usize = 1;
+
+/// Requests that wait in one guest's lane. A controller wants one thing at a time; eight is a day's worth of snapshots,
+/// and at ten minutes each the last one begins within an hour and a half.
+pub const LANE_WAITING_MAX: usize = 8;
+
+/// Requests that wait on a whole host: two for each of a hundred guests, and as much again of head-room; 512 rows of
+/// about 300 bytes are read in one look of a millisecond.
+pub const HOST_WAITING_MAX: usize = 512;
+
+/// A request that could not begin for so long ends refused: a day, in which the longest night of backups is over.
+pub const REQUEST_WAIT_MAX_S: i64 = 24 * 3_600;
+
+/// Ended requests that are kept per guest, so that who asked can read how it ended; the oldest goes first.
+pub const ENDED_REQUESTS_PER_GUEST: u32 = 64;
+
+/// A full lane behind a light operation moves within seconds.
+pub const BUSY_LIGHT_S: u32 = 10;
+
+/// A full lane behind a backup or restore moves within minutes.
+pub const BUSY_HEAVY_S: u32 = 60;
+
 /// How long a controller may take to say hello: a first boot makes host keys and grows a file system, some 60 s on a
 /// slow disk; five times that.
 pub const HELLO_WAIT_S: u64 = 300;

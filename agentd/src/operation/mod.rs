@@ -7,10 +7,12 @@
 //! | --- | --- |
 //! | [`provision`] | making a guest |
 //! | [`sizes`] | *reconfigure*, *grow* |
+//! | [`lane`] | who may begin, who waits behind whom |
 //! | [`step`] | what each step is: its undo, its probe, its bound |
 //! | [`log`] | events, and `next(status, event)`, the only definition of what may follow what |
 //! | [`progress`] | the fold of a log: facts found, and the view for people |
 
+pub mod lane;
 pub mod log;
 pub mod progress;
 pub mod provision;

@@ -1,0 +1,276 @@
+//! The law of lanes: who may begin, who waits behind whom, who is turned away.
+//!
+//! One lane for each guest: its open operation holds it, what was asked for waits in it, in the order of arrival. One
+//! lane for storage work of the whole host, and one for heavy work (whole archives). Every lane is bounded. What comes
+//! in: what is in the lanes, and what arrives. What goes out: an [`Admission`] for one that arrives ([`admit`]), and the
+//! wishes whose turn it is ([`turn::turns`]). Pure. Deliberately absent: keeping the queues (`port::store::request`,
+//! `execute::heavy`).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`table`] | the pre-emption table, one `match` |
+//! | [`turn`] | whose turn it is |
+
+pub mod table;
+pub mod turn;
+
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::operation::OperationKind;
+
+use super::step::Weight;
+use crate::model::limits;
+use table::{At, Likeness, Meeting, Why, meet};
+
+/// Work that holds a guest's lane while it is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// Attaches a volume.
+    AttachVolume,
+    /// Takes a backup.
+    Backup,
+    /// Destroys the guest, by a signature.
+    Destroy,
+    /// Deletes a snapshot, by its time or because its guest asked.
+    ExpireSnapshot,
+    /// Makes a disk larger.
+    Grow,
+    /// Hands a volume to another guest.
+    HandOverVolume,
+    /// Makes the guest.
+    Provision,
+    /// Changes sizes or marks.
+    Reconfigure,
+    /// Restores a backup beside it.
+    RestoreBeside,
+    /// Rolls it back to a snapshot.
+    RollBack,
+    /// Takes a snapshot.
+    Snapshot,
+    /// Starts it.
+    Start,
+    /// Stops it.
+    Stop,
+}
+
+/// What comes to a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// Releases a stopped app: an app never stands still while something else is waited for.
+    Release,
+    /// Cancels what waits.
+    Cancel,
+    /// Anything that takes its turn.
+    Work(Work),
+}
+
+impl Work {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[
+        Self::AttachVolume,
+        Self::Backup,
+        Self::Destroy,
+        Self::ExpireSnapshot,
+        Self::Grow,
+        Self::HandOverVolume,
+        Self::Provision,
+        Self::Reconfigure,
+        Self::RestoreBeside,
+        Self::RollBack,
+        Self::Snapshot,
+        Self::Start,
+        Self::Stop,
+    ];
+
+    /// As the wire, the journal and the table name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AttachVolume => "attach_volume",
+            Self::Backup => "backup",
+            Self::Destroy => "destroy",
+            Self::ExpireSnapshot => "expire_snapshot",
+            Self::Grow => "grow",
+            Self::HandOverVolume => "hand_over_volume",
+            Self::Provision => "provision",
+            Self::Reconfigure => "reconfigure",
+            Self::RestoreBeside => "restore_beside",
+            Self::RollBack => "roll_back",
+            Self::Snapshot => "snapshot",
+            Self::Start => "start",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// Whether it reads or writes a whole archive, and so counts against the host's cap on heavy work.
+    #[must_use]
+    pub const fn weight(self) -> Weight {
+        match self {
+            Self::Backup | Self::Provision | Self::RestoreBeside => Weight::Heavy,
+            Self::AttachVolume
+            | Self::Destroy
+            | Self::ExpireSnapshot
+            | Self::Grow
+            | Self::HandOverVolume
+            | Self::Reconfigure
+            | Self::RollBack
+            | Self::Snapshot
+            | Self::Start
+            | Self::Stop => Weight::Light,
+        }
+    }
+
+    /// Which lane it needs beside its guest's.
+    #[must_use]
+    pub const fn reach(self) -> Reach {
+        match self {
+            // Two of them with exchanged ends would each hold what the other waits for.
+            Self::HandOverVolume => Reach::HostStorage,
+            Self::AttachVolume
+            | Self::Backup
+            | Self::Destroy
+            | Self::ExpireSnapshot
+            | Self::Grow
+            | Self::Provision
+            | Self::Reconfigure
+            | Self::RestoreBeside
+            | Self::RollBack
+            | Self::Snapshot
+            | Self::Start
+            | Self::Stop => Reach::Guest,
+        }
+    }
+}
+
+/// How far work reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Its guest, or the guests it names.
+    Guest,
+    /// The host's storages as well: one at a time on a host.
+    HostStorage,
+}
+
+impl From<OperationKind> for Work {
+    fn from(kind: OperationKind) -> Self {
+        match kind {
+            OperationKind::Grow => Self::Grow,
+            OperationKind::Provision => Self::Provision,
+            OperationKind::Reconfigure => Self::Reconfigure,
+            OperationKind::Start => Self::Start,
+            OperationKind::Stop => Self::Stop,
+        }
+    }
+}
+
+impl Incoming {
+    /// Everything that can come, those that go first at the head.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Release, Self::Cancel].into_iter().chain(Work::ALL.iter().copied().map(Self::Work))
+    }
+
+    /// As the table names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Cancel => "cancel",
+            Self::Work(work) => work.name(),
+        }
+    }
+}
+
+/// What work is about, beside its guest. Two of the same subject are about the same thing, whatever they do to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The guest as a whole.
+    Guest,
+    /// A snapshot of it, by name.
+    Snapshot(String),
+}
+
+/// One that holds or waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its operation, or the operation it will be.
+    pub id: OperationId,
+    /// What it does.
+    pub work: Work,
+    /// To what.
+    pub subject: Subject,
+}
+
+/// What one guest's lane holds, and how full the host's queue is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lane {
+    /// The open operation.
+    pub holds: Option<Entry>,
+    /// What waits, first come first.
+    pub waits: Vec<Entry>,
+    /// How many wait on the whole host, in this lane and all others.
+    pub host_waits: usize,
+}
+
+/// What becomes of one that arrives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is taken, with so many before it.
+    Admitted {
+        /// 0 is at once.
+        place: usize,
+    },
+    /// It is the same as this one, which is its answer.
+    Joins(OperationId),
+    /// It is not taken.
+    Refused(Why),
+    /// It is taken, and these end for it.
+    Preempts {
+        /// What ends, none of it begun.
+        ended: Vec<OperationId>,
+        /// So many stay before it.
+        place: usize,
+    },
+    /// The lane is full.
+    Busy {
+        /// When to ask again.
+        retry_after_s: u32,
+    },
+}
+
+/// Judges one that arrives by all that is in the lane. A refusal weighs more than a full lane, and joining needs no place.
+#[must_use]
+pub fn admit(lane: &Lane, incoming: Incoming, subject: &Subject) -> Admission {
+    let mut ended = Vec::new();
+    let holder = lane.holds.iter().map(|entry| (entry, At::Holds));
+    for (there, at) in holder.chain(lane.waits.iter().map(|entry| (entry, At::Waits))) {
+        let likeness = if there.subject == *subject { Likeness::Same } else { Likeness::Other };
+        match meet(incoming, there.work, at, likeness) {
+            Meeting::First | Meeting::Waits => {}
+            Meeting::Joins => return Admission::Joins(there.id),
+            Meeting::Refused(why) => return Admission::Refused(why),
+            Meeting::Preempts => ended.push(there.id),
+        }
+    }
+    let waiting = lane.waits.len().saturating_sub(ended.len());
+    let place = match incoming {
+        Incoming::Release | Incoming::Cancel => return Admission::Admitted { place: 0 },
+        Incoming::Work(_) => waiting + usize::from(lane.holds.is_some()),
+    };
+    let host_waiting = lane.host_waits.saturating_sub(ended.len());
+    if waiting >= limits::LANE_WAITING_MAX || host_waiting >= limits::HOST_WAITING_MAX {
+        return Admission::Busy {
+            retry_after_s: retry_after_s(lane.holds.as_ref().map(|holder| holder.work)),
+        };
+    }
+    if ended.is_empty() { Admission::Admitted { place } } else { Admission::Preempts { ended, place } }
+}
+
+/// When a place may be free again: behind heavy work a minute is early, behind anything else ten seconds are enough.
+const fn retry_after_s(holder: Option<Work>) -> u32 {
+    match holder {
+        Some(work) if matches!(work.weight(), Weight::Heavy) => limits::BUSY_HEAVY_S,
+        Some(_) | None => limits::BUSY_LIGHT_S,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! The pre-emption table: what happens when work comes to a guest's lane in which other work holds or waits.
+//!
+//! What comes in: two kinds of work, where the one that is there stands, and whether both are about the same thing. What
+//! goes out: one [`Meeting`]. The `match` is exhaustive over what comes; what is there is named wherever it matters, and
+//! everything else waits. [`page`] prints all of it; `docs/lanes.md` holds that print. Deliberately absent: counting
+//! (that is [`super::admit`]).
+
+use std::fmt::Write as _;
+
+use super::{Incoming, Work};
+
+/// Where the work stands that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// It has the lane: its operation is open.
+    Holds,
+    /// It waits for the lane.
+    Waits,
+}
+
+/// Whether both are about the same thing: the same snapshot, the same disk, the same guest as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// They are.
+    Same,
+    /// They are not.
+    Other,
+}
+
+/// What becomes of the incoming work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// It goes before everything, at once.
+    First,
+    /// It takes its place behind.
+    Waits,
+    /// It is the same wish: it is answered with what is there.
+    Joins,
+    /// What is there ends, and it takes that place.
+    Preempts,
+    /// It is not taken.
+    Refused(Why),
+}
+
+/// Why work is not taken into a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// A rollback behind a backup would come at a time that nobody chose, and lose what was written until then.
+    BackupFirst,
+    /// The guest is about to be destroyed.
+    GuestGoes,
+    /// A rollback waits for this very snapshot.
+    RollBackNeedsIt,
+    /// This very snapshot is about to be deleted.
+    SnapshotGoes,
+}
+
+impl Why {
+    /// Every reason.
+    pub const ALL: &'static [Self] =
+        &[Self::BackupFirst, Self::GuestGoes, Self::RollBackNeedsIt, Self::SnapshotGoes];
+
+    /// For the guest that asked.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::BackupFirst => {
+                "a backup of this guest is under way or waits: ask for the rollback again when it has ended"
+            }
+            Self::GuestGoes => {
+                "an operator ordered that this guest be destroyed: nothing new is taken up for it"
+            }
+            Self::RollBackNeedsIt => {
+                "a rollback to this snapshot is under way or waits: cancel it first, or wait until it has ended"
+            }
+            Self::SnapshotGoes => {
+                "this snapshot is about to be deleted: cancel that first, or choose another"
+            }
+        }
+    }
+
+    const fn short(self) -> &'static str {
+        match self {
+            Self::BackupFirst => "backup first",
+            Self::GuestGoes => "guest goes",
+            Self::RollBackNeedsIt => "rollback needs it",
+            Self::SnapshotGoes => "snapshot goes",
+        }
+    }
+}
+
+/// The table.
+#[must_use]
+pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meeting {
+    let Incoming::Work(work) = incoming else {
+        return match incoming {
+            Incoming::Release | Incoming::Cancel | Incoming::Work(_) => Meeting::First,
+        };
+    };
+    if work == there && likeness == Likeness::Same {
+        return Meeting::Joins;
+    }
+    if there == Work::Destroy {
+        return Meeting::Refused(Why::GuestGoes);
+    }
+    match work {
+        Work::Destroy => queued(at, Meeting::Preempts),
+        Work::Stop => match there {
+            Work::Snapshot | Work::Start => queued(at, Meeting::Preempts),
+            _ => Meeting::Waits,
+        },
+        Work::Start => match there {
+            Work::Stop => queued(at, Meeting::Preempts),
+            _ => Meeting::Waits,
+        },
+        Work::RollBack => match there {
+            Work::Backup => Meeting::Refused(Why::BackupFirst),
+            Work::ExpireSnapshot => same(likeness, Why::SnapshotGoes),
+            _ => Meeting::Waits,
+        },
+        Work::ExpireSnapshot => match there {
+            Work::RollBack => same(likeness, Why::RollBackNeedsIt),
+            _ => Meeting::Waits,
+        },
+        Work::AttachVolume
+        | Work::Backup
+        | Work::Grow
+        | Work::HandOverVolume
+        | Work::Provision
+        | Work::Reconfigure
+        | Work::RestoreBeside
+        | Work::Snapshot => Meeting::Waits,
+    }
+}
+
+/// Only what waits is touched; what is under way is never cut off.
+const fn queued(at: At, meeting: Meeting) -> Meeting {
+    match at {
+        At::Waits => meeting,
+        At::Holds => Meeting::Waits,
+    }
+}
+
+const fn same(likeness: Likeness, why: Why) -> Meeting {
+    match likeness {
+        Likeness::Same => Meeting::Refused(why),
+        Likeness::Other => Meeting::Waits,
+    }
+}
+
+/// The whole table as it stands in `docs/lanes.md`: one row for what comes, one column for what is there.
+#[must_use]
+pub fn page() -> String {
+    let mut text = "| comes \\ is there |".to_owned();
+    for there in Work::ALL {
+        // Writing into a String cannot fail.
+        let _infallible = write!(text, " {} |", there.name());
+    }
+    text.push_str("\n| --- |");
+    text.push_str(&" --- |".repeat(Work::ALL.len()));
+    text.push('\n');
+    for incoming in Incoming::all() {
+        let _infallible = write!(text, "| {} |", incoming.name());
+        for there in Work::ALL {
+            let _infallible = write!(text, " {} |", cell(incoming, *there));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// One cell: the plain case first, then where it differs.
+fn cell(incoming: Incoming, there: Work) -> String {
+    let plain = meet(incoming, there, At::Holds, Likeness::Other);
+    let mut text = word(plain);
+    let queued = meet(incoming, there, At::Waits, Likeness::Other);
+    if queued != plain {
+        let _infallible = write!(text, ", queued: {}", word(queued));
+    }
+    let alike = meet(incoming, there, At::Holds, Likeness::Same);
+    if alike != plain {
+        let _infallible = write!(text, ", same: {}", word(alike));
+    }
+    text
+}
+
+fn word(meeting: Meeting) -> String {
+    match meeting {
+        Meeting::First => "first".to_owned(),
+        Meeting::Waits => "waits".to_owned(),
+        Meeting::Joins => "joins".to_owned(),
+        Meeting::Preempts => "pre-empts".to_owned(),
+        Meeting::Refused(why) => format!("refused ({})", why.short()),
+    }
+}

@@ -1,0 +1,104 @@
+//! Whose turn it is: of all that wait on a host, those that may begin now.
+//!
+//! By arrival, one mutating operation on each guest, one on the host's storages, and two caps: on all operations, and on
+//! heavy ones, so that a night of backups leaves places for a start. Who waits keeps those behind it in its own lanes
+//! waiting too; so nobody is overtaken in a lane, and nobody waits for ever. Deliberately absent: what the wishes are.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::id::GuestUid;
+
+use super::{Reach, Work};
+use crate::model::limits;
+use crate::operation::step::Weight;
+
+/// When something arrived, as a number that only grows. Requests count by their row; a wish of the document arrived when
+/// the agent first saw that it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arrival(u64);
+
+impl Arrival {
+    /// Of the request with this number.
+    #[must_use]
+    pub const fn of_request(serial: u64) -> Self {
+        Self(serial.saturating_mul(2))
+    }
+
+    /// Of a wish that was first seen when this was the last request.
+    #[must_use]
+    pub const fn after_request(serial: u64) -> Self {
+        Self(serial.saturating_mul(2).saturating_add(1))
+    }
+}
+
+/// Work on its guests: one, or two for what moves between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Which guests' lanes it needs.
+    pub guests: Vec<GuestUid>,
+    /// What it does.
+    pub work: Work,
+}
+
+/// One that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// What it needs.
+    pub claim: Claim,
+    /// When it came.
+    pub arrival: Arrival,
+}
+
+/// What is taken on a host.
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    guests: BTreeSet<GuestUid>,
+    storage: usize,
+    heavy: usize,
+    all: usize,
+}
+
+impl Taken {
+    fn take(&mut self, claim: &Claim) {
+        self.guests.extend(claim.guests.iter().copied());
+        self.storage += usize::from(claim.work.reach() == Reach::HostStorage);
+        self.heavy += usize::from(claim.work.weight() == Weight::Heavy);
+        self.all += 1;
+    }
+
+    fn has_room_for(&self, claim: &Claim) -> bool {
+        let heavy_full = claim.work.weight() == Weight::Heavy && self.heavy >= limits::HEAVY_OPEN_MAX;
+        let storage_full =
+            claim.work.reach() == Reach::HostStorage && self.storage >= limits::STORAGE_AT_ONCE;
+        let guest_taken = claim.guests.iter().any(|guest| self.guests.contains(guest));
+        let host_full = self.all >= limits::OPERATIONS_AT_ONCE;
+        !(host_full || heavy_full || storage_full || guest_taken)
+    }
+}
+
+/// The places of the wishes that begin now, in the order in which they begin.
+#[must_use]
+pub fn turns(open: &[Claim], wishes: &[Wish]) -> Vec<usize> {
+    let mut taken = Taken::default();
+    for claim in open {
+        taken.take(claim);
+    }
+    let mut order: Vec<usize> = (0..wishes.len()).collect();
+    // Stable: what came at once keeps the order it was told in.
+    order.sort_by_key(|place| wishes.get(*place).map(|wish| wish.arrival));
+    let mut begin = Vec::new();
+    let mut storage_waits = false;
+    for place in order {
+        let Some(Wish { claim, .. }) = wishes.get(place) else { continue };
+        let storage = claim.work.reach() == Reach::HostStorage;
+        if taken.has_room_for(claim) && !(storage && storage_waits) {
+            taken.take(claim);
+            begin.push(place);
+        } else {
+            // Whoever comes later on the same guests, or for the same lane, stays behind it.
+            taken.guests.extend(claim.guests.iter().copied());
+            storage_waits |= storage;
+        }
+    }
+    begin
+}
