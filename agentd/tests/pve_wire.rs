@@ -7,15 +7,17 @@ mod wire;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentd::port::pve::change::Description;
 use agentd::port::pve::config::Digest;
 use agentd::port::pve::error::{PveError, RetryClass, Sent};
 use agentd::port::pve::retry::Pause;
+use agentd::port::pve::snapshot::Found;
 use agentd::port::pve::task::{Patience, TaskEnd, Unclear};
 use agentd::port::pve::{
-    ApiToken, ConfigChange, ConfigUpdate, LogWindow, Pace, Pve, PveClient, PveSettings, Role, TaskKind,
-    TaskOutcome, TaskQuery, Upid, VmidUse, follow_task,
+    ApiToken, CanSnapshot, ConfigChange, ConfigUpdate, LogWindow, NewSnapshot, OwnSnapshot, Pace, Pve,
+    PveClient, PveSettings, Role, TaskKind, TaskOutcome, TaskQuery, Upid, VmidUse, follow_task,
 };
-use holdfast_protocol::id::Vmid;
+use holdfast_protocol::id::{SnapshotName, Vmid};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::secret::Secret;
 use holdfast_tls::Trust;
@@ -98,6 +100,45 @@ async fn writes_each_take_a_fresh_connection_and_repeat_the_digest() {
     assert!(asked[0].head.contains("content-type: application/x-www-form-urlencoded\r\n"));
     let connections: Vec<usize> = asked.iter().map(|a| a.connection).collect();
     assert_eq!(connections, [0, 1, 2]);
+}
+
+const TAKING: &str = "UPID:pve1:00000640:0006332B:6B01175B:vzsnapshot:300:hf@pve!operate:";
+
+/// Each with the token that may, and without a parameter that could do more than was asked.
+#[tokio::test]
+async fn snapshots_as_they_go_over_the_wire() {
+    let listed = r#"[{"name":"s1","description":"line\n","snaptime":1795233627},{"name":"current","description":"You are here!"}]"#;
+    let task = || data(&format!("{TAKING:?}"));
+    let config = r#"{"digest":"0efe9d8b6dd8ab19dfd1c70300537ee86bad8bf0","snaptime":1795233627}"#;
+    let peer =
+        Peer::start(vec![data(r#"{"hasFeature":0}"#), task(), data(listed), data(config), task(), task()]);
+    let client = client(&peer);
+    let name: SnapshotName = "s1".parse().unwrap();
+    assert_eq!(client.can_snapshot(vmid(300)).await.unwrap(), CanSnapshot::No);
+    let line = Description::try_from("line".to_owned()).unwrap();
+    client.snapshot(vmid(300), &NewSnapshot { name: name.clone(), line }).await.unwrap();
+    let rows = client.snapshots(vmid(300)).await.unwrap();
+    let Found::Whole(own) = OwnSnapshot::find(vmid(300), &name, "line", &rows) else { panic!("{rows:?}") };
+    client.snapshot_config(vmid(300), &name).await.unwrap();
+    client.roll_back(&own).await.unwrap();
+    client.remove_snapshot(&own).await.unwrap();
+    let said: Vec<(String, String, bool)> = peer
+        .asked()
+        .iter()
+        .map(|asked| {
+            let by_operate = asked.head.contains("hf@pve!operate=");
+            (asked.line().replace("/api2/json/nodes/pve1", ""), asked.body.clone(), by_operate)
+        })
+        .collect();
+    let wanted = [
+        ("GET /lxc/300/feature?feature=snapshot", "", false),
+        ("POST /lxc/300/snapshot", "snapname=s1&description=line", true),
+        ("GET /lxc/300/snapshot", "", false),
+        ("GET /lxc/300/config?snapshot=s1", "", true),
+        ("POST /lxc/300/snapshot/s1/rollback", "", true),
+        ("DELETE /lxc/300/snapshot/s1", "", true),
+    ];
+    assert_eq!(said, wanted.map(|(line, body, by)| (line.to_owned(), body.to_owned(), by)));
 }
 
 #[tokio::test]

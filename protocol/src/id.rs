@@ -159,6 +159,8 @@ names! {
     /// A pool of Proxmox.
     PoolName { max: 63, rule: "letters, digits, '.', '_' and '-'", pattern: "^[A-Za-z0-9._-]+$",
         ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }
+    /// A snapshot of a guest.
+    SnapshotName { max: 40, rule: "2 to 40 letters, digits, '_' and '-' that start with a letter; not current, pending or vzdump", pattern: "^[A-Za-z][A-Za-z0-9_-]+$", ok: snapshot_name }
     /// A storage of Proxmox.
     StorageName { max: 63, rule: "letters, digits, '.', '_' and '-' that starts with a letter", pattern: "^[A-Za-z][A-Za-z0-9._-]*$",
         ok: |t| starts_with_letter(t) && t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }
@@ -234,6 +236,13 @@ fn golden_version(text: &str) -> bool {
     matches!(parts.as_slice(), [y, m, n] if y.len() == 4 && m.len() == 2 && n.len() <= 4 && digits(y) && digits(m) && digits(n))
 }
 
+/// Proxmox's rule for names in a configuration, less the words that mean something there.
+fn snapshot_name(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let reserved = ["current", "pending", "vzdump"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    text.len() >= 2 && starts_with_letter(text) && text.chars().all(inner) && !reserved
+}
+
 fn mount_path(text: &str) -> bool {
     let part = |p: &str| {
         !p.is_empty()
@@ -256,6 +265,18 @@ mod tests {
             assert!(GuestName::from_str(bad).is_err(), "{bad:?}");
         }
         assert_eq!(GuestName::from_str("web-1").unwrap().as_str(), "web-1");
+    }
+
+    #[test]
+    fn a_snapshot_is_called_what_proxmox_takes() {
+        for bad in
+            ["", "a", "1bad", "has space", "current", "vzdump", "Pending", "a/b", "a?b", &"a".repeat(41)]
+        {
+            assert!(SnapshotName::from_str(bad).is_err(), "{bad:?}");
+        }
+        for good in ["s1", "before-update_2", &"a".repeat(40)] {
+            assert!(SnapshotName::from_str(good).is_ok(), "{good:?}");
+        }
     }
 
     #[test]

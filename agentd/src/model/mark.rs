@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::id::{GuestUid, OperationId};
 
 /// The tag that every guest of ours carries.
 pub const TAG: &str = "holdfast";
@@ -58,6 +58,12 @@ pub fn read(tags: &BTreeSet<String>, description: &str) -> Mark {
         },
         _ => Mark::Broken,
     }
+}
+
+/// The description of a snapshot: by it, and by our record, a snapshot is known as the one that an operation made.
+#[must_use]
+pub fn snapshot_line(made_by: OperationId) -> String {
+    format!("holdfast snapshot of operation {made_by}")
 }
 
 fn short_tag(uid: GuestUid) -> String {

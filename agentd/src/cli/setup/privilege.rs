@@ -72,7 +72,7 @@ pub const NEEDS: &[Need] = &[
     need("change networks", Role::Operate, Place::Bridge, &["SDN.Use"]),
     need("make volumes and grow disks", Role::Operate, Place::Pool, &["VM.Config.Disk", "VM.Config.Options"]),
     need("make volumes and grow disks", Role::Operate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
-    need("make and expire snapshots", Role::Operate, Place::Pool, &["VM.Snapshot"]),
+    need("make and expire snapshots, roll back", Role::Operate, Place::Pool, &["VM.Snapshot"]),
     need("back up, list backups", Role::Operate, Place::Pool, &["VM.Backup"]),
     need("back up, list backups", Role::Operate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
     need(

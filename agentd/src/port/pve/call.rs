@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use holdfast_protocol::id::{NodeName, StorageName, Vmid};
+use holdfast_protocol::id::{NodeName, SnapshotName, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -15,6 +15,7 @@ use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
 use super::restore::RestoreRequest;
 use super::sight::AclPath;
+use super::snapshot::{NewSnapshot, OwnSnapshot};
 use super::task::{LogWindow, TaskQuery};
 use super::undo::UndoProof;
 use super::upid::Upid;
@@ -132,6 +133,10 @@ endpoints! {
     Shutdown = "POST /nodes/{node}/lxc/{vmid}/status/shutdown", Post, PLAIN_MAX;
     Interfaces = "GET /nodes/{node}/lxc/{vmid}/interfaces", Get, PLAIN_MAX;
     Snapshots = "GET /nodes/{node}/lxc/{vmid}/snapshot", Get, LIST_MAX;
+    CanSnapshot = "GET /nodes/{node}/lxc/{vmid}/feature", Get, PLAIN_MAX;
+    Snapshot = "POST /nodes/{node}/lxc/{vmid}/snapshot", Post, PLAIN_MAX;
+    RemoveSnapshot = "DELETE /nodes/{node}/lxc/{vmid}/snapshot/{snapname}", Delete, PLAIN_MAX;
+    RollBack = "POST /nodes/{node}/lxc/{vmid}/snapshot/{snapname}/rollback", Post, PLAIN_MAX;
     Backup = "POST /nodes/{node}/vzdump", Post, PLAIN_MAX;
     ArchiveConfig = "GET /nodes/{node}/vzdump/extractconfig", Get, PLAIN_MAX;
     Storages = "GET /nodes/{node}/storage", Get, LIST_MAX;
@@ -298,6 +303,37 @@ impl Call {
 
     pub(super) fn snapshots(node: &NodeName, vmid: Vmid) -> Self {
         Self::guest(Endpoint::Snapshots, Role::Observe, node, vmid, "/snapshot")
+    }
+
+    /// By `operate`, as the present configuration: the snapshot may hold an old bootstrap.
+    pub(super) fn snapshot_config(node: &NodeName, vmid: Vmid, name: &SnapshotName) -> Self {
+        let params = vec![("snapshot".into(), name.as_str().into())];
+        Self::guest(Endpoint::GuestConfig, Role::Operate, node, vmid, "/config").with(params)
+    }
+
+    pub(super) fn can_snapshot(node: &NodeName, vmid: Vmid) -> Self {
+        let params = vec![("feature".into(), "snapshot".into())];
+        Self::guest(Endpoint::CanSnapshot, Role::Observe, node, vmid, "/feature").with(params)
+    }
+
+    pub(super) fn snapshot(node: &NodeName, vmid: Vmid, new: &NewSnapshot) -> Self {
+        let params = vec![
+            ("snapname".into(), new.name.as_str().into()),
+            ("description".into(), new.line.as_str().into()),
+        ];
+        Self::guest(Endpoint::Snapshot, Role::Operate, node, vmid, "/snapshot").with(params)
+    }
+
+    /// Bare: `force` would forget a snapshot whose data stays.
+    pub(super) fn remove_snapshot(node: &NodeName, own: &OwnSnapshot) -> Self {
+        let tail = format!("/snapshot/{}", own.name());
+        Self::guest(Endpoint::RemoveSnapshot, Role::Operate, node, own.vmid(), &tail)
+    }
+
+    /// Bare: the guest stays off until what the snapshot brought back was looked at.
+    pub(super) fn roll_back(node: &NodeName, own: &OwnSnapshot) -> Self {
+        let tail = format!("/snapshot/{}/rollback", own.name());
+        Self::guest(Endpoint::RollBack, Role::Operate, node, own.vmid(), &tail)
     }
 
     /// A whole backup of one guest. It removes none of the older ones: that is decided elsewhere.

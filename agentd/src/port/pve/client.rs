@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_protocol::id::{NodeName, StorageName, Vmid};
+use holdfast_protocol::id::{NodeName, SnapshotName, StorageName, Vmid};
 use holdfast_protocol::size::DiskGib;
 use serde_json::Value as Json;
 
@@ -14,11 +14,12 @@ use super::change::{ConfigUpdate, DiskSlot};
 use super::config::{ArchiveConfig, Digest, GuestConfig};
 use super::error::PveError;
 use super::read::{
-    GuestStatus, Interface, NodeStatus, Resources, Snapshot, StorageStatus, StoredVolume, TaskRow, Version,
+    GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
 };
 use super::restore::RestoreRequest;
 use super::retry::{Pace, Tried, pause_before_next};
 use super::sight::{AclPath, Permissions};
+use super::snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
 use super::task::{LogWindow, TaskLog, TaskQuery, TaskStatus};
 use super::transport::{Answer, PveSettings, SetUpError, Transport};
 use super::undo::UndoProof;
@@ -177,6 +178,26 @@ impl Pve for PveClient {
 
     fn snapshots(&self, vmid: Vmid) -> Reply<'_, Vec<Snapshot>> {
         self.data(Call::snapshots(&self.node, vmid), Snapshot::read_list)
+    }
+
+    fn snapshot_config(&self, vmid: Vmid, name: &SnapshotName) -> Reply<'_, GuestConfig> {
+        self.data(Call::snapshot_config(&self.node, vmid, name), GuestConfig::read)
+    }
+
+    fn can_snapshot(&self, vmid: Vmid) -> Reply<'_, CanSnapshot> {
+        self.data(Call::can_snapshot(&self.node, vmid), CanSnapshot::read)
+    }
+
+    fn snapshot(&self, vmid: Vmid, new: &NewSnapshot) -> Reply<'_, Upid> {
+        self.started(Call::snapshot(&self.node, vmid, new))
+    }
+
+    fn remove_snapshot(&self, own: &OwnSnapshot) -> Reply<'_, Upid> {
+        self.started(Call::remove_snapshot(&self.node, own))
+    }
+
+    fn roll_back(&self, own: &OwnSnapshot) -> Reply<'_, Upid> {
+        self.started(Call::roll_back(&self.node, own))
     }
 
     fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid> {

@@ -17,6 +17,7 @@ pub mod read;
 pub mod restore;
 pub mod retry;
 pub mod sight;
+pub mod snapshot;
 pub mod task;
 mod transport;
 pub mod undo;
@@ -28,7 +29,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::{SnapshotName, StorageName, Vmid};
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
 
@@ -39,15 +40,14 @@ pub use error::{PveError, RetryClass};
 pub use restore::RestoreRequest;
 pub use retry::{Pace, RealPace};
 pub use sight::{AclPath, Permissions, SightProof};
+pub use snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
 pub use task::{LogWindow, TaskKind, TaskLog, TaskOutcome, TaskQuery, TaskStatus, follow_task};
 pub use transport::{ApiToken, PveSettings, SetUpError};
 pub use undo::UndoProof;
 pub use upid::Upid;
 pub use volume::VolumeId;
 
-use read::{
-    GuestStatus, Interface, NodeStatus, Resources, Snapshot, StorageStatus, StoredVolume, TaskRow, Version,
-};
+use read::{GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version};
 
 /// Which of the narrow tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -169,6 +169,22 @@ pub trait Pve: Send + Sync {
 
     /// Snapshots of a guest.
     fn snapshots(&self, vmid: Vmid) -> Reply<'_, Vec<Snapshot>>;
+
+    /// The configuration that a snapshot holds, which a rollback puts back.
+    fn snapshot_config(&self, vmid: Vmid, name: &SnapshotName) -> Reply<'_, GuestConfig>;
+
+    /// Whether every volume of the guest can be snapshotted.
+    fn can_snapshot(&self, vmid: Vmid) -> Reply<'_, CanSnapshot>;
+
+    /// Starts taking a snapshot. A running guest stands still for a moment.
+    fn snapshot(&self, vmid: Vmid, new: &NewSnapshot) -> Reply<'_, Upid>;
+
+    /// Starts removing a snapshot that one of our operations made.
+    fn remove_snapshot(&self, own: &OwnSnapshot) -> Reply<'_, Upid>;
+
+    /// Starts rolling a guest back to a snapshot that one of our operations made. Everything written since is lost, and
+    /// the configuration is put back as well. A guest that runs is stopped, and stays so.
+    fn roll_back(&self, own: &OwnSnapshot) -> Reply<'_, Upid>;
 
     /// Starts a backup of one guest. `OK` of the task does not prove that the archive is there.
     fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid>;

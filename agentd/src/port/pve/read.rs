@@ -344,34 +344,6 @@ impl StoredVolume {
     }
 }
 
-/// One snapshot. The pseudo entry `current` is left out when reading.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Its name.
-    pub name: String,
-    /// The one it grew from.
-    pub parent: Option<String>,
-    /// When it was made.
-    pub made_epoch_s: Option<u64>,
-    /// What its maker wrote.
-    pub description: String,
-}
-
-impl Snapshot {
-    pub(super) fn read_list(value: &Value) -> Result<Vec<Self>, Unreadable> {
-        let of = |row: Row<'_>| {
-            Ok(Self {
-                name: row.text("name")?,
-                parent: row.text_opt("parent")?,
-                made_epoch_s: row.whole_opt("snaptime")?,
-                description: row.text_opt("description")?.unwrap_or_default(),
-            })
-        };
-        let all: Vec<Self> = rows(value)?.into_iter().map(of).collect::<Result<_, _>>()?;
-        Ok(all.into_iter().filter(|snapshot| snapshot.name != "current").collect())
-    }
-}
-
 /// A network interface inside a running guest, with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {

@@ -152,6 +152,12 @@ pub enum TaskKind {
     Destroy,
     /// A backup.
     Backup,
+    /// The making of a snapshot.
+    Snapshot,
+    /// The removal of a snapshot.
+    RemoveSnapshot,
+    /// A rollback.
+    RollBack,
 }
 
 impl TaskKind {
@@ -166,6 +172,9 @@ impl TaskKind {
             Self::Resize => "resize",
             Self::Destroy => "vzdestroy",
             Self::Backup => "vzdump",
+            Self::Snapshot => "vzsnapshot",
+            Self::RemoveSnapshot => "vzdelsnapshot",
+            Self::RollBack => "vzrollback",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::super::change::{ConfigChange, Description, MountSlot, NewVolume};
 use super::super::config::GuestConfig;
 use super::super::restore::{Address, BootstrapEnv, NetSpec};
+use super::super::snapshot::{Found, Snapshot};
 use super::super::task::TaskKind;
 use super::super::undo::{Evidence, Made};
 use super::super::volume::InBackup;
@@ -69,6 +70,24 @@ fn proof() -> UndoProof {
     UndoProof::establish(&made, &GuestConfig::read(&seen).unwrap()).unwrap()
 }
 
+fn new_snapshot() -> NewSnapshot {
+    NewSnapshot { name: "s1".parse().unwrap(), line: Description::try_from("ours".to_owned()).unwrap() }
+}
+
+fn own_snapshot() -> OwnSnapshot {
+    let row = Snapshot {
+        name: "s1".to_owned(),
+        parent: None,
+        made_epoch_s: Some(1),
+        description: "ours".to_owned(),
+        half: None,
+    };
+    match OwnSnapshot::find(vmid(), &"s1".parse().unwrap(), "ours", &[row]) {
+        Found::Whole(own) => own,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Every request with every parameter it can have.
 fn all() -> Vec<Call> {
     let node: NodeName = "pve1".parse().unwrap();
@@ -96,6 +115,11 @@ fn all() -> Vec<Call> {
         Call::shutdown(&node, vmid(), 60),
         Call::interfaces(&node, vmid()),
         Call::snapshots(&node, vmid()),
+        Call::snapshot_config(&node, vmid(), &"s1".parse().unwrap()),
+        Call::can_snapshot(&node, vmid()),
+        Call::snapshot(&node, vmid(), &new_snapshot()),
+        Call::remove_snapshot(&node, &own_snapshot()),
+        Call::roll_back(&node, &own_snapshot()),
         Call::backup(&node, vmid(), &storage),
         Call::archive_config(&node, Role::Allocate, &archive),
         Call::storages(&node),
@@ -151,6 +175,10 @@ fn what_must_never_be_sent_cannot_be_said() {
     }
     let bare = Call::destroy(&"pve1".parse().unwrap(), &proof());
     assert!(bare.params().is_empty());
+    let node = "pve1".parse().unwrap();
+    for call in [Call::remove_snapshot(&node, &own_snapshot()), Call::roll_back(&node, &own_snapshot())] {
+        assert!(call.params().is_empty(), "{}", call.endpoint().text());
+    }
 }
 
 #[test]
@@ -188,6 +216,9 @@ fn writes_that_change_or_destroy_use_their_own_token() {
             Endpoint::Restore | Endpoint::Destroy => Role::Allocate,
             Endpoint::Configure
             | Endpoint::Backup
+            | Endpoint::Snapshot
+            | Endpoint::RemoveSnapshot
+            | Endpoint::RollBack
             | Endpoint::Resize
             | Endpoint::Start
             | Endpoint::Stop
