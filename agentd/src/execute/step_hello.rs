@@ -39,6 +39,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             return Err(Trouble::give_up(ErrorCode::Unavailable, text));
         }
         tokio::select! {
+            biased;
             woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
             () = context.ports.clock.sleep(LOOK) => still_runs(context).await?,
         }

@@ -4,6 +4,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What a task does from its first line of log to its last.
+pub type TaskWork = Box<dyn FnOnce() + Send>;
+
 /// Where time, pauses and fresh values come from.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// Milliseconds since 1970.
@@ -14,6 +17,16 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn next_number(&self) -> u64;
     /// Random bytes.
     fn random(&self, bytes: &mut [u8]);
+
+    /// Runs a task's work beside everything else; the work pauses with [`Clock::pause`] and says what time it is by this
+    /// clock. A thread of its own by default; a harness hands out turns.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    fn run_task(&self, name: &str, work: TaskWork) -> std::io::Result<()> {
+        let kind = name.split(':').nth(5).unwrap_or_default();
+        std::thread::Builder::new().name(format!("task-{kind}")).spawn(work).map(drop)
+    }
 
     /// Whole seconds since 1970.
     fn now_s(&self) -> i64 {

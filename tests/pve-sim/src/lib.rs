@@ -1,7 +1,7 @@
 //! A Proxmox VE that remembers.
 //!
 //! ```text
-//!  wire --> http::entry: login, route, rights, parameters --> call::* --> node::World (access, storage, guests)
+//!  wire, door --> http::entry: login, route, rights, parameters --> call::* --> node::World (access, storage, guests)
 //!                                    |                            '--> task::worker (long work) --> archive, power
 //!                                    '-- schema: the table of calls and their checks
 //! ```
@@ -13,6 +13,7 @@ pub mod access;
 pub mod archive;
 pub mod call;
 pub mod clock;
+pub mod door;
 pub mod fail;
 pub mod fault;
 pub mod guest;

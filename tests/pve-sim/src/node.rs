@@ -75,7 +75,7 @@ pub struct Node {
     /// `pve1`
     pub name: String,
     /// The call table.
-    pub table: Table,
+    pub table: Arc<Table>,
     /// Where things are.
     pub paths: Paths,
     /// Time.
@@ -145,7 +145,7 @@ impl Node {
             paths: paths.clone(),
         };
         let tasks = Tasks::open(&paths.tasks(), clock.now_s()).map_err(state("tasks"))?;
-        let table = Table::committed().map_err(OpenError::Table)?;
+        let table = Table::shared().map_err(OpenError::Table)?;
         Ok(Arc::new(Self {
             name,
             table,

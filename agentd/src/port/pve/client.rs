@@ -10,9 +10,11 @@ use holdfast_protocol::size::DiskGib;
 use serde_json::Value as Json;
 
 use super::call::Call;
+use super::carrier::Carrier;
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::{ArchiveConfig, Digest, GuestConfig};
 use super::error::PveError;
+use super::https::Https;
 use super::read::{
     GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
 };
@@ -21,7 +23,7 @@ use super::retry::{Pace, Tried, pause_before_next};
 use super::sight::{AclPath, Permissions};
 use super::snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
 use super::task::{LogWindow, TaskLog, TaskQuery, TaskStatus};
-use super::transport::{Answer, PveSettings, SetUpError, Transport};
+use super::transport::{Answer, ApiToken, PveSettings, SetUpError, Transport};
 use super::undo::UndoProof;
 use super::upid::Upid;
 use super::volume::VolumeId;
@@ -37,17 +39,27 @@ pub struct PveClient {
 }
 
 impl PveClient {
-    /// Makes a client. Nothing is sent yet.
+    /// Makes a client over HTTPS. Nothing is sent yet.
     ///
     /// # Errors
     /// When the address, a token or the trust cannot be used.
     pub fn new(settings: &PveSettings, pace: Arc<dyn Pace>) -> Result<Self, SetUpError> {
-        Ok(Self {
-            transport: Transport::new(settings)?,
-            node: settings.node.clone(),
-            owners: settings.tokens.iter().map(|(role, token)| (token.id.clone(), *role)).collect(),
-            pace,
-        })
+        let https = Https::new(&settings.url, &settings.trust)?;
+        Self::over(Arc::new(https), settings.node.clone(), &settings.tokens, pace)
+    }
+
+    /// Makes a client on another carrier.
+    ///
+    /// # Errors
+    /// When a token cannot be used.
+    pub fn over(
+        carrier: Arc<dyn Carrier>,
+        node: NodeName,
+        tokens: &BTreeMap<Role, ApiToken>,
+        pace: Arc<dyn Pace>,
+    ) -> Result<Self, SetUpError> {
+        let owners = tokens.iter().map(|(role, token)| (token.id.clone(), *role)).collect();
+        Ok(Self { transport: Transport::new(carrier, tokens)?, node, owners, pace })
     }
 
     /// Sends a call, and again where that is lawful.

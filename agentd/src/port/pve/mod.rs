@@ -8,11 +8,13 @@
 //! `destroy-unreferenced-disks`, `purge`, `stop`, `unique`, and `features` or `tags` on a restore).
 
 mod call;
+pub mod carrier;
 pub mod change;
 mod classify;
 mod client;
 pub mod config;
 pub mod error;
+mod https;
 pub mod read;
 pub mod restore;
 pub mod retry;

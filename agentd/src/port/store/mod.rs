@@ -2,7 +2,7 @@
 //!
 //! What comes in: typed calls. What goes out: typed answers once the change is on disk, and a change notice that wakes
 //! the reconcile loop and the report. All work runs on one thread of its own behind a bounded queue, so nobody else ever
-//! blocks on the disk. What belongs together is one transaction: an operation and its audit line, an event and what it
+//! blocks on the disk; only a test under virtual time has it done by the caller. What belongs together is one transaction: an operation and its audit line, an event and what it
 //! changes about the guest. Deliberately absent: decisions; the law of the journal is `operation::log`, the law of
 //! documents `protocol::generation`.
 //!
@@ -30,7 +30,7 @@ pub mod records;
 mod rows;
 
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -64,10 +64,25 @@ enum Part {
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
+/// Where the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    OwnThread,
+    CallersThread,
+}
+
+/// Who does it.
+#[derive(Clone)]
+enum Worker {
+    Thread(mpsc::Sender<Job>),
+    /// With the lock that keeps a second agent away.
+    Caller(Arc<Mutex<(Connection, File)>>),
+}
+
 /// The handle. Cheap to clone; the file closes when the last one is dropped.
 #[derive(Clone)]
 pub struct Store {
-    jobs: mpsc::Sender<Job>,
+    worker: Worker,
     changes: Arc<watch::Sender<Changes>>,
     damage: Option<Arc<Damage>>,
 }
@@ -85,17 +100,28 @@ impl Store {
         self.damage.as_deref()
     }
 
-    /// The lock is held by the thread, for as long as the file is open.
-    fn start(mut connection: Connection, damage: Option<Damage>, lock: File) -> Result<Self, std::io::Error> {
-        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
-        std::thread::Builder::new().name("store".to_owned()).spawn(move || {
-            while let Some(job) = queue.blocking_recv() {
-                job(&mut connection);
+    /// The lock is held by the worker, for as long as the file is open.
+    fn start(
+        mut connection: Connection,
+        damage: Option<Damage>,
+        lock: File,
+        work: Work,
+    ) -> Result<Self, std::io::Error> {
+        let worker = match work {
+            Work::CallersThread => Worker::Caller(Arc::new(Mutex::new((connection, lock)))),
+            Work::OwnThread => {
+                let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+                std::thread::Builder::new().name("store".to_owned()).spawn(move || {
+                    while let Some(job) = queue.blocking_recv() {
+                        job(&mut connection);
+                    }
+                    drop((connection, lock));
+                })?;
+                Worker::Thread(jobs)
             }
-            drop((connection, lock));
-        })?;
+        };
         let (changes, _) = watch::channel(Changes::default());
-        Ok(Self { jobs, changes: Arc::new(changes), damage: damage.map(Arc::new) })
+        Ok(Self { worker, changes: Arc::new(changes), damage: damage.map(Arc::new) })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>
@@ -104,12 +130,19 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
     {
+        let jobs = match &self.worker {
+            Worker::Thread(jobs) => jobs,
+            Worker::Caller(kept) => {
+                let mut kept = kept.lock().map_err(|_| StoreError::Closed)?;
+                return work(&mut kept.0);
+            }
+        };
         let (answer, waiting) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             // Nobody waits any more when the caller was dropped; what was done is done.
             drop(answer.send(work(connection)));
         });
-        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
         waiting.await.map_err(|_| StoreError::Closed)?
     }
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
-use super::{Store, migration, rows};
+use super::{Store, Work, migration, rows};
 
 /// A damaged database that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,19 @@ impl Store {
     /// # Errors
     /// When another agent holds the folder, or it cannot be used.
     pub fn open(folder: &Path, now: Timestamp) -> Result<Self, OpenError> {
+        Self::open_for(folder, now, Work::OwnThread)
+    }
+
+    /// The same, for a program with one thread and a clock of its own, such as a test under virtual time: each call is
+    /// done by whoever calls before it returns, so no time passes meanwhile.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on_callers_thread(folder: &Path, now: Timestamp) -> Result<Self, OpenError> {
+        Self::open_for(folder, now, Work::CallersThread)
+    }
+
+    fn open_for(folder: &Path, now: Timestamp, work: Work) -> Result<Self, OpenError> {
         let lock = hold(folder)?;
         let path = folder.join("agent.db");
         let (connection, fresh_damage) = match connect(&path) {
@@ -50,7 +63,7 @@ impl Store {
                 .map(|text| Damage { set_aside: text.into() }),
         };
         rows::note_time(&connection, now).map_err(sqlite)?;
-        Self::start(connection, damage, lock).map_err(|source| OpenError::Folder { path, source })
+        Self::start(connection, damage, lock, work).map_err(|source| OpenError::Folder { path, source })
     }
 }
 

@@ -4,6 +4,7 @@
 //! its permission expression. A range such as `mp[n]` stays one entry; [`Spec::lookup`] knows how far it reaches.
 //! Deliberately absent: what a call does.
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -205,6 +206,19 @@ impl Table {
             toml::from_str(formats).map_err(|source| TableError::Parse { file: "formats.toml", source })?;
         table.formats.extend(named.format);
         Ok(table)
+    }
+
+    /// The committed table, read once for all instances of this process.
+    ///
+    /// # Errors
+    /// When the two files do not fit together.
+    pub fn shared() -> Result<Arc<Self>, TableError> {
+        static KEPT: OnceLock<Arc<Table>> = OnceLock::new();
+        if let Some(kept) = KEPT.get() {
+            return Ok(Arc::clone(kept));
+        }
+        let fresh = Arc::new(Self::committed()?);
+        Ok(Arc::clone(KEPT.get_or_init(|| fresh)))
     }
 
     fn parse(calls: &str, params: &str) -> Result<Self, TableError> {

@@ -1,4 +1,4 @@
-//! A running task: its thread, its log, its checkpoints.
+//! A running task: its turn, its log, its checkpoints.
 //!
 //! The body works step by step and calls [`Task::pace`] between steps: there a stop, a kill or an armed fault takes hold. A stop comes
 //! back as an ordinary error, so that the body cleans up as the real worker's signal handler lets it; a kill comes back as
@@ -162,9 +162,6 @@ where
         let outcome = task.pace("start").and_then(|()| body(&task));
         task.finish(outcome);
     };
-    std::thread::Builder::new()
-        .name(format!("task-{kind}"))
-        .spawn(run)
-        .map_err(|error| host("start of worker", &error))?;
+    node.clock.run_task(&name, Box::new(run)).map_err(|error| host("start of worker", &error))?;
     Ok(name)
 }
