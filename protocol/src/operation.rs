@@ -11,6 +11,8 @@ use crate::id::{GuestName, GuestUid, OperationId, Vmid};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKind {
+    /// Makes a volume and mounts it in a guest that was made.
+    AttachVolume,
     /// Makes the root disk or a volume larger.
     Grow,
     /// Makes a guest by restoring the golden archive.
@@ -26,12 +28,13 @@ pub enum OperationKind {
 impl OperationKind {
     /// Every kind.
     pub const ALL: &'static [Self] =
-        &[Self::Grow, Self::Provision, Self::Reconfigure, Self::Start, Self::Stop];
+        &[Self::AttachVolume, Self::Grow, Self::Provision, Self::Reconfigure, Self::Start, Self::Stop];
 
     /// The kind as it stands on the wire and in the journal.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::AttachVolume => "attach_volume",
             Self::Grow => "grow",
             Self::Provision => "provision",
             Self::Reconfigure => "reconfigure",

@@ -11,7 +11,7 @@ use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
     lost, step_archive, step_backup, step_claim, step_config, step_disk, step_hello, step_power,
-    step_read_back, step_restore, step_vmid,
+    step_protection, step_read_back, step_restore, step_vmid, step_volume,
 };
 use crate::model::view::ProgressLine;
 use crate::operation::log::{Event, Fact};
@@ -105,6 +105,8 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::HandOverClaim | Step::DropClaim => step_claim::probe(context).await,
         Step::FirstStart | Step::Start | Step::ShutDown => step_power::probe(context).await,
         Step::ConfirmRunning | Step::ConfirmStopped => Ok(Probed::Not),
+        Step::LiftProtection | Step::ProtectAgain => step_protection::probe(context).await,
+        Step::AddVolume => step_volume::probe(context).await,
         Step::FirstBackup => step_backup::probe(context).await,
     }
 }
@@ -119,6 +121,8 @@ async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::HandOverClaim | Step::DropClaim => step_claim::act(context).await,
         Step::FirstStart | Step::Start | Step::ShutDown => step_power::act(context).await,
         Step::ConfirmRunning | Step::ConfirmStopped => step_power::confirm(context).await,
+        Step::LiftProtection | Step::ProtectAgain => step_protection::act(context).await,
+        Step::AddVolume => step_volume::act(context).await,
         Step::AwaitHello => step_hello::act(context).await,
         Step::FirstBackup => step_backup::act(context).await,
         Step::ReadBack => step_read_back::act(context).await,

@@ -37,7 +37,7 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
             return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
         }
     }
-    let ours = volumes(context, making).await?;
+    let ours = if making { context.progress.volumes() } else { recorded_volumes(context).await? };
     let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
     match ours.iter().find(|volume| !present.contains(*volume)) {
         Some(missing) => {
@@ -48,10 +48,8 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
     }
 }
 
-async fn volumes(context: &Context<'_>, making: bool) -> Result<BTreeSet<VolumeId>, Trouble> {
-    if making {
-        return Ok(context.progress.volumes());
-    }
+/// The volumes that our records know of a guest that was made.
+pub(super) async fn recorded_volumes(context: &Context<'_>) -> Result<BTreeSet<VolumeId>, Trouble> {
     let uid = context.progress.operation.uid();
     match context.ports.store.guest(uid).await?.map(|record| record.place) {
         Some(Place::Made { volumes, .. }) => Ok(volumes),

@@ -20,7 +20,9 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Tro
     match context.step.undo() {
         Undo::StopGuest => newest(context, &[TaskKind::Stop], Role::Operate).await,
         Undo::DestroyGuest => newest(context, &[TaskKind::Destroy], Role::Allocate).await,
-        Undo::Nothing(_) | Undo::ForgetClaim | Undo::Unprotect => Ok(None),
+        Undo::Nothing(_) | Undo::ForgetClaim | Undo::Unprotect | Undo::ProtectAgain | Undo::WithdrawWish => {
+            Ok(None)
+        }
     }
 }
 
@@ -59,6 +61,9 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::ReadBack
         | Step::ConfirmRunning
         | Step::ConfirmStopped
-        | Step::Configure => None,
+        | Step::Configure
+        | Step::LiftProtection
+        | Step::AddVolume
+        | Step::ProtectAgain => None,
     }
 }

@@ -31,9 +31,11 @@ mod step_config;
 mod step_disk;
 mod step_hello;
 mod step_power;
+mod step_protection;
 mod step_read_back;
 mod step_restore;
 mod step_vmid;
+mod step_volume;
 mod trouble;
 mod undo;
 

@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
                 self.write(Event::Succeeded { step: place, facts, note }).await?;
             }
             (Then::GiveUp, OnFailure::Park) => {
-                let remedy = "look at the guest on the node, and correct what the message names".to_owned();
+                let remedy = step.remedy(self.progress.vmid());
                 self.park(Trouble { next: Next::Park(remedy), ..trouble }).await?;
             }
         }
@@ -149,9 +149,9 @@ impl<'a> Run<'a> {
             };
             // Proxmox being away is waited out; anything else is tried a few times.
             tries += u32::from(trouble.next != Next::Away);
-            let remedy = undo::after(&trouble);
+            let remedy = undo::after(step, self.progress.vmid(), &trouble);
             if let Some(remedy) =
-                remedy.or_else(|| (tries >= UNDO_TRIES).then(|| "look at the guest on the node".to_owned()))
+                remedy.or_else(|| (tries >= UNDO_TRIES).then(|| step.remedy(self.progress.vmid())))
             {
                 return self.park(Trouble { next: Next::Park(remedy), ..trouble }).await;
             }

@@ -15,7 +15,7 @@ use crate::operation::step::Step;
 use crate::operation::{DiskRef, Operation, Provision};
 use crate::port::pve::change::{MountSlot, NewVolume};
 use crate::port::pve::read::Power;
-use crate::port::pve::volume::{Disk, InBackup};
+use crate::port::pve::volume::{Backing, Disk, InBackup};
 use crate::port::pve::{ConfigChange, DiskSlot, GuestConfig};
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
@@ -92,6 +92,10 @@ fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Pr
         return Ok(Probed::Not);
     };
     match (disk.volume(), disk.mount.as_deref()) {
+        // Asked for by an earlier try, and not made.
+        (None, Some(path)) if matches!(disk.backing, Backing::Wish(_)) && path == wanted.mount.as_str() => {
+            Ok(Probed::Not)
+        }
         (Some(id), Some(path)) if path == wanted.mount.as_str() => {
             Ok(Probed::Happened(Learnt::fact(Fact::Volume(VolumeId::new(id.as_str())))))
         }

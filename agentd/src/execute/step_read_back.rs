@@ -2,30 +2,62 @@
 //! when every call said OK.
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::VolumeKind;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{look_at, own_config, vmid};
 use super::trouble::Trouble;
-use crate::operation::{Operation, Provision};
+use crate::operation::{AttachVolume, Operation, Provision};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
+use crate::port::pve::volume::InBackup;
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let Operation::Provision(provision) = &context.progress.operation else {
-        return Err(Trouble::fault("only a provision is read back whole"));
-    };
     let config = own_config(context).await?;
-    let status = context.ports.pve.guest_status(vmid(context)?).await?;
-    let mut wrong = differences(provision, &config);
-    if status.power != Power::Running {
-        wrong.push("it does not run".to_owned());
-    }
+    let wrong = match &context.progress.operation {
+        Operation::Provision(provision) => {
+            let status = context.ports.pve.guest_status(vmid(context)?).await?;
+            let mut wrong = differences(provision, &config);
+            if status.power != Power::Running {
+                wrong.push("it does not run".to_owned());
+            }
+            wrong
+        }
+        Operation::AttachVolume(attach) => attached(attach, &config),
+        other => return Err(Trouble::fault(format!("a {} is not read back", other.kind().as_str()))),
+    };
     if wrong.is_empty() {
         return Ok(Acted::Learnt(Learnt::note("as wanted")));
     }
-    let text = format!("the guest was made but is not as wanted: {}", wrong.join("; "));
+    let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
     Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
+}
+
+fn attached(attach: &AttachVolume, config: &GuestConfig) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if config.protection == Switch::Off {
+        wrong.push("protection is off".to_owned());
+    }
+    let wanted_bytes = u64::from(attach.volume.size_gib.get()) << 30;
+    let in_backup = match attach.volume.kind {
+        VolumeKind::Hot => InBackup::Yes,
+        VolumeKind::Bulk(_) => InBackup::No,
+    };
+    match config.mounts.get(&u16::from(attach.slot)) {
+        Some(disk)
+            if disk.volume().is_some() && disk.mount.as_deref() == Some(attach.volume.mount.as_str()) =>
+        {
+            if disk.size.is_none_or(|size| size < wanted_bytes) {
+                wrong.push(format!("volume {} has {:?} bytes", attach.volume.name, disk.size));
+            }
+            if disk.in_backup != in_backup {
+                wrong.push(format!("volume {} is on the wrong side of the backup", attach.volume.name));
+            }
+        }
+        _ => wrong.push(format!("volume {} is not mounted", attach.volume.name)),
+    }
+    wrong
 }
 
 fn differences(provision: &Provision, config: &GuestConfig) -> Vec<String> {

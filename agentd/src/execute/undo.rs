@@ -10,6 +10,7 @@ use super::identity::look_at;
 use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
+use super::{step_protection, step_volume};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::record::VolumeId;
@@ -19,7 +20,7 @@ use crate::operation::{Operation, Provision};
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
 use crate::port::pve::undo::{Evidence, Made, UndoProof};
-use crate::port::pve::{ContentKind, GuestConfig, PveError, Role, Upid, VmidUse};
+use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, Upid, VmidUse};
 
 /// What is left to do of an undo.
 enum Left {
@@ -90,22 +91,33 @@ impl Run<'_> {
         match step.undo() {
             Undo::StopGuest => kind == "vzstop",
             Undo::DestroyGuest => kind == "vzdestroy",
-            Undo::Nothing(_) | Undo::ForgetClaim | Undo::Unprotect => false,
+            Undo::Nothing(_)
+            | Undo::ForgetClaim
+            | Undo::Unprotect
+            | Undo::ProtectAgain
+            | Undo::WithdrawWish => false,
         }
     }
 }
 
 async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
+    match context.step.undo() {
+        Undo::Nothing(why) => Ok(Left::Nothing(Some(why.to_owned()))),
+        Undo::ForgetClaim => {
+            context.ports.store.forget_claim(context.progress.operation.uid()).await?;
+            Ok(Left::Nothing(None))
+        }
+        Undo::ProtectAgain => Ok(Left::Nothing(step_protection::put_back(context).await?)),
+        Undo::WithdrawWish => Ok(Left::Nothing(step_volume::withdraw(context).await?)),
+        Undo::StopGuest | Undo::Unprotect | Undo::DestroyGuest => own_making(context).await,
+    }
+}
+
+/// Takes back a part of the guest that this operation made.
+async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
     let Operation::Provision(provision) = &context.progress.operation else {
-        return Ok(Left::Nothing(None));
+        return Err(Trouble::fault("this operation made no guest that could be taken back"));
     };
-    if let Undo::Nothing(why) = context.step.undo() {
-        return Ok(Left::Nothing(Some(why.to_owned())));
-    }
-    if context.step.undo() == Undo::ForgetClaim {
-        context.ports.store.forget_claim(provision.guest.uid).await?;
-        return Ok(Left::Nothing(None));
-    }
     permitted(context.progress.id)?;
     let Some(vmid) = context.progress.vmid() else {
         return Ok(Left::Nothing(Some("no VMID was chosen".to_owned())));
@@ -122,7 +134,7 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
     match context.step.undo() {
         Undo::StopGuest if running => Ok(Left::Task(context.ports.pve.stop(vmid).await?)),
         Undo::Unprotect if config.protection == Switch::On => {
-            context.ports.pve.unprotect(&proof, &config.digest).await?;
+            context.ports.pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
             Ok(Left::Nothing(None))
         }
         Undo::DestroyGuest if running => {
@@ -130,12 +142,17 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
             Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
         }
         Undo::DestroyGuest if config.protection == Switch::On => {
-            context.ports.pve.unprotect(&proof, &config.digest).await?;
+            context.ports.pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
             let fresh = context.ports.pve.guest_config(vmid).await?;
             Ok(Left::Task(context.ports.pve.destroy(prove(context, &fresh)?).await?))
         }
         Undo::DestroyGuest => Ok(Left::Task(context.ports.pve.destroy(proof).await?)),
-        Undo::StopGuest | Undo::Unprotect | Undo::ForgetClaim | Undo::Nothing(_) => Ok(Left::Nothing(None)),
+        Undo::StopGuest
+        | Undo::Unprotect
+        | Undo::ForgetClaim
+        | Undo::ProtectAgain
+        | Undo::WithdrawWish
+        | Undo::Nothing(_) => Ok(Left::Nothing(None)),
     }
 }
 
@@ -200,10 +217,10 @@ fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Troub
 }
 
 /// What follows an undo that could not be done.
-pub(super) fn after(trouble: &Trouble) -> Option<String> {
+pub(super) fn after(step: Step, vmid: Option<Vmid>, trouble: &Trouble) -> Option<String> {
     match &trouble.next {
         Next::Park(remedy) => Some(remedy.clone()),
-        Next::GiveUp => Some("look at the guest on the node, and correct what the message names".to_owned()),
+        Next::GiveUp => Some(step.remedy(vmid)),
         Next::Look | Next::Again | Next::Away | Next::Busy => None,
     }
 }

@@ -30,6 +30,8 @@ pub enum Effect {
     GrowDisk,
     /// Makes and attaches a volume that was not there.
     AttachNewVolume,
+    /// Takes protection off a guest of ours while a volume is attached, and puts it back in the same operation.
+    LiftToAttach,
     /// Takes a snapshot.
     Snapshot,
     /// Takes a backup.
@@ -190,6 +192,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::Start
         | Effect::GrowDisk
         | Effect::AttachNewVolume
+        | Effect::LiftToAttach
         | Effect::Snapshot
         | Effect::Backup
         | Effect::MountApprovedTarget

@@ -17,6 +17,7 @@ fn effects() -> Vec<Effect> {
         Effect::Start,
         Effect::GrowDisk,
         Effect::AttachNewVolume,
+        Effect::LiftToAttach,
         Effect::Snapshot,
         Effect::Backup,
         Effect::MountApprovedTarget,

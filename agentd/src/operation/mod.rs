@@ -5,6 +5,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`attach`] | a volume for a guest that was made |
 //! | [`provision`] | making a guest |
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`lane`] | who may begin, who waits behind whom |
@@ -12,6 +13,7 @@
 //! | [`log`] | events, and `next(status, event)`, the only definition of what may follow what |
 //! | [`progress`] | the fold of a log: facts found, and the view for people |
 
+pub mod attach;
 pub mod lane;
 pub mod log;
 pub mod progress;
@@ -23,6 +25,7 @@ use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use serde::{Deserialize, Serialize};
 
+pub use attach::AttachVolume;
 pub use provision::{NumberWish, Provision};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 use step::Step;
@@ -44,6 +47,8 @@ pub enum Operation {
     Reconfigure(Reconfigure),
     /// Makes one disk larger.
     Grow(Grow),
+    /// Makes a volume and mounts it in a guest that was made.
+    AttachVolume(Box<AttachVolume>),
 }
 
 /// A guest that was made, by all we know it by.
@@ -74,6 +79,7 @@ impl Operation {
             Self::Stop(_) => OperationKind::Stop,
             Self::Reconfigure(_) => OperationKind::Reconfigure,
             Self::Grow(_) => OperationKind::Grow,
+            Self::AttachVolume(_) => OperationKind::AttachVolume,
         }
     }
 
@@ -101,6 +107,7 @@ impl Operation {
             Self::Start(target) | Self::Stop(target) => target.about(),
             Self::Reconfigure(change) => change.target.about(),
             Self::Grow(grow) => grow.target.about(),
+            Self::AttachVolume(attach) => attach.target.about(),
         }
     }
 
@@ -113,6 +120,7 @@ impl Operation {
             Self::Stop(_) => vec![Step::ShutDown, Step::ConfirmStopped],
             Self::Reconfigure(_) => vec![Step::Configure],
             Self::Grow(_) => vec![Step::GrowDisk],
+            Self::AttachVolume(_) => AttachVolume::steps(),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! *Do* is the executor's `match` over this enum, one call to a port each. The probe is asked of the world, never of
 //! memory, and it is asked before every try: after a crash and on the first run alike, so there is one road.
 
+use holdfast_protocol::id::Vmid;
+
 use crate::model::limits;
 
 /// One step of an operation.
@@ -46,6 +48,12 @@ pub enum Step {
     Configure,
     /// Grows one disk.
     GrowDisk,
+    /// Takes protection off for as long as a volume is attached.
+    LiftProtection,
+    /// Makes a volume and mounts it in a guest that was made.
+    AddVolume,
+    /// Puts back the protection that was taken off.
+    ProtectAgain,
 }
 
 /// How a step is taken back.
@@ -61,6 +69,10 @@ pub enum Undo {
     Unprotect,
     /// Destroys the guest that this operation made, and nothing else.
     DestroyGuest,
+    /// Puts back the protection that this operation took off.
+    ProtectAgain,
+    /// Withdraws a mount that was asked for and could not be made.
+    WithdrawWish,
 }
 
 /// How one tells whether a step has happened.
@@ -80,6 +92,8 @@ pub enum Probe {
     VolumeMounted,
     /// Protection is on.
     ProtectionOn,
+    /// Protection is off.
+    ProtectionOff,
     /// A fresh claim stands in our records and a ticket in the environment. When in doubt it is minted anew: an earlier
     /// one is worthless then.
     ClaimSet,
@@ -148,6 +162,9 @@ impl Step {
         Self::ConfirmStopped,
         Self::Configure,
         Self::GrowDisk,
+        Self::LiftProtection,
+        Self::AddVolume,
+        Self::ProtectAgain,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -173,6 +190,9 @@ impl Step {
             Self::ConfirmStopped => "confirm_stopped",
             Self::Configure => "configure",
             Self::GrowDisk => "grow_disk",
+            Self::LiftProtection => "lift_protection",
+            Self::AddVolume => "add_volume",
+            Self::ProtectAgain => "protect_again",
         }
     }
 
@@ -199,6 +219,9 @@ impl Step {
             Self::ShutDown => Undo::Nothing("the plan starts it again if it should run"),
             Self::Configure => Undo::Nothing("one call: it happened whole or not at all"),
             Self::GrowDisk => Undo::Nothing("a disk cannot shrink, and a larger one serves"),
+            Self::LiftProtection => Undo::ProtectAgain,
+            Self::AddVolume => Undo::WithdrawWish,
+            Self::ProtectAgain => Undo::Nothing("protection belongs on"),
         }
     }
 
@@ -211,8 +234,9 @@ impl Step {
             Self::Restore => Probe::OwnRestore,
             Self::Mark => Probe::MarkSet,
             Self::GrowRootfs | Self::GrowDisk => Probe::DiskSize,
-            Self::AttachVolume(_) => Probe::VolumeMounted,
-            Self::Protect => Probe::ProtectionOn,
+            Self::AttachVolume(_) | Self::AddVolume => Probe::VolumeMounted,
+            Self::Protect | Self::ProtectAgain => Probe::ProtectionOn,
+            Self::LiftProtection => Probe::ProtectionOff,
             Self::HandOverClaim => Probe::ClaimSet,
             Self::FirstStart | Self::Start | Self::ConfirmRunning => Probe::GuestRuns,
             Self::AwaitHello => Probe::HelloHeard,
@@ -243,7 +267,11 @@ impl Step {
             | Self::HandOverClaim
             | Self::DropClaim
             | Self::ReadBack
-            | Self::Configure => (60, limits::STEP_TRIES),
+            | Self::Configure
+            | Self::LiftProtection
+            | Self::ProtectAgain => (60, limits::STEP_TRIES),
+            // What kept it once keeps it again: the plan comes back to it later.
+            Self::AddVolume => (60, 2),
         };
         Bound { seconds, tries }
     }
@@ -253,8 +281,19 @@ impl Step {
     pub const fn on_failure(self) -> OnFailure {
         match self {
             Self::FirstBackup => OnFailure::Note,
-            Self::DropClaim | Self::ReadBack => OnFailure::Park,
+            Self::DropClaim | Self::ReadBack | Self::ProtectAgain => OnFailure::Park,
             _ => OnFailure::Undo,
+        }
+    }
+
+    /// What a person should run or look at when it was left for one.
+    #[must_use]
+    pub fn remedy(self, vmid: Option<Vmid>) -> String {
+        match (self, vmid) {
+            (Self::ProtectAgain | Self::LiftProtection, Some(vmid)) => {
+                format!("pct set {vmid} --protection 1")
+            }
+            _ => "look at the guest on the node, and correct what the message names".to_owned(),
         }
     }
 

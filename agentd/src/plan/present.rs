@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{DesiredGuest, RunState};
-use holdfast_protocol::id::Vmid;
+use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, RunState};
+use holdfast_protocol::id::{StorageName, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
@@ -15,8 +15,9 @@ use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight};
+use crate::model::policy::Policy;
 use crate::model::record::{Access, GuestRecord, VolumeId};
-use crate::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
+use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
 
 /// A guest that was made.
 pub(super) struct Made<'a> {
@@ -60,12 +61,13 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
         );
         return judged.with(ErrorCode::Locked, text);
     }
-    judged = differences(judged, guest, facts);
+    let policy = context.inputs.policy;
+    judged = differences(judged, policy, guest, facts);
     judged.held.extend(shrinking(context, made, guest, facts));
-    let Some((operation, effect, reason)) = next_operation(guest, made, seen, facts) else {
+    let Some(next) = next_operation(policy, guest, made, seen, facts) else {
         return judged;
     };
-    act(context, judged, made, (operation, effect, reason))
+    act(context, judged, made, next)
 }
 
 /// Not in the list. Even with proved sight nothing follows from it here: what becomes of a lost guest is decided on more
@@ -96,7 +98,7 @@ fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
 }
 
 /// What differs and is not changed by this agent: told, not acted on.
-fn differences(mut judged: Judged, guest: &DesiredGuest, facts: &GuestFacts) -> Judged {
+fn differences(mut judged: Judged, policy: &Policy, guest: &DesiredGuest, facts: &GuestFacts) -> Judged {
     if facts.address.is_some_and(|address| address != guest.network.address) {
         let text = format!(
             "its address differs from the document's {}: change one of them by hand",
@@ -104,15 +106,40 @@ fn differences(mut judged: Judged, guest: &DesiredGuest, facts: &GuestFacts) -> 
         );
         judged = judged.with(ErrorCode::Unavailable, text);
     }
-    let mounted = |path: &str| facts.mounts.values().any(|mount| mount.path == path);
-    for volume in guest.volumes.iter().filter(|volume| !mounted(volume.mount.as_str())) {
+    for volume in missing(guest, facts).filter(|volume| storage_for(policy, volume).is_none()) {
         let text = format!(
-            "volume {} is not attached: this agent attaches volumes only while it makes a guest",
+            "volume {} is not attached: it is bulk, and this box has no bulk_storage: add one to the settings",
             volume.name
         );
         judged = judged.with(ErrorCode::Unavailable, text);
     }
     judged
+}
+
+/// Volumes of the document at whose path nothing is mounted.
+fn missing<'a>(guest: &'a DesiredGuest, facts: &GuestFacts) -> impl Iterator<Item = &'a DesiredVolume> {
+    let mounted = |path: &str| facts.mounts.values().any(|mount| mount.path == path);
+    guest.volumes.iter().filter(move |volume| !mounted(volume.mount.as_str()))
+}
+
+fn storage_for<'a>(policy: &'a Policy, volume: &DesiredVolume) -> Option<&'a StorageName> {
+    AttachVolume::storage(&volume.kind, &policy.storage, policy.bulk_storage.as_ref())
+}
+
+/// The first volume that is missing and has a place, in the first mount that is free.
+fn attach(
+    policy: &Policy,
+    guest: &DesiredGuest,
+    facts: &GuestFacts,
+    target: impl FnOnce() -> Target,
+) -> Option<(Operation, Effects, String)> {
+    let (volume, storage) =
+        missing(guest, facts).find_map(|volume| Some((volume, storage_for(policy, volume)?)))?;
+    let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
+    let reason = format!("volume {} is not attached", volume.name);
+    let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage: storage.clone() };
+    let effects = vec![Effect::LiftToAttach, Effect::AttachNewVolume, Effect::Protect];
+    Some((Operation::AttachVolume(Box::new(attach)), effects, reason))
 }
 
 const fn bytes(size: DiskGib) -> u64 {
@@ -159,29 +186,39 @@ fn shrinking(context: &Context<'_>, made: &Made<'_>, guest: &DesiredGuest, facts
     held
 }
 
-/// The one thing to do next: sizes before power, so that a guest starts as it should be.
+/// What an operation would do to the world.
+type Effects = Vec<Effect>;
+
+/// The one thing to do next: sizes and volumes before power, so that a guest starts as it should be.
 fn next_operation(
+    policy: &Policy,
     guest: &DesiredGuest,
     made: &Made<'_>,
     seen: &ObservedGuest,
     facts: &GuestFacts,
-) -> Option<(Operation, Effect, String)> {
+) -> Option<(Operation, Effects, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
     if let Some((change, reason)) = reconfigure(guest, facts, target) {
-        return Some((Operation::Reconfigure(change), Effect::Reconfigure, reason));
+        return Some((Operation::Reconfigure(change), vec![Effect::Reconfigure], reason));
     }
     let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
     if let Some((disk, name, size, seen)) = small {
         let reason = format!("{name} has {} GiB, wanted are {size}", seen >> 30);
-        return Some((Operation::Grow(Grow { target: target(), disk, size }), Effect::GrowDisk, reason));
+        let grow = Grow { target: target(), disk, size };
+        return Some((Operation::Grow(grow), vec![Effect::GrowDisk], reason));
+    }
+    if let Some(attach) = attach(policy, guest, facts, target) {
+        return Some(attach);
     }
     match (guest.run, seen.run) {
-        (RunState::Running, Running::Stopped) => {
-            Some((Operation::Start(target()), Effect::Start, "it should run and stands still".to_owned()))
-        }
+        (RunState::Running, Running::Stopped) => Some((
+            Operation::Start(target()),
+            vec![Effect::Start],
+            "it should run and stands still".to_owned(),
+        )),
         (RunState::Stopped, Running::Running) => Some((
             Operation::Stop(target()),
-            Effect::StopOrRestart,
+            vec![Effect::StopOrRestart],
             "it should stand still and runs".to_owned(),
         )),
         _ => None,
@@ -223,9 +260,9 @@ fn act(
     context: &Context<'_>,
     judged: Judged,
     made: &Made<'_>,
-    (operation, effect, reason): (Operation, Effect, String),
+    (operation, effects, reason): (Operation, Effects, String),
 ) -> Judged {
-    match passes(context, &[effect]) {
+    match passes(context, &effects) {
         Verdict::Free => {}
         Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
             return judged.with(ErrorCode::Forbidden, why);

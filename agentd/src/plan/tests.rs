@@ -42,6 +42,13 @@ fn guest(n: u32) -> DesiredGuest {
     .unwrap()
 }
 
+fn volume(name: &str, kind: serde_json::Value) -> holdfast_protocol::desired::DesiredVolume {
+    serde_json::from_value(
+        json!({ "name": name, "mount": format!("/srv/{name}"), "size_gib": 4, "kind": kind }),
+    )
+    .unwrap()
+}
+
 fn policy() -> Policy {
     let golden = Golden {
         archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
@@ -262,6 +269,23 @@ const SITUATIONS: &[Situation] = &[
     }),
     ("its claim was redeemed twice", |w| w.records.guests[0].access = Access::Frozen),
     ("a volume is not attached", |w| w.facts(300).mounts.clear()),
+    ("a volume is wanted beside another, and the guest stands still", |w| {
+        w.desired[0].volumes.push(volume("media", json!("hot")));
+        w.seen(300).run = Running::Stopped;
+    }),
+    ("a bulk volume is wanted on a box without room for it", |w| {
+        w.desired[0].volumes.push(volume("media", json!({ "bulk": { "none": "rebuilt" } })));
+    }),
+    ("attaching failed a moment ago", |w| {
+        w.facts(300).mounts.clear();
+        w.records.attempts.push(Attempts {
+            guest: uid(1),
+            kind: OperationKind::AttachVolume,
+            failed: 1,
+            last: at(-5),
+            message: "the storage is full".to_owned(),
+        });
+    }),
 ];
 
 #[test]

@@ -12,6 +12,7 @@ use agentd::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure, T
 use agentd::port::pve::read::Power;
 use holdfast_protocol::operation::OperationKind;
 
+use super::attach::attachment;
 use super::world::{Controllers, FastClock, World, guest, open, told, vmid};
 
 /// Writes down every point that is reached.
@@ -256,6 +257,7 @@ fn story(kind: OperationKind) -> Option<Story> {
         OperationKind::Stop => (Ground::GuestRuns, |_| Operation::Stop(target())),
         OperationKind::Reconfigure => (Ground::GuestRuns, |_| Operation::Reconfigure(smaller())),
         OperationKind::Grow => (Ground::GuestStands, |_| Operation::Grow(larger())),
+        OperationKind::AttachVolume => (Ground::GuestRuns, |_| attachment()),
     };
     Some(Story { name: kind.as_str(), ground, operation, controllers: Speech::Hello, end: Status::Done })
 }
@@ -278,7 +280,8 @@ fn larger() -> Grow {
 async fn what_is_done_to_a_guest_killed_at_every_point_ends_the_same() {
     for story in OperationKind::ALL.iter().filter_map(|kind| story(*kind)) {
         let (points, wanted) = undisturbed(story).await;
-        assert_eq!((wanted.guests.len(), wanted.disks.len(), wanted.restores), (1, 3, 1), "{wanted:#?}");
+        let disks = if story.name == OperationKind::AttachVolume.as_str() { 4 } else { 3 };
+        assert_eq!((wanted.guests.len(), wanted.disks.len(), wanted.restores), (1, disks, 1), "{wanted:#?}");
         matrix(story, &points, &wanted).await;
     }
 }

@@ -24,6 +24,7 @@ use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::secret::{Secret, TokenHash};
 use jiff::Timestamp;
+use pve_sim::node::HotMounts;
 use pve_sim::{Handle, Sim};
 use serde_json::json;
 
@@ -87,12 +88,17 @@ pub fn guest(n: u8) -> DesiredGuest {
 
 impl World {
     pub async fn start() -> Self {
+        Self::with(HotMounts::Work).await
+    }
+
+    /// Whether a running guest takes a new mount: on a node without AppArmor it does not.
+    pub async fn with(hot_mounts: HotMounts) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let seed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/engine/seed");
         let state = dir.path().join("pve");
         let pace = Duration::from_millis(1);
-        let sim =
-            Sim::builder().state_dir(&state).seed(seed).pace(pace).login_delay(pace).start().await.unwrap();
+        let builder = Sim::builder().state_dir(&state).seed(seed).pace(pace).login_delay(pace);
+        let sim = builder.hot_mounts(hot_mounts).start().await.unwrap();
         let golden = find(&state, "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst");
         let golden_sha256 = agentd::execute::DigestCache::default().sha256(&golden).unwrap();
         Self { sim, dir, golden, golden_sha256 }

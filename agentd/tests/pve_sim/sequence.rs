@@ -6,8 +6,8 @@ use agentd::port::pve::read::Power;
 use agentd::port::pve::sight::{Sight, Wanted};
 use agentd::port::pve::undo::NotOurs;
 use agentd::port::pve::{
-    AclPath, ConfigChange, ConfigUpdate, ContentKind, DiskSlot, Pve, PveClient, Role, TaskKind, TaskOutcome,
-    TaskQuery, UndoProof, VmidUse, VolumeId, prove_sight,
+    AclPath, ConfigChange, ConfigUpdate, ContentKind, DiskSlot, LiftProof, Pve, PveClient, Role, TaskKind,
+    TaskOutcome, TaskQuery, UndoProof, VmidUse, VolumeId, prove_sight,
 };
 
 use super::lab::*;
@@ -118,7 +118,7 @@ async fn undo(client: &PveClient) {
     less.volumes.pop_last();
     assert!(matches!(UndoProof::establish(&less, &config), Err(NotOurs::Volume { .. })));
     let proof = UndoProof::establish(&mine, &config).unwrap();
-    client.unprotect(&proof, &config.digest).await.unwrap();
+    client.unprotect(&LiftProof::of_undo(&proof), &config.digest).await.unwrap();
     let wanted = [Wanted { path: AclPath::guest(vmid(300)), sight: Sight::Guest }];
     assert!(prove_sight(client, Role::Operate, &wanted).await.unwrap().is_ok());
     done(client, client.destroy(proof).await).await;

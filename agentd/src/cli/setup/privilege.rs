@@ -65,7 +65,12 @@ pub const NEEDS: &[Need] = &[
         Place::Pool,
         &["VM.Audit", "VM.Config.Options"],
     ),
-    need("mark, describe and protect", Role::Operate, Place::Pool, &["VM.Config.Options"]),
+    need(
+        "mark, describe, protect, and lift protection to attach a volume",
+        Role::Operate,
+        Place::Pool,
+        &["VM.Config.Options"],
+    ),
     need("change memory and swap", Role::Operate, Place::Pool, &["VM.Config.Memory"]),
     need("change cores", Role::Operate, Place::Pool, &["VM.Config.CPU"]),
     need("change networks", Role::Operate, Place::Pool, &["VM.Config.Network"]),

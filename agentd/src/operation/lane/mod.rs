@@ -153,6 +153,7 @@ pub enum Reach {
 impl From<OperationKind> for Work {
     fn from(kind: OperationKind) -> Self {
         match kind {
+            OperationKind::AttachVolume => Self::AttachVolume,
             OperationKind::Grow => Self::Grow,
             OperationKind::Provision => Self::Provision,
             OperationKind::Reconfigure => Self::Reconfigure,

@@ -13,6 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
+use super::lift::LiftProof;
 use super::restore::RestoreRequest;
 use super::sight::AclPath;
 use super::snapshot::{NewSnapshot, OwnSnapshot};
@@ -258,7 +259,7 @@ impl Call {
         Self::guest(Endpoint::Configure, Role::Operate, node, vmid, "/config").with(update.params())
     }
 
-    pub(super) fn unprotect(node: &NodeName, proof: &UndoProof, digest: &Digest) -> Self {
+    pub(super) fn unprotect(node: &NodeName, proof: &LiftProof, digest: &Digest) -> Self {
         let params = vec![("delete".into(), "protection".into()), ("digest".into(), digest.as_str().into())];
         Self::guest(Endpoint::Configure, Role::Operate, node, proof.vmid(), "/config").with(params)
     }

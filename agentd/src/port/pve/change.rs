@@ -2,8 +2,8 @@
 //!
 //! What comes in: one or more [`ConfigChange`] and the digest of what was read. What goes out: parameters for
 //! `PUT …/config`. Deliberately absent: anything about features, devices, bind mounts, hooks, `lock` (a token can set it
-//! and nobody can take it off), `unprivileged`, deletion of disks, and switching protection off, which needs an
-//! [`UndoProof`](super::undo::UndoProof) and its own call.
+//! and nobody can take it off), `unprivileged`, deletion of disks, and switching protection off, which needs a
+//! [`LiftProof`](super::lift::LiftProof) and its own call.
 
 use std::borrow::Cow;
 
@@ -130,6 +130,8 @@ pub enum ConfigChange {
     ClearEnv,
     /// Makes a volume. Refused while protection is on.
     AddVolume(NewVolume),
+    /// Withdraws a mount that was asked for and could not be made. What is made is not touched by it.
+    WithdrawWish(MountSlot),
 }
 
 impl ConfigChange {
@@ -155,6 +157,7 @@ impl ConfigChange {
                 let text = format!("{storage}:{},mp={mount},backup={backup}", size.get());
                 (DiskSlot::Mount(*slot).key().into(), text.into())
             }
+            Self::WithdrawWish(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
         }
     }
 }

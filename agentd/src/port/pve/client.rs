@@ -15,6 +15,7 @@ use super::change::{ConfigUpdate, DiskSlot};
 use super::config::{ArchiveConfig, Digest, GuestConfig};
 use super::error::PveError;
 use super::https::Https;
+use super::lift::LiftProof;
 use super::read::{
     GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
 };
@@ -160,7 +161,7 @@ impl Pve for PveClient {
         self.done(Call::configure(&self.node, vmid, update))
     }
 
-    fn unprotect(&self, proof: &UndoProof, digest: &Digest) -> Reply<'_, ()> {
+    fn unprotect(&self, proof: &LiftProof, digest: &Digest) -> Reply<'_, ()> {
         self.done(Call::unprotect(&self.node, proof, digest))
     }
 

@@ -15,6 +15,7 @@ mod client;
 pub mod config;
 pub mod error;
 mod https;
+pub mod lift;
 pub mod read;
 pub mod restore;
 pub mod retry;
@@ -39,6 +40,7 @@ pub use change::{ConfigChange, ConfigUpdate, DiskSlot};
 pub use client::PveClient;
 pub use config::{ArchiveConfig, Digest, GuestConfig};
 pub use error::{PveError, RetryClass};
+pub use lift::{KnownGuest, LiftProof};
 pub use restore::RestoreRequest;
 pub use retry::{Pace, RealPace};
 pub use sight::{AclPath, Permissions, SightProof};
@@ -148,8 +150,8 @@ pub trait Pve: Send + Sync {
     /// Changes a guest's configuration. Done when it returns.
     fn configure(&self, vmid: Vmid, update: &ConfigUpdate) -> Reply<'_, ()>;
 
-    /// Takes the protection off a guest that this operation made and now undoes.
-    fn unprotect(&self, proof: &UndoProof, digest: &Digest) -> Reply<'_, ()>;
+    /// Takes the protection off a guest that was proved to be the one it may come off.
+    fn unprotect(&self, proof: &LiftProof, digest: &Digest) -> Reply<'_, ()>;
 
     /// Starts growing a disk to an absolute size. `OK` of the task does not prove that it grew.
     fn resize(&self, vmid: Vmid, disk: DiskSlot, size: DiskGib, digest: &Digest) -> Reply<'_, Upid>;

@@ -10,7 +10,7 @@ use holdfast_protocol::id::Vmid;
 
 use super::config::GuestConfig;
 use super::upid::Upid;
-use super::volume::VolumeId;
+use super::volume::{Backing, VolumeId};
 
 /// How the journal knows that a guest is this operation's making.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl UndoProof {
                 }
             }
         }
-        if seen.mounts.values().chain(&seen.rootfs).any(|disk| disk.volume().is_none()) {
+        if seen.mounts.values().chain(&seen.rootfs).any(|disk| matches!(disk.backing, Backing::Host(_))) {
             return Err(NotOurs::HostPath { vmid });
         }
         match seen.volumes().difference(&made.volumes).next() {

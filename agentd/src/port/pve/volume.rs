@@ -76,6 +76,8 @@ impl fmt::Display for VolumeId {
 pub enum Backing {
     /// A volume that Proxmox keeps.
     Volume(VolumeId),
+    /// `storage:4`: a volume that was asked for and not made. It stays pending when Proxmox could not make it.
+    Wish(String),
     /// A path or device of the host. We never make one, and only root may.
     Host(String),
 }
@@ -110,7 +112,7 @@ impl Disk {
     pub fn volume(&self) -> Option<&VolumeId> {
         match &self.backing {
             Backing::Volume(id) => Some(id),
-            Backing::Host(_) => None,
+            Backing::Wish(_) | Backing::Host(_) => None,
         }
     }
 
@@ -121,6 +123,8 @@ impl Disk {
         let first = first.strip_prefix("volume=").unwrap_or(first);
         let backing = if first.starts_with('/') {
             Backing::Host(first.to_owned())
+        } else if is_wish(first) {
+            Backing::Wish(first.to_owned())
         } else {
             Backing::Volume(first.parse().ok()?)
         };
@@ -139,6 +143,12 @@ impl Disk {
         };
         Some(Self { backing, mount: options.remove("mp"), size, in_backup, options })
     }
+}
+
+/// A size stands where the name on the storage would.
+fn is_wish(text: &str) -> bool {
+    let size = text.split_once(':').map(|(_, rest)| rest).filter(|rest| !rest.is_empty());
+    size.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
 /// `1G`, `512M`, `0T`, `1536` (bytes), `1.5G` never occurs.
@@ -166,6 +176,8 @@ mod tests {
         assert_eq!(plain.size, Some(0));
         let bind = Disk::parse("/srv/data,mp=/data", "mp0").unwrap();
         assert_eq!(bind.backing, Backing::Host("/srv/data".to_owned()));
+        let wish = Disk::parse("labdir:1,mp=/hot", "mp0").unwrap();
+        assert_eq!((wish.backing.clone(), wish.volume()), (Backing::Wish("labdir:1".to_owned()), None));
     }
 
     #[test]

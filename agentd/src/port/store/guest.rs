@@ -151,6 +151,21 @@ pub(super) fn set_made(
     Ok(())
 }
 
+/// A guest that was made has one volume more.
+pub(super) fn add_volume(
+    transaction: &Transaction<'_>,
+    uid: GuestUid,
+    volume: &VolumeId,
+) -> Result<(), StoreError> {
+    match find(transaction, uid)?.map(|record| record.place) {
+        Some(Place::Made { mut volumes, .. }) => {
+            volumes.insert(volume.clone());
+            set_made(transaction, uid, &volumes)
+        }
+        _ => Err(StoreError::Unknown { what: "guest that was made", id: uid.to_string() }),
+    }
+}
+
 /// Its making was taken back: nothing of it is left, and its token is worth nothing.
 pub(super) fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
     transaction

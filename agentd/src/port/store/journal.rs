@@ -144,8 +144,13 @@ fn append(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Res
     let uid = after.operation.uid();
     if let Event::Succeeded { facts, .. } = &entry.event {
         for fact in facts {
-            if let Fact::Vmid(vmid) = fact {
-                guest::set_vmid(transaction, uid, *vmid)?;
+            match (&after.operation, fact) {
+                (Operation::Provision(_), Fact::Vmid(vmid)) => guest::set_vmid(transaction, uid, *vmid)?,
+                // From its making on it is ours to know, whatever becomes of the steps that follow.
+                (Operation::AttachVolume(_), Fact::Volume(volume)) => {
+                    guest::add_volume(transaction, uid, volume)?
+                }
+                _ => {}
             }
         }
     }

@@ -62,6 +62,11 @@ fn ticket() -> ConfigUpdate {
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), vec![ConfigChange::SetEnv(restore().env)]).unwrap()
 }
 
+fn withdrawal() -> ConfigUpdate {
+    let changes = vec![ConfigChange::WithdrawWish(MountSlot(3))];
+    ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), changes).unwrap()
+}
+
 fn proof() -> UndoProof {
     let tags: BTreeSet<String> = ["hf-1a2b3c4d".to_owned()].into();
     let seen = json!({"digest": DIGEST, "tags": "hf-1a2b3c4d", "description": "mine\n"});
@@ -107,7 +112,8 @@ fn all() -> Vec<Call> {
         Call::guest_config(&node, vmid()),
         Call::configure(&node, vmid(), &update()),
         Call::configure(&node, vmid(), &ticket()),
-        Call::unprotect(&node, &proof(), &digest),
+        Call::configure(&node, vmid(), &withdrawal()),
+        Call::unprotect(&node, &LiftProof::of_undo(&proof()), &digest),
         Call::resize(&node, vmid(), DiskSlot::Rootfs, 3.try_into().unwrap(), &digest),
         Call::guest_status(&node, vmid()),
         Call::start(&node, vmid()),

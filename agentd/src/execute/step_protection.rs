@@ -1,0 +1,58 @@
+//! Protection: off for as long as a volume is attached, and back on whatever happens.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{look_at, own_config, recorded_volumes, vmid};
+use super::step_config::change;
+use super::step_volume;
+use super::trouble::Trouble;
+use crate::model::mark;
+use crate::operation::step::Step;
+use crate::port::pve::config::Switch;
+use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let config = own_config(context).await?;
+    let wanted = if context.step == Step::LiftProtection { Switch::Off } else { Switch::On };
+    Ok(if config.protection == wanted { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = own_config(context).await?;
+    if context.step == Step::ProtectAgain {
+        return change(context, config, vec![ConfigChange::Protect]).await;
+    }
+    let proof = prove(context, &config).await?;
+    context.ports.pve.unprotect(&proof, &config.digest).await?;
+    Ok(Acted::Done)
+}
+
+async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof, Trouble> {
+    let (uid, vmid) = (context.progress.operation.uid(), vmid(context)?);
+    let volumes: BTreeSet<_> = recorded_volumes(context)
+        .await?
+        .iter()
+        .map(|volume| volume.as_str().parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| Trouble::fault("our records name a volume that is none"))?;
+    let known = KnownGuest { vmid, tags: mark::tags(uid).into(), first_line: mark::first_line(uid), volumes };
+    LiftProof::of_known(&known, config)
+        .map_err(|why| Trouble::park(ErrorCode::ForeignGuest, why.to_string(), look_at(vmid)))
+}
+
+/// The undo of taking it off. When it is on again, what an unfinished attaching may have left is looked for.
+pub(super) async fn put_back(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+    let config = own_config(context).await?;
+    if config.protection == Switch::Off {
+        change(context, config, vec![ConfigChange::Protect]).await?;
+        if own_config(context).await?.protection == Switch::Off {
+            let text = "protection was put back by Proxmox's word, but the guest does not show it";
+            return Err(Trouble::again(ErrorCode::Unavailable, text));
+        }
+    }
+    let doubt = step_volume::leftover(context).await?;
+    Ok(Some(doubt.unwrap_or_else(|| "protection is on".to_owned())))
+}

@@ -1,0 +1,132 @@
+//! Making a volume for a guest that was made, and looking for what a failed making left behind.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::VolumeKind;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{own_config, vmid};
+use super::step_config::change;
+use super::trouble::Trouble;
+use crate::model::record::VolumeId;
+use crate::operation::log::Fact;
+use crate::operation::step::Step;
+use crate::operation::{AttachVolume, Operation};
+use crate::port::pve::change::{MountSlot, NewVolume};
+use crate::port::pve::volume::{Backing, Disk, InBackup};
+use crate::port::pve::{ConfigChange, ContentKind, GuestConfig, PveError, Role};
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let attach = spec(context)?;
+    let config = own_config(context).await?;
+    let Some(disk) = disk(&config, attach) else { return Ok(Probed::Not) };
+    match (&disk.backing, disk.mount.as_deref()) {
+        (_, path) if path != Some(attach.volume.mount.as_str()) => Err(taken(attach)),
+        (Backing::Volume(id), _) => {
+            let note = Some(format!("{id} as mp{}", attach.slot));
+            Ok(Probed::Happened(Learnt { facts: vec![Fact::Volume(VolumeId::new(id.as_str()))], note }))
+        }
+        (Backing::Wish(_), _) => Ok(Probed::Not),
+        (Backing::Host(_), _) => Err(taken(attach)),
+    }
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let attach = spec(context)?;
+    let config = own_config(context).await?;
+    let new = NewVolume {
+        slot: MountSlot(attach.slot),
+        storage: attach.storage.clone(),
+        size: attach.volume.size_gib,
+        mount: attach.volume.mount.clone(),
+        in_backup: match attach.volume.kind {
+            VolumeKind::Hot => InBackup::Yes,
+            VolumeKind::Bulk(_) => InBackup::No,
+        },
+    };
+    let update = crate::port::pve::ConfigUpdate::new(config.digest, vec![ConfigChange::AddVolume(new)])
+        .map_err(|error| Trouble::fault(error.to_string()))?;
+    match context.ports.pve.configure(vmid(context)?, &update).await {
+        Ok(()) => Ok(Acted::Done),
+        // The guest runs and the kernel would not take the mount, or the storage could not make the volume: what was
+        // asked for stays pending, and is withdrawn by the undo.
+        Err(PveError::Parameters { errors, .. }) if errors.contains_key(&key(attach)) => {
+            let why = errors.get(&key(attach)).map(|text| text.trim()).unwrap_or_default();
+            let text = format!(
+                "Proxmox could not attach volume {} ({why}): if the guest runs, stop it for a moment, and it is attached then",
+                attach.volume.name
+            );
+            Err(Trouble::give_up(ErrorCode::Unavailable, text))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Withdraws what was asked for and not made; what was made stays.
+pub(super) async fn withdraw(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+    let attach = spec(context)?;
+    let config = own_config(context).await?;
+    let pending = disk(&config, attach).is_some_and(|disk| {
+        matches!(disk.backing, Backing::Wish(_))
+            && disk.mount.as_deref() == Some(attach.volume.mount.as_str())
+    });
+    if !pending {
+        return Ok(None);
+    }
+    change(context, config, vec![ConfigChange::WithdrawWish(MountSlot(attach.slot))]).await?;
+    match disk(&own_config(context).await?, attach) {
+        None => Ok(Some(format!("mp{} was withdrawn", attach.slot))),
+        Some(_) => {
+            let text =
+                format!("mp{} was withdrawn by Proxmox's word, but it is still asked for", attach.slot);
+            Err(Trouble::again(ErrorCode::Unavailable, text))
+        }
+    }
+}
+
+/// A volume that was made and never got into the guest is nobody's: a person should know its name. The answer is what
+/// could not be told.
+pub(super) async fn leftover(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+    let Operation::AttachVolume(attach) = &context.progress.operation else { return Ok(None) };
+    if !context.progress.began(Step::AddVolume) {
+        return Ok(None);
+    }
+    let (config, vmid, pve) = (own_config(context).await?, vmid(context)?, &context.ports.pve);
+    let list =
+        match pve.storage_content(Role::Operate, &attach.storage, ContentKind::Rootdir, Some(vmid)).await {
+            Ok(list) => list,
+            // The guest is whole and protected; a storage that is away must not keep it from its other work.
+            Err(error) => return Ok(Some(format!("whether a volume is left could not be told: {error}"))),
+        };
+    let named = config.volumes();
+    let unnamed = |volid: &str| !named.iter().any(|volume| volume.as_str() == volid);
+    match list.into_iter().find(|entry| entry.vmid == Some(vmid) && unnamed(&entry.volid)) {
+        None => Ok(None),
+        Some(stray) => {
+            let text = format!(
+                "guest {vmid} is as it was and protected, but the volume {} on its storage belongs to nothing: look at it, then free it",
+                stray.volid
+            );
+            Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", stray.volid)))
+        }
+    }
+}
+
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a AttachVolume, Trouble> {
+    match &context.progress.operation {
+        Operation::AttachVolume(attach) => Ok(attach),
+        other => Err(Trouble::fault(format!("a {} attaches no volume", other.kind().as_str()))),
+    }
+}
+
+fn key(attach: &AttachVolume) -> String {
+    format!("mp{}", attach.slot)
+}
+
+fn disk<'a>(config: &'a GuestConfig, attach: &AttachVolume) -> Option<&'a Disk> {
+    config.mounts.get(&u16::from(attach.slot))
+}
+
+fn taken(attach: &AttachVolume) -> Trouble {
+    let text = format!("mp{} was taken by something that we did not attach: it is not touched", attach.slot);
+    Trouble::give_up(ErrorCode::ForeignGuest, text)
+}

@@ -1,0 +1,45 @@
+//! *attach_volume*: a volume that the document names for a guest that was made, and that is not there yet.
+//!
+//! Proxmox refuses new volumes while protection is on, so it comes off for that moment, in a step of its own, and goes
+//! back on whatever happens: forwards by the next step, backwards by the undo.
+
+use holdfast_protocol::desired::{DesiredVolume, VolumeKind};
+use holdfast_protocol::id::StorageName;
+use serde::{Deserialize, Serialize};
+
+use super::Target;
+use super::step::Step;
+
+/// A volume to be made and mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttachVolume {
+    /// The guest.
+    pub target: Target,
+    /// The volume, as the document names it.
+    pub volume: DesiredVolume,
+    /// Which mount it becomes.
+    pub slot: u8,
+    /// Where it is made.
+    pub storage: StorageName,
+}
+
+impl AttachVolume {
+    /// Its steps, in order.
+    pub(super) fn steps() -> Vec<Step> {
+        vec![Step::LiftProtection, Step::AddVolume, Step::ProtectAgain, Step::ReadBack]
+    }
+
+    /// Where a volume of this kind goes: bulk ones where there is room for them, if this box has such a storage.
+    #[must_use]
+    pub fn storage<'a>(
+        kind: &VolumeKind,
+        hot: &'a StorageName,
+        bulk: Option<&'a StorageName>,
+    ) -> Option<&'a StorageName> {
+        match kind {
+            VolumeKind::Hot => Some(hot),
+            VolumeKind::Bulk(_) => bulk,
+        }
+    }
+}
