@@ -86,6 +86,15 @@ pub fn guest(n: u8) -> DesiredGuest {
     .unwrap()
 }
 
+/// Whatever a test is about: nothing that must never be sent was sent.
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.sim.node.guard.offences(), Vec::new());
+        }
+    }
+}
+
 impl World {
     pub async fn start() -> Self {
         Self::with(HotMounts::Work).await
@@ -98,7 +107,7 @@ impl World {
         let state = dir.path().join("pve");
         let pace = Duration::from_millis(1);
         let builder = Sim::builder().state_dir(&state).seed(seed).pace(pace).login_delay(pace);
-        let sim = builder.hot_mounts(hot_mounts).start().await.unwrap();
+        let sim = builder.hot_mounts(hot_mounts).guard().start().await.unwrap();
         let golden = find(&state, "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst");
         let golden_sha256 = agentd::execute::DigestCache::default().sha256(&golden).unwrap();
         Self { sim, dir, golden, golden_sha256 }

@@ -1,7 +1,8 @@
 //! Time and numbers, injected so that a harness can run virtual time.
 //!
 //! In: nothing. Out: the time of day, pauses, process numbers and randomness. Everything else in this crate takes a [`Clock`].
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a task does from its first line of log to its last.
@@ -70,6 +71,48 @@ impl Clock for SystemClock {
                 *byte = self.next_number().to_le_bytes().get(index % 8).copied().unwrap_or_default();
             }
         }
+    }
+}
+
+/// A clock whose time of day can be set wrong, as an administrator or a dead battery does. Pauses last what they last.
+#[derive(Debug)]
+pub struct Settable {
+    inner: Arc<dyn Clock>,
+    ahead_ms: AtomicI64,
+}
+
+impl Settable {
+    /// Right to begin with.
+    #[must_use]
+    pub const fn new(inner: Arc<dyn Clock>) -> Self {
+        Self { inner, ahead_ms: AtomicI64::new(0) }
+    }
+
+    /// Sets it so many seconds ahead of what is right; behind, when negative.
+    pub fn set_ahead_s(&self, seconds: i64) {
+        self.ahead_ms.store(seconds.saturating_mul(1000), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Settable {
+    fn now_ms(&self) -> i64 {
+        self.inner.now_ms().saturating_add(self.ahead_ms.load(Ordering::SeqCst))
+    }
+
+    fn pause(&self, length: Duration) {
+        self.inner.pause(length);
+    }
+
+    fn next_number(&self) -> u64 {
+        self.inner.next_number()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.inner.random(bytes);
+    }
+
+    fn run_task(&self, name: &str, work: TaskWork) -> std::io::Result<()> {
+        self.inner.run_task(name, work)
     }
 }
 

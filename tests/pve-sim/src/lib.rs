@@ -16,6 +16,7 @@ pub mod clock;
 pub mod door;
 pub mod fail;
 pub mod fault;
+pub mod guard;
 pub mod guest;
 pub mod http;
 pub mod node;

@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::access::config::AccessConfig;
 use crate::access::credential::{Secrets, Who};
 use crate::access::evaluate::Judge;
-use crate::clock::Clock;
+use crate::clock::{Clock, Settable};
 use crate::fail::{Fallible, host};
 use crate::fault::Faults;
+use crate::guard::{Guard, Watch};
 use crate::guest::shelf::Shelf;
 use crate::power::Power;
 use crate::schema::table::{Table, TableError};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub hot_mounts: HotMounts,
     /// The fingerprint shown by `/nodes`.
     pub fingerprint: String,
+    /// Whether requests are watched for what our agent must never send.
+    pub watch: Watch,
 }
 
 /// Whether a running guest takes a new mount point.
@@ -49,6 +52,7 @@ impl Default for Settings {
             login_delay: Duration::from_secs(3),
             hot_mounts: HotMounts::Work,
             fingerprint: String::new(),
+            watch: Watch::Off,
         }
     }
 }
@@ -80,12 +84,16 @@ pub struct Node {
     pub paths: Paths,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// The same, for whoever sets it wrong.
+    pub settable: Arc<Settable>,
     /// Knobs.
     pub settings: Settings,
     /// Tasks.
     pub tasks: Tasks,
     /// Armed faults.
     pub faults: Faults,
+    /// What must never be sent.
+    pub guard: Guard,
     /// Which guests run.
     pub power: Power,
     /// Only one backup job at a time.
@@ -144,16 +152,21 @@ impl Node {
             run: paths.run(),
             paths: paths.clone(),
         };
+        let settable = Arc::new(Settable::new(clock));
+        let clock: Arc<dyn Clock> = Arc::<Settable>::clone(&settable);
         let tasks = Tasks::open(&paths.tasks(), clock.now_s()).map_err(state("tasks"))?;
         let table = Table::shared().map_err(OpenError::Table)?;
+        let guard = Guard::open(settings.watch, &paths.run()).map_err(state("guard.jsonl"))?;
         Ok(Arc::new(Self {
             name,
             table,
             paths,
             clock,
+            settable,
             settings,
             tasks,
             faults: Faults::default(),
+            guard,
             power,
             backup_lock: Mutex::new(()),
             world: Mutex::new(world),

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use crate::access::credential::hex;
 use crate::clock::{Clock, SystemClock};
 use crate::fault::control;
+use crate::guard::Watch;
 use crate::http::listen;
 use crate::http::tls::{Identity, IdentityError};
 use crate::node::{HotMounts, Node, OpenError, Settings};
@@ -43,6 +44,7 @@ pub struct Builder {
     pace: Duration,
     login_delay: Duration,
     hot_mounts: HotMounts,
+    watch: Watch,
 }
 
 /// Why an instance does not start.
@@ -121,6 +123,7 @@ impl Sim {
             pace: Duration::from_millis(20),
             login_delay: Duration::from_secs(3),
             hot_mounts: HotMounts::Work,
+            watch: Watch::Off,
         }
     }
 }
@@ -182,6 +185,13 @@ impl Builder {
         self
     }
 
+    /// Watches for what our own agent must never send: such a call is refused loudly, and `node.guard` keeps it.
+    #[must_use]
+    pub const fn guard(mut self) -> Self {
+        self.watch = Watch::On;
+        self
+    }
+
     /// Opens the node without a listener; for replays in the same process.
     ///
     /// # Errors
@@ -209,6 +219,7 @@ impl Builder {
             login_delay: self.login_delay,
             hot_mounts: self.hot_mounts,
             fingerprint: identity.fingerprint.clone(),
+            watch: self.watch,
         };
         let node = Node::open(&state, clock, settings, power).map_err(StartError::Open)?;
         resume(&node)?;

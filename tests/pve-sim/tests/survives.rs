@@ -7,64 +7,10 @@
     reason = "the helpers of a test fail the test"
 )]
 
-use std::sync::Arc;
-use std::time::Duration;
+mod client;
 
-use pve_sim::clock::SystemClock;
-use pve_sim::http::entry::serve;
-use pve_sim::node::Node;
-use pve_sim::wire::Request;
-use pve_sim::{Opened, Sim};
+use client::{Client, open};
 use serde_json::Value;
-
-struct Client {
-    node: Arc<Node>,
-    header: String,
-}
-
-impl Client {
-    fn of(opened: &Opened) -> Self {
-        let secret = opened.node.world().secrets.tokens["agent@pve!hostagent"].clone();
-        Self { node: Arc::clone(&opened.node), header: format!("PVEAPIToken=agent@pve!hostagent={secret}") }
-    }
-
-    fn ask(&self, method: &str, path: &str, form: &str) -> (u16, Value) {
-        let mut headers = vec![("authorization".to_owned(), self.header.clone())];
-        if !form.is_empty() {
-            headers.push(("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
-        }
-        let request = Request {
-            method: method.into(),
-            target: format!("/api2/json{path}"),
-            headers,
-            body: form.into(),
-        };
-        let response = serve(&self.node, &request);
-        (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
-    }
-
-    fn task(&self, method: &str, path: &str, form: &str) -> String {
-        let (status, body) = self.ask(method, path, form);
-        assert_eq!(status, 200, "{body}");
-        let upid = body["data"].as_str().expect("a task").to_owned();
-        for _ in 0..2_000 {
-            if self.node.tasks.running(&upid).is_none() {
-                return self.node.tasks.ended(&upid).expect("an end").status;
-            }
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
-        panic!("{upid} does not end");
-    }
-}
-
-fn open(state: &std::path::Path) -> Opened {
-    Sim::builder()
-        .state_dir(state)
-        .clock(Arc::new(SystemClock::starting_at(5_000)))
-        .pace(Duration::from_millis(1))
-        .open()
-        .expect("an instance")
-}
 
 #[test]
 fn guests_rights_tasks_and_pins_survive() {

@@ -31,6 +31,7 @@ pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
     }
     stage.stop_agent().context("the agent did not end well")?;
     stage.stop_hub()?;
+    stage.nothing_forbidden_was_sent()?;
     drop(stage);
     println!("\n── Everything is stopped. The story went as told.");
     Ok(())

@@ -80,7 +80,7 @@ impl Stage {
     pub fn start_simulator(&mut self) -> Result<Proxmox> {
         let state = self.part("sim");
         let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--runtime", self.options.runtime.text()]);
+        command.args(["serve", "--guard", "--listen", "127.0.0.1:0", "--runtime", self.options.runtime.text()]);
         command.arg("--state").arg(&state).arg("--seed").arg(&self.options.seed);
         let mut simulator = Running::start("pve-sim", command, &self.log("pve-sim"))?;
         let line = simulator.line("its address", READY, |line| line.starts_with('{'))?;
@@ -132,9 +132,18 @@ impl Stage {
         command.arg("fault").arg("--state").arg(self.part("sim")).args(words);
         let output = command.output().context("cannot run pve-sim")?;
         if !output.status.success() {
-            bail!("pve-sim fault {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+            let said = [output.stdout, output.stderr].concat();
+            bail!("pve-sim fault {}: {}", words.join(" "), String::from_utf8_lossy(&said));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// What the agent sent that must never be sent, told by the simulator's guard; the simulator may have ended.
+    ///
+    /// # Errors
+    /// When anything was, or nobody watched.
+    pub fn nothing_forbidden_was_sent(&self) -> Result<()> {
+        self.fault(&["offences"]).map(drop)
     }
 
     /// Guest configurations as they lie on the simulator's disk, by VMID.

@@ -14,12 +14,14 @@ pub struct Stand {
     folder: TempDir,
 }
 
-/// A test that failed leaves its folder, with all logs in it.
+/// A test that failed leaves its folder, with all logs in it. One that passed must not have sent what must never be sent.
 impl Drop for Stand {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.folder.disable_cleanup(true);
             eprintln!("kept: {}", self.folder.path().display());
+        } else {
+            self.stage.nothing_forbidden_was_sent().unwrap();
         }
     }
 }

@@ -141,7 +141,11 @@ fn delete(call: &Call<'_>) -> Reply {
 pub fn space(world: &World, name: &str) -> Option<Space> {
     let store = world.store();
     store.activate(name).ok()?;
-    Some(space_of(&store.real(world.storage.find(name)?.path()?)))
+    let real = space_of(&store.real(world.storage.find(name)?.path()?));
+    let Some(percent) = store.filled(name) else { return Some(real) };
+    let used = real.total / 100 * percent.min(100);
+    let free = real.total - used;
+    Some(Space { total: real.total, used, avail: free, free })
 }
 
 fn state(world: &World, name: &str, definition: &Definition) -> Map<String, Value> {

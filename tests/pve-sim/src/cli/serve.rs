@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Rest of a worker between two steps, in milliseconds.
     #[arg(long, default_value_t = 150)]
     pace_ms: u64,
+    /// Refuse, loudly, what our own agent must never send (`force`, `purge`, …), and keep a list of it.
+    #[arg(long)]
+    guard: bool,
 }
 
 /// How guests run.
@@ -45,6 +48,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
         // Guests are started from folders of their own, where a relative path would mean another place.
         let state = std::path::absolute(&arguments.state).context("the state folder has no absolute path")?;
         let mut builder = Sim::builder().state_dir(&state).listen(arguments.listen).pace(Duration::from_millis(arguments.pace_ms));
+        if arguments.guard {
+            builder = builder.guard();
+        }
         let folder = state.join("run");
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         let mut namespace = None;

@@ -82,6 +82,48 @@ pub enum Edit {
         /// Off?
         disabled: bool,
     },
+    /// Say that a storage is so full, or (without a number) let it be as it is. Over 100 nothing new goes in.
+    StorageFill {
+        /// Which one.
+        storage: String,
+        /// How full.
+        percent: Option<u64>,
+    },
+    /// Take the cluster's quorum away, so that no configuration can be written, or give it back.
+    Quorum {
+        /// Is it there?
+        held: bool,
+    },
+    /// Set the node's clock so many seconds ahead of what is right, or behind.
+    Clock {
+        /// How far.
+        ahead_s: i64,
+    },
+    /// Attach a new, empty volume to a guest.
+    Attach {
+        /// Which guest.
+        vmid: u32,
+        /// `mp5`
+        key: String,
+        /// Where the volume is made.
+        storage: String,
+        /// Where it is mounted.
+        mount: String,
+    },
+    /// Destroy a guest and make another one under its number, which has nothing to do with it.
+    Reuse {
+        /// Which number.
+        vmid: u32,
+        /// Where the newcomer's disk is.
+        storage: String,
+    },
+    /// Let a token expire at a time, 0 for never.
+    TokenExpiry {
+        /// The full id.
+        id: String,
+        /// Unix seconds.
+        expire: i64,
+    },
     /// Reboot the node: guests go down, running tasks die, guests with `onboot` come up.
     Reboot,
     /// Lose a task from the index.
@@ -139,6 +181,21 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         Edit::StorageOffline { storage } => mark(node, storage, true),
         Edit::StorageOnline { storage } => mark(node, storage, false),
         Edit::StorageDisable { storage, disabled } => disable(node, storage, *disabled),
+        Edit::StorageFill { storage, percent } => super::node::fill(node, storage, *percent),
+        Edit::Quorum { held } => {
+            super::node::quorum(node, *held);
+            Ok(())
+        }
+        Edit::Clock { ahead_s } => {
+            node.settable.set_ahead_s(*ahead_s);
+            Ok(())
+        }
+        Edit::Attach { vmid, key, storage, mount } => super::node::attach(node, *vmid, (key, storage, mount)),
+        Edit::Reuse { vmid, storage } => {
+            destroy(node, *vmid)?;
+            place(node, *vmid, &super::node::newcomer(*vmid, storage))
+        }
+        Edit::TokenExpiry { id, expire } => super::node::expire(node, id, *expire),
         Edit::Reboot => reboot(node),
         Edit::ForgetTask { upid } => {
             let upid = crate::task::upid::Upid::parse(upid)

@@ -13,6 +13,11 @@ use crate::wire::{JSON, Response, Spoil};
 
 pub mod admin;
 pub mod control;
+pub mod mishap;
+mod node;
+mod quiet;
+
+pub use quiet::End;
 
 /// What can be armed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +59,78 @@ pub enum Fault {
         #[serde(flatten)]
         on: Aim,
     },
+    /// `401 Authentication failed!`, as for a token that was deleted; no effect.
+    Unauthorised {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// `503 Service Unavailable`, from a proxy in front; no effect.
+    Unavailable {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// The cluster's file system is down: 500 in a sentence without JSON; no effect.
+    NoClusterFiles {
+        /// Which calls.
+        #[serde(flatten)]
+        on: Aim,
+    },
+    /// The daemon restarts: so many calls, whichever they are, find nobody. Workers live on.
+    Outage {
+        /// How many.
+        calls: u32,
+    },
+    /// A worker does all its work and dies before its end is written: `unexpected status`.
+    UnknownEnd {
+        /// `vzdump`, `vzrestore`, …
+        task: String,
+    },
+    /// A worker does all its work, and its task is gone from the index when it ends.
+    VanishTask {
+        /// `vzdump`, `vzrestore`, …
+        task: String,
+    },
+    /// A worker does all its work and ends `WARNINGS: 1`.
+    WarnWorker {
+        /// `vzdump`, `vzrestore`, …
+        task: String,
+    },
+    /// A worker fails in a phase, and cleans up as it does.
+    FailWorker {
+        /// `vzdump`, `vzrestore`, …
+        task: String,
+        /// The phase, or empty for the first.
+        phase: String,
+        /// What it says.
+        text: String,
+    },
+    /// A destroy ends OK and leaves a volume.
+    KeepVolume {
+        /// Which guest.
+        vmid: u32,
+    },
+    /// A resize ends OK and nothing grew.
+    NoGrow {
+        /// Which guest.
+        vmid: u32,
+    },
+    /// A backup ends OK and there is no archive.
+    NoArchive {
+        /// Which guest.
+        vmid: u32,
+    },
+    /// A backup's worker is killed in its copy; its client goes on alone and the archive of the failed backup appears all the same,
+    /// as on a Proxmox Backup Server.
+    OrphanBackup {
+        /// Which guest.
+        vmid: u32,
+        /// How much later.
+        after_ms: u64,
+    },
+    /// The node's one lock for backups is held by somebody else until the job gives up.
+    HeldBackups,
     /// A worker is killed when it reaches a phase.
     KillWorker {
         /// `vzdump`, `vzrestore`, …
@@ -158,6 +235,9 @@ impl Faults {
 
     /// The fault for a call, used up.
     pub fn strike(&self, method: &str, path: &str) -> Option<Strike> {
+        if let Some(down) = self.outage() {
+            return Some(down);
+        }
         self.take(|fault| match fault {
             Fault::LostReply { on } if on.hits(method, path) => Some(Strike::Spoil(Spoil::Drop)),
             Fault::CutBody { on } if on.hits(method, path) => Some(Strike::Spoil(Spoil::Cut)),
@@ -175,8 +255,29 @@ impl Faults {
             Fault::DaemonSlow { on } if on.hits(method, path) => {
                 Some(Strike::Afterwards(Box::new(Response::empty(596, "Connection timed out"))))
             }
+            Fault::Unauthorised { on } if on.hits(method, path) => {
+                Some(Strike::Instead(Box::new(Response::empty(401, "Authentication failed!"))))
+            }
+            Fault::Unavailable { on } if on.hits(method, path) => {
+                Some(Strike::Instead(Box::new(Response::empty(503, "Service Unavailable"))))
+            }
+            Fault::NoClusterFiles { on } if on.hits(method, path) => {
+                let text = "RPCEnvironment init request failed: Unable to load access control list: Connection refused";
+                Some(Strike::Instead(Box::new(Response::text(500, text, None, text))))
+            }
             _ => None,
         })
+    }
+
+    /// One call less of an outage.
+    fn outage(&self) -> Option<Strike> {
+        let mut armed = self.lock();
+        let index = armed.iter().position(|fault| matches!(fault, Fault::Outage { .. }))?;
+        match armed.get_mut(index) {
+            Some(Fault::Outage { calls }) if *calls > 1 => *calls -= 1,
+            _ => drop(armed.remove(index)),
+        }
+        Some(Strike::Instead(Box::new(Response { spoil: Spoil::Drop, ..Response::empty(500, "lost") })))
     }
 
     /// Takes the lock file of a guest's configuration.

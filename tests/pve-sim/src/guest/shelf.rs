@@ -14,6 +14,16 @@ pub struct Shelf {
     dir: PathBuf,
     node: String,
     held: BTreeMap<u32, GuestConfig>,
+    writable: Writable,
+}
+
+/// Whether the cluster's file system takes writes. Without quorum it does not, whatever the disks say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writable {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
 }
 
 impl Shelf {
@@ -35,7 +45,23 @@ impl Shelf {
                 held.insert(vmid, GuestConfig::parse(&std::fs::read_to_string(&path)?));
             }
         }
-        Ok(Self { dir: dir.to_owned(), node: node.to_owned(), held })
+        Ok(Self { dir: dir.to_owned(), node: node.to_owned(), held, writable: Writable::Yes })
+    }
+
+    /// Takes the right to write away, or gives it back.
+    pub const fn set_writable(&mut self, writable: Writable) {
+        self.writable = writable;
+    }
+
+    fn need_writable(&self, vmid: u32) -> Fallible<()> {
+        match self.writable {
+            Writable::Yes => Ok(()),
+            Writable::No => Err(Refusal::die(format!(
+                "unable to open file '/etc/pve/nodes/{}/lxc/{vmid}.conf.tmp.{}' - Permission denied",
+                self.node,
+                std::process::id()
+            ))),
+        }
     }
 
     fn path(&self, vmid: u32) -> PathBuf {
@@ -70,6 +96,7 @@ impl Shelf {
     /// # Errors
     /// When the file cannot be written.
     pub fn put(&mut self, vmid: u32, mut config: GuestConfig) -> Fallible<()> {
+        self.need_writable(vmid)?;
         drop_used(&mut config);
         write_whole(&self.path(vmid), &config.print())
             .map_err(|error| host("write of guest configuration", &error))?;
@@ -98,6 +125,7 @@ impl Shelf {
     /// # Errors
     /// When the file cannot be removed.
     pub fn remove(&mut self, vmid: u32) -> Fallible<()> {
+        self.need_writable(vmid)?;
         self.held.remove(&vmid);
         match std::fs::remove_file(self.path(vmid)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

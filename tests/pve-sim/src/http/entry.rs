@@ -23,6 +23,9 @@ const PREFIX: &str = "/api2/json";
 /// Serves one request.
 #[must_use]
 pub fn serve(node: &Arc<Node>, request: &Request) -> Response {
+    if let Some(response) = node.guard.judge(request) {
+        return response;
+    }
     let struck = node.faults.strike(&request.method, &request.target);
     if let Some(Strike::Instead(response)) = struck {
         return *response;

@@ -148,6 +148,22 @@ impl<'a> Store<'a> {
         std::fs::create_dir_all(self.real(path)).map_err(|error| host("creation of storage folder", &error))
     }
 
+    /// How full a storage is said to be, in percent, where a script says so.
+    #[must_use]
+    pub fn filled(&self, storage: &str) -> Option<u64> {
+        std::fs::read_to_string(self.run.join("filled").join(storage)).ok()?.trim().parse().ok()
+    }
+
+    /// Dies when a storage is full.
+    fn has_room(&self, storage: &str) -> Fallible<()> {
+        match self.filled(storage) {
+            Some(percent) if percent >= 100 => {
+                Err(Refusal::die(format!("storage '{storage}': No space left on device")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The path that messages show.
     #[must_use]
     pub fn shown_path(&self, at: &Located<'_>) -> String {
@@ -198,6 +214,7 @@ impl<'a> Store<'a> {
     /// When the storage or its folder fails.
     pub fn allocate(&self, storage: &str, vmid: u32, bytes: u64) -> Fallible<String> {
         self.activate(storage)?;
+        self.has_room(storage)?;
         let definition = self.config.get(storage)?;
         let folder = self.real(definition.path().unwrap_or_default()).join("images").join(vmid.to_string());
         std::fs::create_dir_all(&folder).map_err(|error| host("creation of image folder", &error))?;
@@ -248,6 +265,7 @@ impl<'a> Store<'a> {
     /// When it is not there.
     pub fn resize(&self, volid: &'a str, bytes: u64) -> Fallible<()> {
         let at = self.locate(volid)?;
+        self.has_room(at.storage)?;
         std::fs::write(self.place(&at).join("size"), bytes.to_string())
             .map_err(|error| host("resize", &error))
     }
@@ -301,6 +319,7 @@ impl<'a> Store<'a> {
     /// When one of that name is left over, or the copy fails.
     pub fn snapshot(&self, volid: &'a str, name: &str) -> Fallible<()> {
         let at = self.locate(volid)?;
+        self.has_room(at.storage)?;
         let place = self.place(&at);
         let target = with_suffix(&place, name);
         if target.exists() {

@@ -154,6 +154,17 @@ impl Tasks {
         self.save(&held)
     }
 
+    /// Ends a task without a trace.
+    ///
+    /// # Errors
+    /// When the memory cannot be written.
+    pub fn lose(&self, upid: &Upid) -> std::io::Result<()> {
+        let mut held = self.lock();
+        held.running.remove(&upid.to_string());
+        let _ = std::fs::remove_file(self.log_path(upid));
+        self.save(&held)
+    }
+
     /// The wish of a running task.
     #[must_use]
     pub fn running(&self, upid: &str) -> Option<Arc<Wish>> {

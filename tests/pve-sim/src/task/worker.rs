@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::index::{Ended, Wish};
 use super::upid::Upid;
 use crate::fail::{Fallible, Refusal, host};
+use crate::fault::End;
 use crate::node::Node;
 
 /// Why a body did not reach its end.
@@ -63,6 +64,7 @@ impl Task {
     /// When the task is to stop or was killed.
     pub fn pace(&self, phase: &str) -> Result<(), Halt> {
         let mut rest = self.node.settings.pace;
+        self.node.faults.fails(&self.upid.kind, phase)?;
         if self.node.faults.kills(&self.upid.kind, phase) {
             self.wish.kill();
         }
@@ -105,7 +107,19 @@ impl Task {
     }
 
     fn finish(&self, outcome: Outcome) {
+        let kind = &self.upid.kind;
+        if outcome.is_ok() && self.node.faults.warns(kind) {
+            self.warn("something is not as it should be");
+        }
+        let told = self.node.faults.end(kind);
+        if told == End::Vanished {
+            if let Err(error) = self.node.tasks.lose(&self.upid) {
+                tracing::error!(upid = %self.upid, %error, "a task could not be lost");
+            }
+            return;
+        }
         let status = match outcome {
+            _ if told == End::Unknown => "unexpected status".to_owned(),
             Err(Halt::Killed) => "unexpected status".to_owned(),
             Err(Halt::Failed(refusal)) => {
                 let text = refusal.in_task();

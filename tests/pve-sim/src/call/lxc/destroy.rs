@@ -72,7 +72,8 @@ fn run(task: &Task, vmid: u32, force: bool, purge: bool, unreferenced: bool) -> 
         super::power::halt(task, vmid)?;
     }
     let volumes = volumes_of(&task.node.table, &config);
-    for volid in &volumes {
+    let spared = usize::from(task.node.faults.keeps_volume(vmid));
+    for volid in volumes.iter().skip(spared) {
         let note = {
             let world = task.node.world();
             let change = Change { node: &task.node, store: world.store(), vmid, running: Run::Down };

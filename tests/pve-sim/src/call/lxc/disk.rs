@@ -59,10 +59,12 @@ fn grow(task: &Task, vmid: u32, disk: &str, before: u64, after: u64) -> Outcome 
         let mut mount =
             Mount::parse_or_die(&task.node.table, disk, config.main.get(disk).unwrap_or_default())?;
         let volid = mount.volume().to_owned();
-        world.store().resize(&volid, after)?;
-        mount.props.insert("size".to_owned(), format_size(after));
-        config.main.set(disk, mount.print(&task.node.table));
-        world.guests.put(vmid, config)?;
+        if !task.node.faults.grows_nothing(vmid) {
+            world.store().resize(&volid, after)?;
+            mount.props.insert("size".to_owned(), format_size(after));
+            config.main.set(disk, mount.print(&task.node.table));
+            world.guests.put(vmid, config)?;
+        }
         let store = world.store();
         store.shown_path(&store.locate(&volid)?)
     };

@@ -19,16 +19,25 @@ pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
     let shown = format!("{}/{}", backup.dump.shown, backup.file_name());
     backup.log(&format!("creating vzdump archive '{shown}'"));
     let volumes = volumes(backup, held)?;
+    if let Some(later) = backup.task.node.faults.orphans(backup.vmid) {
+        orphan(backup, volumes, later)?;
+        return Err(crate::task::Halt::Killed);
+    }
     // The phase in which a real worker spends its time.
     let paced = backup.task.pace("copy");
     let began_ms = backup.task.node.clock.now_ms();
     let packed = match paced {
-        Err(crate::task::Halt::Failed(_)) => Err(PackError::Cancelled),
+        Err(crate::task::Halt::Failed(_)) if backup.task.is_stopping() => Err(PackError::Cancelled),
+        Err(failed @ crate::task::Halt::Failed(_)) => return Err(failed),
         Err(killed) => return Err(killed),
         Ok(()) => pack_now(backup, &volumes),
     };
     match packed {
         Ok(packed) => {
+            if backup.task.node.faults.loses_archive(backup.vmid) {
+                std::fs::remove_file(backup.place())
+                    .map_err(|error| crate::fail::host("removal of archive", &error))?;
+            }
             told(backup, &packed, backup.task.node.clock.now_ms() - began_ms);
             Ok(())
         }
@@ -56,6 +65,38 @@ fn pack_now(backup: &Backup<'_>, volumes: &Volumes) -> Result<Packed, PackError>
         made_at_s: u64::try_from(backup.started_s).unwrap_or_default(),
     };
     pack(&plan, &|| backup.task.is_ending())
+}
+
+/// The worker dies, and what it had started goes on without it.
+fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> Fallible<()> {
+    let unprivileged = backup.config.main.flag("unprivileged");
+    let (place, config, exclude) =
+        (backup.place(), travelling(&backup.config), backup.options.exclude.clone());
+    let made_at_s = u64::try_from(backup.started_s).unwrap_or_default();
+    let clock = std::sync::Arc::clone(&backup.task.node.clock);
+    let go_on = move || {
+        clock.pause(later);
+        let plan = PackPlan {
+            target: &place,
+            config: &config,
+            firewall: "",
+            config_owner: if unprivileged { Owner::Nobody } else { Owner::Root },
+            volumes: &volumes,
+            exclude: &exclude,
+            made_at_s,
+        };
+        if let Err(error) = pack(&plan, &|| false) {
+            tracing::warn!(%error, "the orphan of a backup did not finish its archive");
+        }
+    };
+    // Named like a task, so that a harness gives it its turns; nobody owns it.
+    let name = format!("orphan:::::vzdump:{}:", backup.vmid);
+    backup
+        .task
+        .node
+        .clock
+        .run_task(&name, Box::new(go_on))
+        .map_err(|error| crate::fail::host("start of worker", &error))
 }
 
 fn told(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {

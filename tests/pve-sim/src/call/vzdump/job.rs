@@ -71,6 +71,7 @@ fn notified(task: &Task, job: &Job) {
 
 /// The node's lock: one backup job at a time.
 fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, ()>, Halt> {
+    task.node.faults.lock_backups()?;
     let mut waited = Duration::ZERO;
     let patience = Duration::from_secs(job.options.lockwait_min.saturating_mul(60));
     loop {

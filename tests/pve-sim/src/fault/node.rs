@@ -1,0 +1,64 @@
+//! Hand edits of the node rather than of a guest, and newcomers among the guests.
+//!
+//! In: what an administrator does or what happens to the machine. Out: a state that lasts until it is put right by another edit.
+use std::sync::Arc;
+
+use crate::fail::{Fallible, Refusal, host};
+use crate::guest::shelf::Writable;
+use crate::node::Node;
+
+/// Says how full a storage is.
+pub(super) fn fill(node: &Node, storage: &str, percent: Option<u64>) -> Fallible<()> {
+    node.world().storage.get(storage)?;
+    let folder = node.paths.run().join("filled");
+    let mark = folder.join(storage);
+    let done = match percent {
+        Some(percent) => {
+            std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&mark, percent.to_string()))
+        }
+        None => match std::fs::remove_file(&mark) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
+    };
+    done.map_err(|error| host("storage mark", &error))
+}
+
+/// Takes the quorum away, or gives it back.
+pub(super) fn quorum(node: &Node, held: bool) {
+    node.world().guests.set_writable(if held { Writable::Yes } else { Writable::No });
+}
+
+/// Makes an empty volume of a gibibyte and attaches it.
+pub(super) fn attach(node: &Arc<Node>, vmid: u32, what: (&str, &str, &str)) -> Fallible<()> {
+    let (key, storage, mount) = what;
+    let mut world = node.world();
+    if world.guests.get(vmid)?.main.get(key).is_some() {
+        return Err(Refusal::die(format!("{key} of CT {vmid} is in use")));
+    }
+    let volid = world.store().allocate(storage, vmid, 1 << 30)?;
+    world.guests.change(vmid, |config| {
+        config.main.set(key, format!("{volid},mp={mount},size=1G"));
+        Ok(())
+    })
+}
+
+/// The configuration of a guest that has nothing to do with the one whose number it has.
+pub(super) fn newcomer(vmid: u32, storage: &str) -> String {
+    format!(
+        "arch: amd64\nhostname: newcomer\nmemory: 128\nostype: debian\nrootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\nswap: 0\nunprivileged: 1\n"
+    )
+}
+
+/// Lets a token expire.
+pub(super) fn expire(node: &Node, id: &str, expire: i64) -> Fallible<()> {
+    let (user, short) = id
+        .rsplit_once('!')
+        .ok_or_else(|| Refusal::die(format!("value '{id}' does not look like a valid token ID")))?;
+    let mut world = node.world();
+    let missing = || Refusal::die(format!("no such token '{short}' for user '{user}'"));
+    let token =
+        world.access.users.get_mut(user).and_then(|held| held.tokens.get_mut(short)).ok_or_else(missing)?;
+    token.expire = expire;
+    world.save_access()
+}
