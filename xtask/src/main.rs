@@ -14,6 +14,7 @@ mod ci;
 mod demo;
 mod e2e_suite;
 mod golden;
+mod matrix;
 mod packages;
 mod schemas;
 mod tidy;
@@ -46,6 +47,12 @@ enum Task {
     /// Golden archives: the images that guests are restored from.
     #[command(subcommand)]
     Golden(golden::GoldenTask),
+    /// The crash matrix, as a table; words are handed on, such as `--case provision/12,5`.
+    Matrix {
+        /// Such as `--story provision`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Write the JSON Schemas of all wire documents, or check that they are fresh.
     Schemas {
         /// Compare only.
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Task::Demo(options) => demo::run(&options),
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Golden(task) => golden::run(task),
+        Task::Matrix { words } => matrix::run(&words),
         Task::Schemas { check } => {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
             schemas::run(&workspace::root(), mode)

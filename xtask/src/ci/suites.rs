@@ -61,6 +61,12 @@ pub const ALL: &[Suite] = &[
         run: tests,
     },
     Suite {
+        name: "matrix",
+        shows: "every operation killed at every point, once and again in its recovery",
+        needs_root: Root::NotNeeded,
+        run: matrix,
+    },
+    Suite {
         name: "e2e",
         shows: "the real binaries, fed badly and killed at every point",
         needs_root: Root::NotNeeded,
@@ -131,6 +137,10 @@ fn tests() -> Result<()> {
             .args(["test", "--locked", "--workspace", "--exclude", "e2e", "--no-fail-fast"])
             .env("HOLDFAST_CI", "1"),
     )
+}
+
+fn matrix() -> Result<()> {
+    crate::matrix::run(&[])
 }
 
 fn e2e() -> Result<()> {

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::config::{Definition, StorageConfig};
+use super::copy::copy_tree;
 use crate::fail::{Fallible, Refusal, host};
 
 /// A volume name behind the storage's colon.
@@ -415,26 +416,4 @@ fn with_suffix(place: &Path, name: &str) -> PathBuf {
 #[must_use]
 pub fn missing(volid: &str) -> Refusal {
     Refusal::die(format!("volume '{volid}' does not exist"))
-}
-
-/// Copies a folder with owners, modes, links and attributes.
-///
-/// # Errors
-/// When the copying program fails.
-pub fn copy_tree(from: &Path, to: &Path) -> Fallible<()> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "cp keeps owners, attributes and device nodes, which the standard library does not"
-    )]
-    let output = std::process::Command::new("cp")
-        .args(["-a", "--reflink=auto", "-T", "--"])
-        .arg(from)
-        .arg(to)
-        .output();
-    let output = output.map_err(|error| host("start of cp", &error))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(Refusal::die(format!("copy failed: {}", String::from_utf8_lossy(&output.stderr).trim_end())))
-    }
 }

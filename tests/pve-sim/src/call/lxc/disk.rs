@@ -8,7 +8,7 @@ use crate::guest::config::GuestConfig;
 use crate::guest::options::{Mount, Origin, numbered};
 use crate::node::World;
 use crate::schema::format::{format_size, parse_size};
-use crate::storage::volume::copy_tree;
+use crate::storage::copy::copy_tree;
 use crate::task::Task;
 use crate::task::worker::Outcome;
 

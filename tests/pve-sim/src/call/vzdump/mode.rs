@@ -15,7 +15,7 @@ use crate::call::lxc::power::{boot, go_down};
 use crate::call::lxc::snapshot::{TakeOver, remove, take};
 use crate::fail::{Fallible, host};
 use crate::guest::options::{Mount, Origin, mounts};
-use crate::storage::volume::copy_tree;
+use crate::storage::copy::copy_tree;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 

@@ -1,0 +1,66 @@
+//! The crash matrix: `cargo xtask matrix`. Prints a table and fails on any violation.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use harness::matrix::case::{Case, run};
+use harness::matrix::plan::{Depth, run_all};
+use harness::story;
+
+/// Kills every operation at every point, once and twice, and holds each end to the invariants.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Only stories whose name begins so.
+    #[arg(long, default_value = "")]
+    story: String,
+    /// Only once, not again in the recovery.
+    #[arg(long)]
+    single: bool,
+    /// Threads; as many as there are cores by default.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Just one case, as a violation names it: `provision/12,5`.
+    #[arg(long)]
+    case: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Some(name) = &arguments.case {
+        return one(name);
+    }
+    let stories: Vec<_> =
+        story::all().into_iter().filter(|story| story.name.starts_with(&arguments.story)).collect();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let depth = if arguments.single { Depth::Single } else { Depth::Double };
+    let report = run_all(&stories, depth, arguments.threads.unwrap_or(cores));
+    println!("{}\n{}", report.table(), report.summary());
+    if report.violations() == 0 && report.cases() > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Tells one case in full.
+fn one(name: &str) -> ExitCode {
+    let found = name.rsplit_once('/').and_then(|(story, case)| {
+        let story = story::all().into_iter().find(|held| held.name == story)?;
+        Some((story, Case::parse(case)?))
+    });
+    let Some((story, case)) = found else {
+        eprintln!("there is no case {name}: a case is STORY/CASE, such as `provision/12,5`");
+        return ExitCode::FAILURE;
+    };
+    let reference = run(&story, &Case::Undisturbed, None).reference;
+    let outcome = run(&story, &case, Some(&reference));
+    for (nth, place) in outcome.places.iter().enumerate() {
+        println!("{nth:>4} {place}");
+    }
+    for place in &outcome.died {
+        println!("killed at {place}");
+    }
+    println!("{}\nended {:?}, hash {:016x}", outcome.told, outcome.end, outcome.hash);
+    for violation in &outcome.violations {
+        println!("VIOLATION {}: {}", violation.name, violation.what);
+    }
+    if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,89 @@
+//! What the agent's database says, read from its file and not through the agent.
+//!
+//! In: the agent's folder, while no agent holds it. Out: audit lines, counters, how operations ended, how many events each
+//! journal has.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+/// One line of the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number.
+    pub number: i64,
+    /// When, in microseconds since 1970.
+    pub at: i64,
+    /// What.
+    pub action: String,
+    /// More of it.
+    pub detail: String,
+}
+
+/// What is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// The audit.
+    pub audit: Vec<Line>,
+    /// Counters by name, with the token generation of each guest.
+    pub counters: BTreeMap<String, i64>,
+    /// Outcomes of ended operations, by id.
+    pub outcomes: BTreeMap<String, String>,
+    /// Operations that have not ended.
+    pub open: Vec<String>,
+    /// Events in each journal.
+    pub events: BTreeMap<String, u32>,
+}
+
+impl Book {
+    /// Reads it. An agent that never was has written nothing.
+    #[must_use]
+    pub fn of(folder: &Path) -> Self {
+        let path = folder.join("agent.db");
+        if !path.exists() {
+            return Self::default();
+        }
+        let connection = Connection::open(path).unwrap();
+        let mut book = Self::default();
+        each(&connection, "SELECT number, at, action, detail FROM audit ORDER BY number", |row| {
+            let (number, at) = (row.get(0)?, row.get(1)?);
+            book.audit.push(Line { number, at, action: row.get(2)?, detail: row.get(3)? });
+            Ok(())
+        });
+        each(
+            &connection,
+            "SELECT key, value FROM counter UNION ALL SELECT 'tokens of ' || uid, token_generation FROM guest",
+            |row| {
+                book.counters.insert(row.get(0)?, row.get(1)?);
+                Ok(())
+            },
+        );
+        each(
+            &connection,
+            "SELECT id, outcome, (SELECT count(*) FROM event WHERE operation = serial) FROM operation",
+            |row| {
+                let (id, outcome): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+                book.events.insert(id.clone(), row.get(2)?);
+                match outcome {
+                    Some(outcome) => drop(book.outcomes.insert(id, outcome)),
+                    None => book.open.push(id),
+                }
+                Ok(())
+            },
+        );
+        book
+    }
+}
+
+fn each(
+    connection: &Connection,
+    sql: &str,
+    mut see: impl FnMut(&rusqlite::Row<'_>) -> Result<(), rusqlite::Error>,
+) {
+    let mut select = connection.prepare(sql).unwrap();
+    let mut rows = select.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        see(row).unwrap();
+    }
+}

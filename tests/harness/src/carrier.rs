@@ -1,0 +1,106 @@
+//! Carries the agent's requests into the simulator of the same process, as text.
+//!
+//! In: the client's request. Out: the simulator's answer, or the fault that the story asks for. Every request takes a
+//! little virtual time, so that nothing happens at the same moment as its cause. A dead agent's request never returns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::execute::failpoint::Side;
+use agentd::port::pve::PveError;
+use agentd::port::pve::carrier::{Carried, Carrier, Request, Response};
+use agentd::port::pve::error::{Cause, Sent};
+use pve_sim::door::{Ask, Told, ask};
+use pve_sim::node::Node;
+
+use crate::clock::Timeline;
+use crate::log::{Effect, Log};
+use crate::points::{Conductor, How};
+
+/// What a request takes each way.
+const ONE_WAY: Duration = Duration::from_millis(1);
+
+/// More requests than this in one story mean that it goes round in circles.
+const REQUESTS_MAX: usize = 20_000;
+
+/// The carrier of one run of the agent.
+pub struct InProcess {
+    /// The simulator.
+    pub node: Arc<Node>,
+    /// Time.
+    pub timeline: Timeline,
+    /// What is to go wrong.
+    pub conductor: Arc<Conductor>,
+    /// What happened.
+    pub log: Arc<Log>,
+}
+
+impl InProcess {
+    async fn send(&self, request: Request) -> Result<Response, PveError> {
+        tokio::time::sleep(ONE_WAY).await;
+        let changes = request.method != "GET";
+        let fault = if changes { self.conductor.fails() } else { None };
+        let broken = |sent: Sent, why: &'static str| PveError::Unreachable {
+            call: request.call,
+            sent,
+            source: Cause::new(std::io::Error::other(why)),
+        };
+        if changes {
+            self.pass(Side::Before).await;
+            match fault {
+                Some(How::RequestLost) => return Err(broken(Sent::Perhaps, "the request was lost")),
+                Some(How::Refused) => return Ok(refused()),
+                Some(How::ReplyLost) | None => {}
+            }
+        }
+        let step = self.conductor.step();
+        let params: Vec<(&str, &str)> =
+            request.params.iter().map(|(key, value)| (key.as_str(), value.expose())).collect();
+        let asked = Ask {
+            method: request.method,
+            path: &request.path,
+            params: &params,
+            authorization: request.authorization.expose(),
+        };
+        let told = ask(&self.node, &asked);
+        let status = if let Told::Answer { status, .. } = &told { *status } else { 0 };
+        let count = self.log.request(self.timeline.passed(), request.call, &request.path, status);
+        assert!(count < REQUESTS_MAX, "the agent asks without end: {} {}", request.method, request.path);
+        if changes {
+            let path = request.path.clone();
+            self.log.effect(Effect { at: self.timeline.passed(), step, call: request.call, path, status });
+            self.pass(Side::After).await;
+        }
+        tokio::time::sleep(ONE_WAY).await;
+        match told {
+            _ if fault == Some(How::ReplyLost) => Err(broken(Sent::Perhaps, "the answer was lost")),
+            Told::Dropped => Err(broken(Sent::Perhaps, "the connection was dropped")),
+            Told::Cut => Err(broken(Sent::Perhaps, "the answer was cut")),
+            Told::Answer { body, .. } if body.len() > request.body_max => {
+                Err(PveError::TooLarge { call: request.call, limit: request.body_max })
+            }
+            Told::Answer { status, reason, body, delay_ms } => {
+                tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+                Ok(Response { status, reason, body })
+            }
+        }
+    }
+
+    /// The dead wait for ever; whoever runs them drops them.
+    async fn pass(&self, side: Side) {
+        if self.conductor.request(side).is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Carrier for InProcess {
+    fn carry(&self, request: Request) -> Carried<'_> {
+        Box::pin(self.send(request))
+    }
+}
+
+fn refused() -> Response {
+    let body = br#"{"data":null,"message":"the harness refuses this\n"}"#.to_vec();
+    Response { status: 500, reason: "the harness refuses this".to_owned(), body }
+}

@@ -1,0 +1,167 @@
+//! One virtual clock for the agent and the simulator.
+//!
+//! Time is the paused time of the current thread's runtime: it stands still while anything can run and jumps to the next
+//! moment that somebody waits for. So waits cost nothing, and one seed gives one story. In: the moment at which a story
+//! begins. Out: the clock ports of both sides. A task of the simulator has a thread, as its code is synchronous, but runs
+//! only while it has the turn (`turns`); so one thing happens at a time. Deliberately absent: the machine's clocks.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentd::port::clock::{Clock, Pause};
+use agentd::port::pve::Pace;
+use jiff::{SignedDuration, Timestamp};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::log::{Log, TaskSpan};
+use crate::turns;
+
+/// The virtual time of one world.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    began: Instant,
+    at: Timestamp,
+}
+
+impl Timeline {
+    /// Begins now, which is called `at`. Must be called within a runtime whose time is paused.
+    #[must_use]
+    pub fn starting_at(at: Timestamp) -> Self {
+        Self { began: Instant::now(), at }
+    }
+
+    /// How much time passed since the beginning.
+    #[must_use]
+    pub fn passed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.passed()).unwrap_or(SignedDuration::MAX);
+        self.at.checked_add(passed).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl Clock for Timeline {
+    fn now(&self) -> Timestamp {
+        Self::now(self)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.passed()
+    }
+
+    fn sleep(&self, pause: Duration) -> Pause<'_> {
+        Box::pin(tokio::time::sleep(pause))
+    }
+}
+
+impl Pace for Timeline {
+    fn now(&self) -> Duration {
+        self.passed()
+    }
+
+    fn sleep(&self, pause: Duration) -> Pause<'_> {
+        Box::pin(tokio::time::sleep(pause))
+    }
+
+    fn chance_percent(&self) -> u32 {
+        50
+    }
+}
+
+/// Virtual time, numbers and randomness for the simulator.
+pub struct SimClock {
+    timeline: Timeline,
+    runtime: Handle,
+    numbers: AtomicU64,
+    random: Mutex<u64>,
+    log: Arc<Log>,
+    running: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for SimClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimClock").field("timeline", &self.timeline).finish_non_exhaustive()
+    }
+}
+
+impl SimClock {
+    /// With a seed for what is random and the first process number.
+    #[must_use]
+    pub fn new(timeline: Timeline, first_number: u64, seed: u64, log: Arc<Log>) -> Self {
+        Self {
+            timeline,
+            runtime: Handle::current(),
+            numbers: AtomicU64::new(first_number),
+            // The generator below stands still at zero.
+            random: Mutex::new(seed | 1),
+            log,
+            running: Mutex::default(),
+        }
+    }
+
+    /// The next process number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.numbers.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no task runs any more.
+    pub async fn settle(&self) {
+        loop {
+            let running = std::mem::take(&mut *self.running.lock().unwrap());
+            if running.is_empty() {
+                return;
+            }
+            for task in running {
+                task.await.unwrap();
+            }
+        }
+    }
+}
+
+impl pve_sim::clock::Clock for SimClock {
+    fn now_ms(&self) -> i64 {
+        self.timeline.now().as_millisecond()
+    }
+
+    fn pause(&self, length: Duration) {
+        turns::pause(length);
+    }
+
+    fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        let mut state = self.random.lock().unwrap();
+        for byte in bytes {
+            // xorshift64: even enough for addresses and ids, and the same for the same seed.
+            *state ^= *state << 13;
+            *state ^= *state >> 7;
+            *state ^= *state << 17;
+            *byte = (*state >> 32) as u8;
+        }
+    }
+
+    fn run_task(&self, name: &str, work: pve_sim::clock::TaskWork) -> std::io::Result<()> {
+        let worker = turns::Worker::start(self.runtime.clone(), work)?;
+        let (log, timeline) = (Arc::clone(&self.log), self.timeline);
+        let begun = log.begin_task(TaskSpan::new(name, timeline.passed()));
+        let driven = self.runtime.spawn(async move {
+            while let turns::Told::Paused(length) = worker.turn() {
+                tokio::time::sleep(length).await;
+            }
+            log.end_task(begun, timeline.passed());
+        });
+        self.running.lock().unwrap().push(driven);
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! I11, I12 and I14: counters, the end, and what was written before what was done.
+
+use super::{Evidence, Found};
+
+/// I11: counters never fall, and the audit only grows. How often the agent started since its last good cycle is the one
+/// counter that is meant to.
+pub(super) fn counters_never_fall(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for (name, before) in &evidence.book_before.counters {
+        let now = evidence.book.counters.get(name);
+        if !name.starts_with("starts") && now.is_none_or(|now| now < before) {
+            found.push(format!("counter {name} was {before} and is {now:?}"));
+        }
+    }
+    let kept = evidence.book.audit.get(..evidence.book_before.audit.len());
+    if kept != Some(&evidence.book_before.audit[..]) {
+        found.push("lines of the audit were changed or lost".to_owned());
+    }
+    if let Some(gap) = (1..).zip(&evidence.book.audit).find(|(wanted, line)| line.number != *wanted) {
+        found.push(format!("the audit has a gap before line {}", gap.1.number));
+    }
+    found
+}
+
+/// I12: nothing is left open.
+pub(super) fn it_settled(evidence: &Evidence<'_>) -> Found {
+    let mut found: Found =
+        evidence.book.open.iter().map(|id| format!("operation {id} has not ended")).collect();
+    if evidence.end.is_none() {
+        found.push("the story's operation has no end".to_owned());
+    }
+    let running = evidence.tasks.iter().filter(|(task, _)| task.to.is_none());
+    found.extend(running.map(|(task, _)| format!("task {} has not ended", task.upid)));
+    found
+}
+
+/// I14: before each request that could change something, the audit says that its step was intended.
+pub(super) fn written_before_done(evidence: &Evidence<'_>) -> Found {
+    let intended = |step: &str, at: i64| {
+        evidence.book.audit.iter().any(|line| {
+            let intends = matches!(line.action.as_str(), "step_intended" | "undo_intended");
+            intends && line.detail == step && line.at <= at
+        })
+    };
+    let mut found = Found::new();
+    for effect in evidence.effects {
+        let at = evidence.began_micros + i64::try_from(effect.at.as_micros()).unwrap_or(i64::MAX);
+        if !intended(effect.step, at) {
+            found.push(format!(
+                "{} {} was sent before `{}` was written",
+                effect.call, effect.path, effect.step
+            ));
+        }
+    }
+    found
+}

@@ -1,0 +1,115 @@
+//! What must hold after every case, by name, from the world and not from the agent's word.
+//!
+//! In: [`Evidence`]. Out: violations, each with the invariant's name and what was seen. A new invariant is a function and a
+//! line in [`ALL`].
+
+mod journal;
+mod loss;
+mod whole;
+
+use std::collections::BTreeMap;
+
+use agentd::operation::log::Status;
+
+use crate::book::Book;
+use crate::log::{Effect, TaskSpan};
+use crate::scene::{Comparable, Scene};
+use crate::story::Story;
+
+/// How strictly the end is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The same end as the undisturbed story's.
+    TheSameEnd,
+    /// The same, or taken back whole: so much time passed that a ticket expired.
+    TheSameOrNothing,
+    /// Any lawful end: something failed for good.
+    AnyLawfulEnd,
+}
+
+/// How the story goes when nothing disturbs it.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// What there is then.
+    pub after: Comparable,
+    /// Tasks that took effect, by kind and guest.
+    pub done: BTreeMap<(String, String), usize>,
+}
+
+/// Everything a case left behind.
+pub struct Evidence<'a> {
+    /// The story.
+    pub story: &'a Story,
+    /// How it goes undisturbed; none while that is found out.
+    pub reference: Option<&'a Reference>,
+    /// How strictly the end is judged.
+    pub wanted: Wanted,
+    /// What there was before.
+    pub before: &'a Scene,
+    /// What there is now.
+    pub after: &'a Scene,
+    /// What was written before.
+    pub book_before: &'a Book,
+    /// What is written now.
+    pub book: &'a Book,
+    /// How the operation ended; none when it has not.
+    pub end: Option<Status>,
+    /// Requests that could change something.
+    pub effects: &'a [Effect],
+    /// Tasks with how each ended.
+    pub tasks: &'a [(TaskSpan, String)],
+    /// When the world began, in microseconds since 1970.
+    pub began_micros: i64,
+    /// What was seen wrong on the way.
+    pub on_the_way: &'a [Violation],
+}
+
+/// Something that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub name: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+/// What an invariant finds.
+pub type Found = Vec<String>;
+
+/// One of them.
+pub type Invariant = fn(&Evidence<'_>) -> Found;
+
+/// All of them, by name.
+pub const ALL: &[(&str, Invariant)] = &[
+    ("I1", loss::nothing_of_a_customer_is_gone),
+    ("I2", whole::each_effect_at_most_once),
+    ("I3", whole::nothing_half_built),
+    ("I6", whole::one_task_at_a_time),
+    ("I8", whole::a_refusal_changes_nothing),
+    ("I11", journal::counters_never_fall),
+    ("I12", journal::it_settled),
+    ("I14", journal::written_before_done),
+    ("I15", loss::what_is_not_ours_is_untouched),
+];
+
+/// Holds the evidence to all invariants. What can only be seen on the way (I7, and that a case ran at all) is part of it.
+#[must_use]
+pub fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let mut all = evidence.on_the_way.to_vec();
+    for (name, look) in ALL {
+        all.extend(look(evidence).into_iter().map(|what| Violation { name, what }));
+    }
+    all
+}
+
+/// Tasks of ours that took effect, by kind and guest.
+#[must_use]
+pub fn done(tasks: &[(TaskSpan, String)]) -> BTreeMap<(String, String), usize> {
+    let mut counts = BTreeMap::new();
+    for (task, status) in tasks {
+        if task.is_ours() && (status == "OK" || status.starts_with("WARNINGS")) {
+            *counts.entry((task.kind.clone(), task.id.clone())).or_default() += 1;
+        }
+    }
+    counts
+}

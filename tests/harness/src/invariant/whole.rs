@@ -1,0 +1,95 @@
+//! I2, I3, I6 and I8: once, whole, one at a time, and refusals.
+
+use agentd::operation::log::Status;
+
+use super::{Evidence, Found, Wanted, done};
+
+/// I2: no effect twice: never more tasks of one kind on one guest than the undisturbed story has.
+pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
+    let Some(reference) = evidence.reference else { return Found::new() };
+    let now = done(evidence.tasks);
+    let mut found = Found::new();
+    for ((kind, id), count) in &now {
+        let wanted = reference.done.get(&(kind.clone(), id.clone())).copied().unwrap_or_default();
+        // Taking back has tasks that a story without a failure does not have, each at most once.
+        let back = evidence.wanted != Wanted::TheSameEnd && matches!(kind.as_str(), "vzstop" | "vzdestroy");
+        if *count > wanted && !(back && *count == 1) {
+            found.push(format!("{kind} on {id} took effect {count} times, not {wanted}"));
+        }
+    }
+    if evidence.wanted == Wanted::TheSameEnd && evidence.end == Some(evidence.story.end) {
+        for ((kind, id), wanted) in &reference.done {
+            let count = now.get(&(kind.clone(), id.clone())).copied().unwrap_or_default();
+            if count < *wanted {
+                found.push(format!("{kind} on {id} took effect {count} times, not {wanted}"));
+            }
+        }
+    }
+    found
+}
+
+/// I3: complete, or absent with all its volumes, or parked.
+pub(super) fn nothing_half_built(evidence: &Evidence<'_>) -> Found {
+    let Some(reference) = evidence.reference else { return Found::new() };
+    let Some(end) = evidence.end else { return Found::new() };
+    let after = evidence.after.comparable();
+    match evidence.wanted {
+        Wanted::TheSameEnd | Wanted::TheSameOrNothing if end == evidence.story.end => {
+            after.differences(&reference.after)
+        }
+        Wanted::TheSameOrNothing if end == Status::Undone => shape(evidence),
+        Wanted::TheSameEnd | Wanted::TheSameOrNothing => {
+            vec![format!("it ended {end:?}, not {:?}", evidence.story.end)]
+        }
+        Wanted::AnyLawfulEnd => match end {
+            Status::Undone => shape(evidence),
+            Status::Done if evidence.story.end == Status::Done => {
+                // A step that may fail without harm, such as the first backup, leaves an archive less.
+                let all = after.differences(&reference.after);
+                all.into_iter().filter(|line| !line.starts_with("archives of")).collect()
+            }
+            _ => Found::new(),
+        },
+    }
+}
+
+/// The same guests with the same volumes as before.
+fn shape(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    let (before, after) = (evidence.before, evidence.after);
+    if !before.guests.keys().eq(after.guests.keys()) {
+        found.push(format!(
+            "it was taken back, but there are guests {:?} where there were {:?}",
+            after.guests.keys(),
+            before.guests.keys()
+        ));
+    }
+    let extra = after.volumes.keys().filter(|name| !before.volumes.contains_key(*name));
+    found.extend(extra.map(|name| format!("it was taken back, but {name} is left")));
+    found
+}
+
+/// I6: no two tasks of ours on one guest at the same time.
+pub(super) fn one_task_at_a_time(evidence: &Evidence<'_>) -> Found {
+    let ours: Vec<_> = evidence.tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours()).collect();
+    let mut found = Found::new();
+    for (nth, one) in ours.iter().enumerate() {
+        for other in ours.iter().skip(nth + 1).filter(|other| other.id == one.id) {
+            let apart =
+                one.to.is_some_and(|to| to <= other.from) || other.to.is_some_and(|to| to <= one.from);
+            if !apart {
+                found.push(format!("{} and {} ran on {} at the same time", one.kind, other.kind, one.id));
+            }
+        }
+    }
+    found
+}
+
+/// I8: an operation that ended without a request that could change something changed nothing.
+pub(super) fn a_refusal_changes_nothing(evidence: &Evidence<'_>) -> Found {
+    let refused = evidence.end == Some(Status::Undone) && evidence.effects.is_empty();
+    if refused && evidence.before != evidence.after {
+        return evidence.after.comparable().differences(&evidence.before.comparable());
+    }
+    Found::new()
+}

@@ -1,0 +1,54 @@
+//! Agent, simulator and controllers in one process under virtual time: every operation killed at every point.
+//!
+//! ```text
+//! story ──▶ ground (copied) ──▶ world: simulator, agent's folder, one clock
+//!                                 │
+//!   points: where to die ──▶ life: the agent until its end or death ──▶ scene, tasks, journal, audit
+//!                                                                          │
+//!                                              matrix: cases ◀── invariant: what must hold afterwards
+//! ```
+//! In: a [`story`] per kind of operation, by an exhaustive match. Out: a table, and for each case that does not hold how to
+//! run just it again. Time is virtual and one seed gives one story, so a wait of an hour costs nothing. Deliberately absent:
+//! TLS and sockets (`agentd/tests/pve_sim`, `tests/e2e`), real processes and real disks (`tests/e2e`).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`clock`], [`turns`] | virtual time for both sides, and turns for the simulator's tasks |
+//! | [`world`], [`ground`], [`kit`] | a node with an agent, and how it stands before a story |
+//! | [`points`], [`carrier`] | where the agent can be killed, and how its requests fail |
+//! | [`life`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
+//! | [`story`] | the register of operations |
+//! | [`scene`], [`book`], [`log`] | what there is, what is written, and what happened |
+//! | [`invariant`] | what must hold |
+//! | [`matrix`] | all cases, and the table |
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a harness fails by panicking"
+)]
+
+pub mod book;
+pub mod carrier;
+pub mod clock;
+pub mod controllers;
+pub mod ground;
+pub mod invariant;
+pub mod kit;
+pub mod life;
+pub mod log;
+pub mod matrix;
+pub mod points;
+pub mod scene;
+pub mod story;
+pub mod turns;
+pub mod world;
+
+/// Runs a story on this thread, in time that jumps ahead whenever nothing can run.
+pub fn virtual_time<F: Future>(story: impl FnOnce() -> F) -> F::Output {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async { story().await })
+}

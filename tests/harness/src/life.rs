@@ -1,0 +1,105 @@
+//! One life of the agent's engine: from its start, over what was left open, to the end of its operations or its death.
+//!
+//! In: a world, who decides about death, whether controllers speak, and perhaps a new operation. Out: how the operations
+//! ended, or where it died. Bounded in virtual time: a world whose faults are over settles (I12).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::execute::run::{Stopped, run};
+use agentd::operation::Operation;
+use agentd::operation::progress::Progress;
+use agentd::port::clock::Clock;
+use agentd::port::store::Store;
+use agentd::port::store::journal::NewOperation;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::OperationId;
+
+use crate::controllers::{Speech, speak};
+use crate::points::{Conductor, Place};
+use crate::world::World;
+
+/// A host whose faults are over has settled after this much virtual time.
+const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
+
+/// How a life ended.
+#[derive(Debug)]
+pub enum End {
+    /// Every operation came to its end.
+    Came(Vec<Progress>),
+    /// Killed here.
+    Killed(Place),
+    /// It goes on for ever, or broke.
+    Stuck(String),
+}
+
+/// What a life begins with.
+pub enum Begin {
+    /// A new operation, under this number.
+    With(u8, Box<Operation>),
+    /// What the journal holds.
+    TakingUp,
+}
+
+/// Lives once.
+pub async fn live(world: &World, conductor: &Arc<Conductor>, speech: Speech, begin: Begin) -> End {
+    let ports = world.agent(conductor);
+    let store = ports.store.clone();
+    let work = async {
+        let open = match begin {
+            Begin::With(number, operation) => vec![open(&store, world, number, *operation).await],
+            Begin::TakingUp => store.open_operations().await.map_err(|error| error.to_string())?,
+        };
+        let mut ended = Vec::new();
+        for progress in open {
+            conductor.takes_up(progress.status());
+            match run(&ports, progress).await {
+                Ok(done) => ended.push(done),
+                Err(Stopped::Killed(_)) => return Ok(None),
+                Err(error) => return Err(format!("{error}: {:?}", std::error::Error::source(&error))),
+            }
+        }
+        Ok(Some(ended))
+    };
+    tokio::select! {
+        biased;
+        place = conductor.death() => End::Killed(place),
+        worked = tokio::time::timeout(SETTLED_WITHIN, work) => match (worked, conductor.dead()) {
+            (_, Some(place)) => End::Killed(place),
+            (Ok(Ok(Some(ended))), None) => End::Came(ended),
+            (Ok(Ok(None)), None) => End::Stuck("it stopped as if killed, and nobody killed it".to_owned()),
+            (Ok(Err(error)), None) => End::Stuck(error),
+            (Err(_), None) => {
+                End::Stuck(format!("it has not settled after {} h: {:?}", SETTLED_WITHIN.as_secs() / 3600, ports.lines.borrow()))
+            }
+        },
+        () = speak(world, &store, speech) => End::Stuck("the controllers ended".to_owned()),
+    }
+}
+
+/// Opens an operation as the reconcile loop does.
+async fn open(store: &Store, world: &World, number: u8, operation: Operation) -> Progress {
+    let new = NewOperation {
+        id: OperationId::new(uuid::Uuid::from_u128(u128::from(number))),
+        operation,
+        generation: Generation::new(1),
+        reason: "a story".to_owned(),
+        at: Clock::now(&world.timeline),
+    };
+    store.open_operation(new).await.unwrap()
+}
+
+/// An operation in a few lines.
+#[must_use]
+pub fn told(progress: &Progress) -> String {
+    let view = progress.view();
+    let mut text = format!("{} {:?}", view.kind.as_str(), view.status);
+    for step in &view.steps {
+        let note = step.note.as_deref().unwrap_or_default();
+        text.push_str(&format!("\n        {:<16} {:?} {note}", step.name, step.status));
+    }
+    if let Some(problem) = &view.problem {
+        text.push_str(&format!("\n        {problem}"));
+    }
+    text
+}

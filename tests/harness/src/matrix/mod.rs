@@ -1,0 +1,11 @@
+//! All cases of all stories.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`case`] | one case: its name, its run, its verdict |
+//! | [`plan`] | which cases there are, and running them on all cores |
+//! | [`table`] | what is printed |
+
+pub mod case;
+pub mod plan;
+pub mod table;

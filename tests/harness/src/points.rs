@@ -1,0 +1,232 @@
+//! Where the agent can be killed, and who decides.
+//!
+//! Points are the agent's own failpoints (before and after each journal write and each effect) and, beside them, both
+//! sides of every request that could change something: before it reaches the simulator, and after it was carried out while
+//! the answer is still on its way. In: what is to go wrong. Out: the points in the order in which they were reached. Once
+//! dead the agent reaches nothing any more.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use agentd::execute::failpoint::{Failpoints, Killed, Moment, Point, Side};
+use agentd::operation::log::Status;
+use tokio::sync::Notify;
+
+/// What a point stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// One of the agent's failpoints.
+    Agent(Moment),
+    /// A request.
+    Request,
+}
+
+/// One point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The step's name, or `operation`.
+    pub step: &'static str,
+    /// Before or after.
+    pub side: Side,
+    /// What.
+    pub at: At,
+}
+
+impl Place {
+    /// `before:intent`
+    #[must_use]
+    pub fn moment(&self) -> String {
+        let text = self.to_string();
+        text.split_once(':').map(|(_, moment)| moment.to_owned()).unwrap_or(text)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.at, self.side) {
+            (At::Agent(moment), side) => Point { step: self.step, side, moment }.fmt(f),
+            (At::Request, Side::Before) => write!(f, "{}:before:request", self.step),
+            (At::Request, Side::After) => write!(f, "{}:after:request", self.step),
+        }
+    }
+}
+
+/// Outcomes that were reached before: how far the frame was, and the step.
+pub type Seen = Arc<Mutex<BTreeSet<(usize, &'static str)>>>;
+
+/// When the agent dies.
+#[derive(Clone, Debug)]
+pub enum Kill {
+    /// Not at all.
+    Never,
+    /// At the point with this number, from 0.
+    At(usize),
+    /// Before the first outcome of each step, on the way there and on the way back: each step is done again.
+    BeforeEachOutcome(Seen),
+}
+
+/// How requests of one step fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum How {
+    /// Refused with a sentence that nobody knows.
+    Refused,
+    /// Carried out, and the answer is lost.
+    ReplyLost,
+    /// Lost before they arrive.
+    RequestLost,
+}
+
+/// A step whose requests fail.
+#[derive(Clone, Copy, Debug)]
+pub struct Fail {
+    /// Which step.
+    pub step: &'static str,
+    /// How.
+    pub how: How,
+    /// So often; then all is well again.
+    pub times: u32,
+}
+
+struct State {
+    places: Vec<Place>,
+    kill: Kill,
+    fail: Option<Fail>,
+    step: &'static str,
+    frames_to_undo: usize,
+    written: u32,
+    dead: Option<Place>,
+}
+
+/// Decides about one run of the agent.
+pub struct Conductor {
+    state: Mutex<State>,
+    killed: Notify,
+}
+
+/// The agent is dead.
+#[derive(Clone, Copy, Debug)]
+pub struct Dead;
+
+impl Conductor {
+    /// With a kill and a failure, or without.
+    #[must_use]
+    pub fn new(kill: Kill, fail: Option<Fail>) -> Arc<Self> {
+        let state = State {
+            places: Vec::new(),
+            kill,
+            fail,
+            step: "operation",
+            frames_to_undo: 2,
+            written: 0,
+            dead: None,
+        };
+        Arc::new(Self { state: Mutex::new(state), killed: Notify::new() })
+    }
+
+    /// Nothing goes wrong.
+    #[must_use]
+    pub fn undisturbed() -> Arc<Self> {
+        Self::new(Kill::Never, None)
+    }
+
+    fn reach(&self, place: Place) -> Result<(), Dead> {
+        let mut state = self.state.lock().unwrap();
+        if state.dead.is_some() {
+            return Err(Dead);
+        }
+        state.step = place.step;
+        let nth = state.places.len();
+        state.places.push(place);
+        let outcome = place.at == At::Agent(Moment::Outcome) && place.side == Side::Before;
+        let dies = match &state.kill {
+            Kill::Never => false,
+            Kill::At(wanted) => *wanted == nth,
+            Kill::BeforeEachOutcome(seen) => {
+                outcome && seen.lock().unwrap().insert((state.frames_to_undo, place.step))
+            }
+        };
+        let writes =
+            matches!(place.at, At::Agent(Moment::Intent | Moment::Posted | Moment::Outcome | Moment::Frame));
+        if writes && place.side == Side::After {
+            state.written += 1;
+        }
+        if place == (Place { step: "operation", side: Side::After, at: At::Agent(Moment::Frame) }) {
+            state.frames_to_undo = state.frames_to_undo.saturating_sub(1);
+        }
+        if dies {
+            state.dead = Some(place);
+            self.killed.notify_one();
+            return Err(Dead);
+        }
+        Ok(())
+    }
+
+    /// A request is about to arrive, or was carried out.
+    ///
+    /// # Errors
+    /// [`Dead`]: nothing more may be done.
+    pub fn request(&self, side: Side) -> Result<(), Dead> {
+        let step = self.state.lock().unwrap().step;
+        self.reach(Place { step, side, at: At::Request })
+    }
+
+    /// How the next request of this step fails, if it does.
+    pub fn fails(&self) -> Option<How> {
+        let mut state = self.state.lock().unwrap();
+        let step = state.step;
+        let fail = state.fail.as_mut().filter(|fail| fail.step == step && fail.times > 0)?;
+        fail.times -= 1;
+        Some(fail.how)
+    }
+
+    /// The step that the agent is in.
+    #[must_use]
+    pub fn step(&self) -> &'static str {
+        self.state.lock().unwrap().step
+    }
+
+    /// The run begins with an operation that stands so: its frames say when the way back begins.
+    pub fn takes_up(&self, status: Status) {
+        self.state.lock().unwrap().frames_to_undo = match status {
+            Status::Queued => 2,
+            Status::UndoBefore(_) | Status::UndoDuring(_) | Status::AllUndone => 0,
+            _ => 1,
+        };
+    }
+
+    /// Returns once the agent is dead.
+    pub async fn death(&self) -> Place {
+        loop {
+            if let Some(place) = self.state.lock().unwrap().dead {
+                return place;
+            }
+            self.killed.notified().await;
+        }
+    }
+
+    /// Where the agent died.
+    #[must_use]
+    pub fn dead(&self) -> Option<Place> {
+        self.state.lock().unwrap().dead
+    }
+
+    /// The points that were reached.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        self.state.lock().unwrap().places.clone()
+    }
+
+    /// How many events of the journal were written to disk.
+    #[must_use]
+    pub fn written(&self) -> u32 {
+        self.state.lock().unwrap().written
+    }
+}
+
+impl Failpoints for Conductor {
+    fn reached(&self, point: Point) -> Result<(), Killed> {
+        let Point { step, side, moment } = point;
+        self.reach(Place { step, side, at: At::Agent(moment) }).map_err(|Dead| Killed(point))
+    }
+}

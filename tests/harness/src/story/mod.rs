@@ -1,0 +1,100 @@
+//! The register: what is told of each kind of operation. A kind without a story does not compile.
+//!
+//! In: a kind. Out: its stories, on the way there and on the way back. A new operation gets a file of its own here, with
+//! the ground it stands on, the operation, and the end it must come to however often it is killed.
+
+mod power;
+mod provision;
+mod size;
+mod volume;
+
+use agentd::operation::Operation;
+use agentd::operation::log::Status;
+use holdfast_protocol::operation::OperationKind;
+
+use crate::controllers::Speech;
+use crate::ground::Ground;
+use crate::kit::Kit;
+
+/// Where killing begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillFrom {
+    /// Everywhere.
+    TheBeginning,
+    /// From the outcome of the step that fails: what comes before it is another story's.
+    TheFailure,
+}
+
+/// A story that is told once undisturbed, and then killed at each of its points.
+#[derive(Clone, Copy, Debug)]
+pub struct Story {
+    /// Its name in the table.
+    pub name: &'static str,
+    /// What is there before.
+    pub ground: Ground,
+    /// What is done.
+    pub operation: fn(&Kit) -> Operation,
+    /// Whether controllers speak.
+    pub speech: Speech,
+    /// How it ends, killed or not.
+    pub end: Status,
+    /// Where killing begins.
+    pub kills: KillFrom,
+    /// What of a customer's it may lawfully take away, by its name in the [`crate::scene::Scene`].
+    pub may_take: fn(&str) -> bool,
+}
+
+impl Story {
+    /// A story that ends as wished and takes nothing away.
+    #[must_use]
+    pub const fn done(name: &'static str, ground: Ground, operation: fn(&Kit) -> Operation) -> Self {
+        Self {
+            name,
+            ground,
+            operation,
+            speech: Speech::Hello,
+            end: Status::Done,
+            kills: KillFrom::TheBeginning,
+            may_take: |_| false,
+        }
+    }
+
+    /// A story of the way back.
+    #[must_use]
+    pub const fn undone(name: &'static str, ground: Ground, operation: fn(&Kit) -> Operation) -> Self {
+        Self { end: Status::Undone, kills: KillFrom::TheFailure, ..Self::done(name, ground, operation) }
+    }
+}
+
+/// The stories of a kind.
+#[must_use]
+pub fn stories(kind: OperationKind) -> Vec<Story> {
+    match kind {
+        OperationKind::Provision => provision::stories(),
+        OperationKind::Start => power::start(),
+        OperationKind::Stop => power::stop(),
+        OperationKind::Reconfigure => size::reconfigure(),
+        OperationKind::Grow => size::grow(),
+        OperationKind::AttachVolume => volume::attach(),
+    }
+}
+
+/// All stories.
+#[must_use]
+pub fn all() -> Vec<Story> {
+    OperationKind::ALL.iter().flat_map(|kind| stories(*kind)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_story_of_its_own_name() {
+        for kind in OperationKind::ALL {
+            assert!(stories(*kind).iter().any(|story| story.name == kind.as_str()), "{}", kind.as_str());
+        }
+        let names: std::collections::BTreeSet<_> = all().iter().map(|story| story.name).collect();
+        assert_eq!(names.len(), all().len(), "names are one each");
+    }
+}

@@ -1,0 +1,15 @@
+//! Starting and stopping a guest.
+
+use agentd::operation::Operation;
+
+use super::Story;
+use crate::ground::Ground;
+use crate::kit::target;
+
+pub(super) fn start() -> Vec<Story> {
+    vec![Story::done("start", Ground::GuestStands, |_| Operation::Start(target(1)))]
+}
+
+pub(super) fn stop() -> Vec<Story> {
+    vec![Story::done("stop", Ground::GuestRuns, |_| Operation::Stop(target(1)))]
+}

@@ -1,0 +1,110 @@
+//! Turns: synchronous work on a thread of its own, of which only one moves at a time.
+//!
+//! In: the work of a simulator's task. Out: after each turn, for how long it pauses, or that it ended. Threads are kept
+//! and used again, since starting one costs more than most turns. Deliberately absent: time; whoever hands out the turns
+//! decides when the next one is.
+
+use std::cell::RefCell;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use pve_sim::clock::TaskWork;
+use tokio::runtime::Handle;
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It waits for so long.
+    Paused(Duration),
+    /// There is no more to do.
+    Ended,
+}
+
+/// The worker's end of the rope.
+struct Rope {
+    go: Receiver<()>,
+    tell: Sender<Told>,
+}
+
+thread_local! {
+    static ROPE: RefCell<Option<Rope>> = const { RefCell::new(None) };
+}
+
+struct Job {
+    runtime: Handle,
+    work: TaskWork,
+    rope: Rope,
+}
+
+static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
+
+/// Work under way.
+pub struct Worker {
+    go: Sender<()>,
+    told: Receiver<Told>,
+}
+
+impl Worker {
+    /// Makes it ready. It does not move before its first turn.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn start(runtime: Handle, work: TaskWork) -> std::io::Result<Self> {
+        let ((go, going), (tell, told)) = (channel(), channel());
+        let job = Job { runtime, work, rope: Rope { go: going, tell } };
+        let idle = IDLE.lock().unwrap().pop();
+        let thread = match idle {
+            Some(thread) => thread,
+            None => {
+                let (jobs, queue) = channel::<Job>();
+                let own = jobs.clone();
+                std::thread::Builder::new().name("turns".to_owned()).spawn(move || serve(&own, &queue))?;
+                jobs
+            }
+        };
+        thread.send(job).map_err(|_| std::io::Error::other("a kept thread is gone"))?;
+        Ok(Self { go, told })
+    }
+
+    /// Lets it move until it pauses or ends.
+    #[must_use]
+    pub fn turn(&self) -> Told {
+        // A worker that broke has said why on its own thread; here it has ended.
+        if self.go.send(()).is_err() {
+            return Told::Ended;
+        }
+        self.told.recv().unwrap_or(Told::Ended)
+    }
+}
+
+fn serve(own: &Sender<Job>, queue: &Receiver<Job>) {
+    while let Ok(Job { runtime, work, rope }) = queue.recv() {
+        let _time = runtime.enter();
+        // A world that is gone before the first turn takes its work with it.
+        if rope.go.recv().is_err() {
+            IDLE.lock().unwrap().push(own.clone());
+            continue;
+        }
+        let tell = rope.tell.clone();
+        ROPE.with(|held| *held.borrow_mut() = Some(rope));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        ROPE.with(|held| *held.borrow_mut() = None);
+        // First idle, then told: the next work may begin with the answer.
+        IDLE.lock().unwrap().push(own.clone());
+        drop(outcome);
+        // Nobody waits any more when the world is gone.
+        let _ = tell.send(Told::Ended);
+    }
+}
+
+/// Called by the work: hands the turn back. Without anybody to hand it back to, the world is gone and time with it.
+pub fn pause(length: Duration) {
+    ROPE.with(|held| {
+        if let Some(rope) = &*held.borrow()
+            && rope.tell.send(Told::Paused(length)).is_ok()
+        {
+            let _ = rope.go.recv();
+        }
+    });
+}

@@ -1,0 +1,189 @@
+//! One world: a simulated Proxmox with its guests, and the folder of an agent, both in memory-backed files.
+//!
+//! In: a template's folder, copied. Out: agents that live until their story kills them, and what there is afterwards.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use agentd::execute::{DigestCache, GuestDoor, Ports};
+use agentd::port::clock::Clock;
+use agentd::port::pve::{ApiToken, PveClient, Role};
+use agentd::port::store::Store;
+use holdfast_protocol::pin::{Pin, PinKind};
+use holdfast_protocol::secret::Secret;
+use jiff::Timestamp;
+use pve_sim::Sim;
+use pve_sim::node::Node;
+use tempfile::TempDir;
+
+use crate::carrier::InProcess;
+use crate::clock::{SimClock, Timeline};
+use crate::kit::Kit;
+use crate::log::Log;
+use crate::points::Conductor;
+use crate::scene::Scene;
+
+/// How long a simulated worker rests between two of its steps.
+const PACE: Duration = Duration::from_millis(40);
+
+/// Where worlds are made: in memory where the machine offers it.
+#[must_use]
+pub fn shelf() -> &'static Path {
+    let memory = Path::new("/dev/shm");
+    static TEMP: OnceLock<PathBuf> = OnceLock::new();
+    TEMP.get_or_init(|| if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() })
+}
+
+/// A fresh folder there.
+#[must_use]
+pub fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("holdfast-harness-").tempdir_in(shelf()).unwrap()
+}
+
+/// One world.
+pub struct World {
+    /// The simulator.
+    pub node: Arc<Node>,
+    /// Time.
+    pub timeline: Timeline,
+    /// What happened.
+    pub log: Arc<Log>,
+    /// The common parts.
+    pub kit: Kit,
+    clock: Arc<SimClock>,
+    dir: TempDir,
+}
+
+/// What a world begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning {
+    /// What time it is.
+    pub at: Timestamp,
+    /// The first process number, larger than any that the folder knows.
+    pub number: u64,
+    /// The seed of what is random.
+    pub seed: u64,
+}
+
+/// The seed folder of this crate.
+fn seed_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("seed")
+}
+
+impl World {
+    /// Opens a world in a folder, which it owns from now on.
+    #[must_use]
+    pub fn open(dir: TempDir, beginning: Beginning, kit: Kit) -> Self {
+        let timeline = Timeline::starting_at(beginning.at);
+        let log = Arc::new(Log::default());
+        let clock = Arc::new(SimClock::new(timeline, beginning.number, beginning.seed, Arc::clone(&log)));
+        let opened = Sim::builder()
+            .state_dir(dir.path().join("pve"))
+            .seed(seed_folder())
+            .clock(Arc::clone(&clock) as Arc<dyn pve_sim::clock::Clock>)
+            .pace(PACE)
+            .login_delay(Duration::ZERO)
+            .open()
+            .unwrap();
+        Self { node: opened.node, timeline, log, kit, clock, dir }
+    }
+
+    /// The same with another kit.
+    #[must_use]
+    pub fn with_kit(self, kit: Kit) -> Self {
+        Self { kit, ..self }
+    }
+
+    /// The simulator's state folder.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.dir.path().join("pve")
+    }
+
+    /// The agent's folder.
+    #[must_use]
+    pub fn agent_folder(&self) -> PathBuf {
+        self.dir.path().join("agent")
+    }
+
+    /// An agent on this world, with what is to go wrong in it.
+    #[must_use]
+    pub fn agent(&self, conductor: &Arc<Conductor>) -> Ports {
+        let carrier = InProcess {
+            node: Arc::clone(&self.node),
+            timeline: self.timeline,
+            conductor: Arc::clone(conductor),
+            log: Arc::clone(&self.log),
+        };
+        let node = "pve1".parse().unwrap();
+        let pve = PveClient::over(Arc::new(carrier), node, &self.tokens(), Arc::new(self.timeline)).unwrap();
+        std::fs::create_dir_all(self.agent_folder()).unwrap();
+        let store = Store::open_on_callers_thread(&self.agent_folder(), self.timeline.now()).unwrap();
+        let door =
+            GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
+        let clock: Arc<dyn Clock> = Arc::new(self.timeline);
+        let failpoints = Arc::clone(conductor) as Arc<dyn agentd::execute::failpoint::Failpoints>;
+        Ports { failpoints, digests: digests(), ..Ports::new(Arc::new(pve), store, clock, door) }
+    }
+
+    fn tokens(&self) -> BTreeMap<Role, ApiToken> {
+        let world = self.node.world();
+        [Role::Observe, Role::Operate, Role::Allocate]
+            .into_iter()
+            .map(|role| {
+                let id = format!("hf@pve!{role}");
+                let secret = Secret::new(world.secrets.tokens.get(&id).unwrap().clone());
+                (role, ApiToken { id, secret })
+            })
+            .collect()
+    }
+
+    /// Waits until no task of the simulator runs any more.
+    pub async fn settle(&self) {
+        self.clock.settle().await;
+    }
+
+    /// What there is.
+    #[must_use]
+    pub fn scene(&self) -> Scene {
+        Scene::of(&self.state())
+    }
+
+    /// Where a template made of this world goes on.
+    #[must_use]
+    pub fn ending(&self, seed: u64) -> Beginning {
+        let at = self.timeline.now().checked_add(jiff::SignedDuration::from_mins(5)).unwrap();
+        Beginning { at, number: self.clock.number() + 1, seed }
+    }
+
+    /// Gives the folder away.
+    #[must_use]
+    pub fn into_folder(self) -> TempDir {
+        self.dir
+    }
+}
+
+/// The golden's hash is computed once for all worlds.
+fn digests() -> Arc<DigestCache> {
+    static KEPT: OnceLock<Arc<DigestCache>> = OnceLock::new();
+    Arc::clone(KEPT.get_or_init(Arc::default))
+}
+
+/// Copies a folder with everything in it.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            copy(&entry.path(), &target);
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(entry.path()).unwrap(), target).unwrap();
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

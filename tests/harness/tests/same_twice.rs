@@ -1,0 +1,33 @@
+//! The harness itself: one seed gives one story, time is virtual, and a kill is a kill.
+#![forbid(unsafe_code)]
+
+use std::time::Instant;
+
+use harness::matrix::case::{Case, run};
+use harness::story;
+
+#[test]
+fn the_same_case_is_the_same_twice() {
+    for story in story::all() {
+        for case in [Case::Undisturbed, Case::killed(&[3, 4]), Case::EachStepAgain] {
+            let (one, two) = (run(&story, &case, None), run(&story, &case, None));
+            assert_eq!(
+                one.hash, two.hash,
+                "{}/{case}: {:?} {:?}",
+                story.name, one.violations, two.violations
+            );
+            assert_eq!(one.places, two.places, "{}/{case}", story.name);
+        }
+    }
+}
+
+#[test]
+fn a_wait_of_minutes_costs_nothing() {
+    let silent = story::all().into_iter().find(|story| story.name == "provision, silent").unwrap();
+    drop(run(&silent, &Case::Undisturbed, None));
+    let began = Instant::now();
+    // Five minutes without a hello, and then the way back.
+    let outcome = run(&silent, &Case::Undisturbed, None);
+    assert_eq!(outcome.end, Some(silent.end), "{}", outcome.told);
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+}
