@@ -276,6 +276,7 @@ fn start_tellers(
         host_name: parts.identity.enrolled.host_name.clone(),
         hub: parts.identity.hub.clone(),
         contact: wires.contact.subscribe(),
+        store: parts.store.clone(),
         sections: wires.sections.subscribe(),
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),
@@ -374,6 +375,7 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         backup_storage: proxmox.backup_storage.clone(),
         bridge: proxmox.bridge.clone(),
         goldens,
+        brake: settings.brake.rule(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The one reader of the configuration file: text in, checked [`Settings`] out, or the place of the first mistake.
 //!
 //! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
-//! and never look for themselves. Nothing has a silent default but the state folder. Deliberately absent: secrets. A
+//! and never look for themselves. Nothing has a silent default but the state folder and the brake, which is on. Deliberately absent: secrets. A
 //! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
 use std::net::SocketAddr;
@@ -11,6 +11,8 @@ use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, Stora
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use serde::Deserialize;
+
+use crate::model::policy::BrakeRule;
 
 mod secret_file;
 
@@ -46,6 +48,9 @@ pub struct Settings {
     /// Where we keep what must last.
     #[serde(default)]
     pub state: StateSettings,
+    /// How many guests documents may touch at once.
+    #[serde(default)]
+    pub brake: BrakeSettings,
 }
 
 /// How Proxmox is reached, and what of it is ours.
@@ -142,6 +147,44 @@ impl Default for StateSettings {
     }
 }
 
+/// How many running guests documents may stop, restart or resize within a window; more waits for a signature.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrakeSettings {
+    /// So many always.
+    pub at_least: u32,
+    /// And this share of those that run, in percent.
+    pub share_percent: u32,
+    /// Within so many hours.
+    pub window_hours: u32,
+}
+
+impl BrakeSettings {
+    /// As the plan takes it.
+    #[must_use]
+    pub const fn rule(self) -> BrakeRule {
+        BrakeRule { at_least: self.at_least, share_percent: self.share_percent, window_h: self.window_hours }
+    }
+
+    fn mistake(self) -> Option<(String, &'static str)> {
+        if self.share_percent > 100 {
+            Some(("brake.share_percent".to_owned(), "0 to 100"))
+        } else if self.window_hours == 0 || self.window_hours > BrakeRule::WINDOW_MAX_H {
+            Some(("brake.window_hours".to_owned(), "1 to 168, which is a week"))
+        } else {
+            None
+        }
+    }
+}
+
+/// A brake that was not named is on.
+impl Default for BrakeSettings {
+    fn default() -> Self {
+        let BrakeRule { at_least, share_percent, window_h } = BrakeRule::usual();
+        Self { at_least, share_percent, window_hours: window_h }
+    }
+}
+
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -218,7 +261,11 @@ impl Settings {
 
     /// The first value that its type alone could not refuse.
     fn mistake(&self) -> Option<(String, &'static str)> {
-        self.proxmox.mistake().or_else(|| self.golden_mistake()).or_else(|| self.place_mistake())
+        self.proxmox
+            .mistake()
+            .or_else(|| self.golden_mistake())
+            .or_else(|| self.place_mistake())
+            .or_else(|| self.brake.mistake())
     }
 
     fn golden_mistake(&self) -> Option<(String, &'static str)> {

@@ -154,6 +154,7 @@ pub fn end_line(operation: &OperationView) -> String {
         OperationStatus::Done => "is done",
         OperationStatus::Undone => "failed and was taken back",
         OperationStatus::Parked => "is parked for a person",
+        OperationStatus::Forgotten => "was parked, and a person ended it",
         OperationStatus::Queued | OperationStatus::Running | OperationStatus::Undoing => "is under way",
     };
     let why = operation.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();

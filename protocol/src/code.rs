@@ -33,6 +33,10 @@ macro_rules! codes {
 codes! {
     /// Not yet approved by an operator; asking again later is right.
     ApprovalPending = "APPROVAL_PENDING", 202
+    /// It would not stay up and was left for a person.
+    Broken = "BROKEN", 409
+    /// More would be stopped, restarted or resized at once than the box's brake allows.
+    BulkChangeHeld = "BULK_CHANGE_HELD", 409
     /// The queue is full; come back after `Retry-After`.
     Busy = "BUSY", 503
     /// The certificate is not ours, expired, revoked or of an older generation.
@@ -43,6 +47,8 @@ codes! {
     ClaimTwice = "CLAIM_TWICE", 403
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
+    /// The disk under the agent's own records is full.
+    DiskFull = "DISK_FULL", 507
     /// Two guests of the document share an address.
     DuplicateAddress = "DUPLICATE_ADDRESS", 422
     /// Two guests of the document share a uid.
@@ -101,6 +107,10 @@ codes! {
     Range = "RANGE", 400
     /// Too many requests; come back after `Retry-After`.
     RateLimited = "RATE_LIMITED", 429
+    /// The agent's own records cannot be written any more until it is started again.
+    RecordsBroken = "RECORDS_BROKEN", 503
+    /// The agent's own records were damaged and set aside: it only looks until a person has decided.
+    RecordsDamaged = "RECORDS_DAMAGED", 503
     /// The knock was refused for good.
     Refused = "REFUSED", 403
     /// The certificate was revoked.

@@ -44,7 +44,7 @@ impl OperationKind {
     }
 }
 
-/// Where an operation stands. `Done`, `Undone` and `Parked` are ends.
+/// Where an operation stands. `Done`, `Undone`, `Parked` and `Forgotten` are ends; a person may reopen what is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationStatus {
@@ -60,13 +60,15 @@ pub enum OperationStatus {
     Undone,
     /// Stopped on purpose, left untouched, for a person to look at.
     Parked,
+    /// It was parked, and a person ended it: what is left of it is theirs.
+    Forgotten,
 }
 
 impl OperationStatus {
     /// Whether nothing more will happen by itself.
     #[must_use]
     pub const fn is_end(self) -> bool {
-        matches!(self, Self::Done | Self::Undone | Self::Parked)
+        matches!(self, Self::Done | Self::Undone | Self::Parked | Self::Forgotten)
     }
 }
 

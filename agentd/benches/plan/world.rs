@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agentd::model::mark::Mark;
 use agentd::model::observed::{Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight};
-use agentd::model::policy::{Policy, VmidRange};
+use agentd::model::policy::{BrakeRule, Policy, VmidRange};
 use agentd::model::record::{Access, GuestRecord, Place, Records, VolumeId};
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
@@ -75,6 +75,7 @@ impl World {
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,
+            release: None,
             now: Timestamp::UNIX_EPOCH,
         }
     }
@@ -137,6 +138,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         vmid,
         name: guest.name.to_string(),
         run: Running::Running,
+        up_s: 60,
         lock: None,
         detail: Detail::Known(Box::new(facts)),
     }
@@ -152,5 +154,6 @@ fn policy() -> Result<Policy> {
         backup_storage: None,
         bridge: "vmbr0".parse()?,
         goldens: BTreeMap::new(),
+        brake: BrakeRule::usual(),
     })
 }

@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
+//! | `parked` | [`parked`] |
+//! | `recovery` | [`recovery`] |
 //! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
@@ -15,8 +17,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
+use crate::port::clock::{Clock, RealClock};
+
 pub mod doctor;
 pub mod enroll;
+pub mod parked;
+pub mod recovery;
 pub mod run;
 pub mod setup;
 pub mod status;
@@ -42,6 +48,10 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Tell how the running agent, its guests and its work are.
     Status(status::StatusArguments),
+    /// Show what was left for a person, have it tried again, or end it.
+    Parked(parked::ParkedArguments),
+    /// Tell what the agent found open when it started, and what came of it.
+    Recovery(recovery::RecoveryArguments),
 }
 
 /// How an outcome is written.
@@ -71,6 +81,12 @@ pub enum CommandError {
     /// `status`.
     #[error(transparent)]
     Status(#[from] status::StatusCommandError),
+    /// `parked`.
+    #[error(transparent)]
+    Parked(#[from] parked::ParkedError),
+    /// `recovery`.
+    #[error(transparent)]
+    Recovery(#[from] recovery::RecoveryError),
 }
 
 impl CommandError {
@@ -83,6 +99,8 @@ impl CommandError {
             Self::Setup(error) => error.exit_code(),
             Self::Doctor(error) => error.exit_code(),
             Self::Status(error) => error.exit_code(),
+            Self::Parked(error) => error.exit_code(),
+            Self::Recovery(error) => error.exit_code(),
         }
     }
 }
@@ -104,6 +122,8 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
         Command::Status(arguments) => Ok(status::run(&arguments)?),
+        Command::Parked(arguments) => Ok(parked::run(&arguments)?),
+        Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),
@@ -116,6 +136,11 @@ fn print_json<T: Serialize>(value: &T) {
         Ok(text) => println!("{text}"),
         Err(error) => eprintln!("agentd: the outcome cannot be written as JSON: {error}"),
     }
+}
+
+/// For "three hours ago", which needs a now.
+fn now() -> jiff::Timestamp {
+    RealClock::start().now()
 }
 
 #[cfg(test)]

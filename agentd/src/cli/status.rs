@@ -50,9 +50,7 @@ impl StatusCommandError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) => 78,
-            Self::Status(StatusError::NotRunning { .. }) => 69,
-            Self::Status(StatusError::Silent { .. }) => 75,
-            Self::Status(StatusError::Form(_)) => 76,
+            Self::Status(error) => error.exit_code(),
         }
     }
 }
@@ -228,7 +226,7 @@ const fn running(run: Running) -> &'static str {
 }
 
 /// In the largest whole unit, as people say it.
-fn ago(then: Timestamp, now: Timestamp) -> String {
+pub(super) fn ago(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     match seconds {
         0..=1 => "now".to_owned(),

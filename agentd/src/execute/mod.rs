@@ -13,6 +13,7 @@
 //! | [`run`] | one operation to its end |
 //! | `attempt` | one try of one step |
 //! | `lost` | finding a task whose reply was lost |
+//! | [`recover`] | what the recovery plan adopts or parks |
 //! | `identity` | is this still our guest? |
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
@@ -23,6 +24,7 @@ mod digest;
 pub mod failpoint;
 mod identity;
 mod lost;
+pub mod recover;
 pub mod run;
 mod step_archive;
 mod step_backup;

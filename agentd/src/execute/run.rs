@@ -66,7 +66,7 @@ async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopp
             Status::UndoBefore(place) => run.write(Event::UndoIntended { step: place }).await?,
             Status::UndoDuring(place) => run.undoing(place).await?,
             Status::AllUndone => run.write(Event::TakenBack).await?,
-            Status::Done | Status::Undone | Status::Parked => return Ok(run.progress),
+            Status::Done | Status::Undone | Status::Parked | Status::Forgotten => return Ok(run.progress),
         }
     }
 }
@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn park(&mut self, trouble: Trouble) -> Result<(), Stopped> {
+    pub(super) async fn park(&mut self, trouble: Trouble) -> Result<(), Stopped> {
         let Trouble { problem, next } = trouble;
         let remedy = match next {
             Next::Park(remedy) => remedy,
@@ -190,6 +190,8 @@ impl<'a> Run<'a> {
             Event::Begun
             | Event::UndoBegun { .. }
             | Event::Parked { .. }
+            | Event::Reopened { .. }
+            | Event::Forgotten { .. }
             | Event::Finished
             | Event::TakenBack => ("operation", Moment::Frame),
         }

@@ -8,9 +8,11 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`archive`] | may this archive be restored |
+//! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`held`] | what an operator would sign |
 
 pub mod archive;
+pub mod brake;
 pub mod held;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};

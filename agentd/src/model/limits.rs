@@ -41,6 +41,10 @@ pub const HELLO_WAIT_S: u64 = 300;
 /// Starts of a guest that does not stay up, before it is left for a person.
 pub const START_TRIES: u32 = 5;
 
+/// A guest that was seen running for so long is healthy: its starts no longer count against it. Longer than the waits
+/// between five starts (15 + 30 + 60 + 120 s) by far, so that a guest which falls over every few minutes is caught.
+pub const HEALTHY_S: u64 = 3_600;
+
 /// A failed operation is tried again after this, doubled with each failure in a row.
 pub const RETRY_FIRST_S: i64 = 15;
 

@@ -56,6 +56,8 @@ pub struct ObservedGuest {
     pub name: String,
     /// Whether it runs.
     pub run: Running,
+    /// For how long, in seconds, by Proxmox's word; 0 when it stands still.
+    pub up_s: u64,
     /// Who locks it.
     pub lock: Option<String>,
     /// Its configuration.

@@ -27,6 +27,37 @@ pub struct Policy {
     pub bridge: BridgeName,
     /// The goldens that were approved.
     pub goldens: BTreeMap<GoldenVersion, Golden>,
+    /// How many guests documents may touch at once.
+    pub brake: BrakeRule,
+}
+
+/// How much may be done without a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrakeRule {
+    /// So many guests may always be touched within the window: a box with three guests can be worked on.
+    pub at_least: u32,
+    /// And this share of those that run, in percent.
+    pub share_percent: u32,
+    /// The window, in hours.
+    pub window_h: u32,
+}
+
+impl BrakeRule {
+    /// The longest window: a week, so that the count never looks further back.
+    pub const WINDOW_MAX_H: u32 = 7 * 24;
+
+    /// A fifth of the guests in a day: whoever stole the hub needs five days to stop them all, in which somebody looks.
+    #[must_use]
+    pub const fn usual() -> Self {
+        Self { at_least: 2, share_percent: 20, window_h: 24 }
+    }
+
+    /// How many of so many guests.
+    #[must_use]
+    pub fn limit(self, guests: usize) -> usize {
+        let share = guests.saturating_mul(self.share_percent as usize) / 100;
+        share.max(self.at_least as usize)
+    }
 }
 
 /// One approved golden image.

@@ -152,6 +152,15 @@ pub struct Attempts {
     pub message: String,
 }
 
+/// A guest that was stopped, restarted or resized for a document. The brake counts these over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Which.
+    pub guest: GuestUid,
+    /// When its operation was opened.
+    pub at: Timestamp,
+}
+
 /// All that is written down, as the plan takes it. Sorted by uid where a list is of guests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
@@ -163,4 +172,6 @@ pub struct Records {
     pub parked: Vec<ParkedOperation>,
     /// Failures in a row.
     pub attempts: Vec<Attempts>,
+    /// What the brake counts, of the last week.
+    pub touched: Vec<Touched>,
 }

@@ -6,7 +6,8 @@
 //!                    └──Failed{again}───┘ └┘
 //!                                       └──Failed{no more}▶ Broken(i) ─UndoBegun▶ UndoBefore(i)
 //! UndoBefore(i) ─UndoIntended▶ UndoDuring(i) ─UndoSucceeded▶ UndoBefore(i-1) … ▶ AllUndone ─TakenBack▶ Undone
-//! any but an end ─Parked▶ Parked
+//! any but an end ─Parked▶ Parked ─Reopened▶ where it stood
+//!                            └─Forgotten▶ Forgotten
 //! ```
 
 use holdfast_protocol::envelope::Problem;
@@ -17,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::record::VolumeId;
 
 /// Where an operation stands. Steps are named by their place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     /// In its lane.
     Queued,
@@ -39,8 +41,10 @@ pub enum Status {
     Done,
     /// The end: nothing of it is left.
     Undone,
-    /// The end: left for a person.
+    /// The end: left for a person, who may reopen or forget it.
     Parked,
+    /// The end: a person ended it; what is left of it is theirs.
+    Forgotten,
 }
 
 /// One thing that happened to an operation.
@@ -105,6 +109,20 @@ pub enum Event {
         /// What a person should run or look at.
         remedy: String,
     },
+    /// A person has it tried again, from where it stood. Its probes decide what is left to do, so nothing is done twice.
+    Reopened {
+        /// Where it stood when it was parked.
+        at: Status,
+        /// Who.
+        by: String,
+    },
+    /// A person ended it. What is left of it stays as it is.
+    Forgotten {
+        /// Why, in that person's words.
+        reason: String,
+        /// Who.
+        by: String,
+    },
     /// All is as wanted.
     Finished,
     /// Nothing of it is left.
@@ -165,7 +183,25 @@ impl Status {
     /// Whether nothing more may happen.
     #[must_use]
     pub const fn is_end(self) -> bool {
-        matches!(self, Self::Done | Self::Undone | Self::Parked)
+        matches!(self, Self::Done | Self::Undone | Self::Parked | Self::Forgotten)
+    }
+
+    /// Whether an operation of so many steps can stand here.
+    const fn within(self, steps: u16) -> bool {
+        match self {
+            Self::Before(at)
+            | Self::During(at)
+            | Self::Broken(at)
+            | Self::UndoBefore(at)
+            | Self::UndoDuring(at) => at < steps,
+            Self::Queued
+            | Self::AllDone
+            | Self::AllUndone
+            | Self::Done
+            | Self::Undone
+            | Self::Parked
+            | Self::Forgotten => true,
+        }
     }
 }
 
@@ -183,6 +219,8 @@ impl Event {
             Self::UndoIntended { .. } => "undo_intended",
             Self::UndoSucceeded { .. } => "undo_succeeded",
             Self::Parked { .. } => "parked",
+            Self::Reopened { .. } => "reopened",
+            Self::Forgotten { .. } => "forgotten",
             Self::Finished => "finished",
             Self::TakenBack => "taken_back",
         }
@@ -211,6 +249,8 @@ pub fn next(status: Status, event: &Event, steps: u16) -> Result<Status, Illegal
         (S::AllDone, Event::Finished) => Ok(S::Done),
         (S::AllUndone, Event::TakenBack) => Ok(S::Undone),
         (from, Event::Parked { .. }) if !from.is_end() => Ok(S::Parked),
+        (S::Parked, Event::Reopened { at, .. }) if !at.is_end() && at.within(steps) => Ok(*at),
+        (S::Parked, Event::Forgotten { .. }) => Ok(S::Forgotten),
         _ => Err(IllegalEvent { status, event: event.name() }),
     }
 }
@@ -236,6 +276,8 @@ mod tests {
             Event::UndoIntended { step },
             Event::UndoSucceeded { step, note: None },
             Event::Parked { problem: problem(), remedy: "look".to_owned() },
+            Event::Reopened { at: Status::During(step), by: "root".to_owned() },
+            Event::Forgotten { reason: "gone".to_owned(), by: "root".to_owned() },
             Event::Finished,
             Event::TakenBack,
         ]
@@ -243,7 +285,7 @@ mod tests {
 
     fn all_statuses() -> Vec<Status> {
         use Status as S;
-        let mut all = vec![S::Queued, S::AllDone, S::AllUndone, S::Done, S::Undone, S::Parked];
+        let mut all = vec![S::Queued, S::AllDone, S::AllUndone, S::Done, S::Undone, S::Parked, S::Forgotten];
         for step in 0..2 {
             all.extend([
                 S::Before(step),
@@ -278,10 +320,19 @@ mod tests {
 
     #[test]
     fn nothing_follows_an_end() {
-        for status in [Status::Done, Status::Undone, Status::Parked] {
+        for status in [Status::Done, Status::Undone, Status::Forgotten] {
             for event in all_events(0) {
                 assert!(next(status, &event, 2).is_err(), "{status:?} {}", event.name());
             }
+        }
+    }
+
+    #[test]
+    fn what_is_parked_goes_on_only_where_it_could_have_stood() {
+        let reopened = |at| next(Status::Parked, &Event::Reopened { at, by: "root".to_owned() }, 2);
+        assert_eq!(reopened(Status::UndoDuring(1)), Ok(Status::UndoDuring(1)));
+        for at in [Status::Done, Status::Undone, Status::Parked, Status::Forgotten, Status::During(2)] {
+            assert!(reopened(at).is_err(), "{at:?}");
         }
     }
 

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::Operation;
 use super::log::{Entry, Event, Fact, IllegalEvent, Status, Then, next};
 use super::step::Step;
+use crate::model::parked::{ParkedEntry, Way};
 use crate::model::record::VolumeId;
 
 /// Why a journal cannot be replayed.
@@ -35,6 +36,14 @@ pub enum ReplayError {
         #[source]
         source: IllegalEvent,
     },
+}
+
+/// What was true when it was parked, for who reopens it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ParkedAt {
+    status: Status,
+    since: Timestamp,
+    cause: Option<Problem>,
 }
 
 /// One step's part of the journal.
@@ -66,6 +75,7 @@ pub struct Progress {
     cause: Option<Problem>,
     remedy: Option<String>,
     ended_at: Option<Timestamp>,
+    parked: Option<ParkedAt>,
 }
 
 impl Progress {
@@ -86,6 +96,7 @@ impl Progress {
             cause: None,
             remedy: None,
             ended_at: None,
+            parked: None,
         }
     }
 
@@ -117,12 +128,16 @@ impl Progress {
         let steps = u16::try_from(self.steps.len()).unwrap_or(u16::MAX);
         let status = next(self.status, &entry.event, steps)
             .map_err(|source| ReplayError::Illegal { number: entry.number, source })?;
+        if let Event::Reopened { at, .. } = &entry.event
+            && self.parked_at() != Some(*at)
+        {
+            let source = IllegalEvent { status: self.status, event: entry.event.name() };
+            return Err(ReplayError::Illegal { number: entry.number, source });
+        }
         self.learn(entry);
         self.status = status;
         self.entries = entry.number;
-        if status.is_end() {
-            self.ended_at = Some(entry.at);
-        }
+        self.ended_at = status.is_end().then_some(entry.at);
         Ok(())
     }
 
@@ -173,9 +188,15 @@ impl Progress {
                 }
             }
             Event::Parked { problem, remedy } => {
-                self.cause = Some(problem.clone());
+                let cause = self.cause.replace(problem.clone());
+                self.parked = Some(ParkedAt { status: self.status, since: entry.at, cause });
                 self.remedy = Some(remedy.clone());
             }
+            Event::Reopened { .. } => {
+                self.cause = self.parked.take().and_then(|parked| parked.cause);
+                self.remedy = None;
+            }
+            Event::Forgotten { .. } => {}
         }
     }
 
@@ -288,6 +309,44 @@ impl Progress {
         self.remedy.as_deref()
     }
 
+    /// Where it stood when it was parked.
+    #[must_use]
+    pub fn parked_at(&self) -> Option<Status> {
+        self.parked.as_ref().map(|parked| parked.status)
+    }
+
+    /// All that a person needs who is to mend it, when it is parked.
+    #[must_use]
+    pub fn parked_entry(&self) -> Option<ParkedEntry> {
+        let parked = self.parked.as_ref().filter(|_| self.status == Status::Parked)?;
+        let place = match parked.status {
+            Status::Before(at)
+            | Status::During(at)
+            | Status::Broken(at)
+            | Status::UndoBefore(at)
+            | Status::UndoDuring(at) => Some(at),
+            _ => None,
+        };
+        Some(ParkedEntry {
+            operation: self.id,
+            entries: self.entries,
+            kind: self.operation.kind(),
+            guest: self.operation.uid(),
+            name: self.operation.name().clone(),
+            vmid: self.vmid(),
+            step: place.and_then(|at| self.step(at)).map(|step| step.name().to_owned()),
+            way: match parked.status {
+                Status::Broken(_) | Status::UndoBefore(_) | Status::UndoDuring(_) | Status::AllUndone => {
+                    Way::Back
+                }
+                _ => Way::Forth,
+            },
+            problem: self.cause.clone()?,
+            remedy: self.remedy.clone()?,
+            since: parked.since,
+        })
+    }
+
     /// For hub, controller and command.
     #[must_use]
     pub fn view(&self) -> OperationView {
@@ -323,6 +382,7 @@ impl Progress {
             Status::Done => OperationStatus::Done,
             Status::Undone => OperationStatus::Undone,
             Status::Parked => OperationStatus::Parked,
+            Status::Forgotten => OperationStatus::Forgotten,
         }
     }
 

@@ -8,11 +8,13 @@
 //! | module | decides |
 //! | --- | --- |
 //! | [`absent`] | what to do for a guest that is not there |
+//! | `hold` | which of it the brake holds |
 //! | [`present`] | what to do for a guest that was made |
 //! | [`report`] | what is told of each guest |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
+mod hold;
 mod present;
 mod print;
 pub mod recovery;
@@ -25,9 +27,10 @@ use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, Vmid};
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::report::{Condition, Standing};
+use holdfast_protocol::report::{Condition, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::gate::brake::{BulkHeld, Release};
 use crate::gate::held::Held;
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::limits;
@@ -50,6 +53,8 @@ pub struct Inputs<'a> {
     pub records: &'a Records,
     /// What root named on this box.
     pub policy: &'a Policy,
+    /// What an operator signed for, beyond the brake.
+    pub release: Option<&'a Release>,
     /// The time.
     pub now: Timestamp,
 }
@@ -63,8 +68,12 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// Wishes that wait for a signature.
     pub held: Vec<Held>,
+    /// A bulk change that the brake holds.
+    pub braked: Option<BulkHeld>,
     /// One for each guest, named by the document or not, ours or not.
     pub verdicts: Vec<GuestVerdict>,
+    /// Guests that were seen healthy: their starts no longer count against them.
+    pub healthy: Vec<GuestUid>,
     /// When to plan again although nothing changes: the end of the shortest wait.
     pub again_at: Option<Timestamp>,
 }
@@ -194,7 +203,9 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         generation: inputs.generation,
         actions: Vec::new(),
         held: Vec::new(),
+        braked: None,
         verdicts: Vec::with_capacity(inputs.desired.len()),
+        healthy: healthy(inputs),
         again_at: None,
     };
     // The uids are copied out, so that sorting does not reach into every guest again and again.
@@ -226,6 +237,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
             conditions: judged.conditions,
         });
     }
+    hold::bulk(inputs, &mut plan);
     strangers(inputs, &mut plan);
     plan.again_at = context.again_at.get();
     plan
@@ -261,6 +273,26 @@ fn judge(
         (guest, Place::Made { vmid, volumes, .. }) => record
             .map(|record| present::judge(context, &present::Made { guest, record, vmid: *vmid, volumes })),
     }
+}
+
+/// Guests with starts on their account that have been up for a healthy time since. The account is short or empty.
+fn healthy(inputs: &Inputs<'_>) -> Vec<GuestUid> {
+    let up = |record: &GuestRecord| {
+        let Place::Made { vmid, .. } = &record.place else { return false };
+        inputs.observed.guests.get(vmid).is_some_and(|seen| {
+            let ours = matches!(&seen.detail, Detail::Known(facts) if facts.mark == Mark::Of(record.uid));
+            ours && seen.run == Running::Running && seen.up_s >= limits::HEALTHY_S
+        })
+    };
+    let guests = &inputs.records.guests;
+    let started = inputs.records.attempts.iter().filter(|tried| tried.kind == OperationKind::Start);
+    started
+        .filter(|tried| {
+            let place = guests.binary_search_by_key(&tried.guest, |record| record.uid);
+            place.ok().and_then(|place| guests.get(place)).is_some_and(up)
+        })
+        .map(|tried| tried.guest)
+        .collect()
 }
 
 /// Guests on the node that no record of ours names: never touched, but told.

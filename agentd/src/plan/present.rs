@@ -271,9 +271,12 @@ fn act(
     let (uid, kind) = (made.record.uid, operation.kind());
     let tried = context.attempts.get(&(uid, kind)).map_or(0, |tried| tried.failed);
     if kind == OperationKind::Start && tried >= limits::START_TRIES {
-        let text =
-            format!("it was started {tried} times within an hour and does not stay up: a person must look");
-        return Judged { standing: Standing::Broken, ..judged }.with(ErrorCode::Unavailable, text);
+        let text = format!(
+            "it was started {tried} times without a healthy hour and does not stay up: look at its console and log \
+             (`pct start {0} --debug`), mend it, then `agentd parked retry {1}`",
+            made.vmid, made.record.name
+        );
+        return Judged { standing: Standing::Broken, ..judged }.with(ErrorCode::Broken, text);
     }
     if let Some((tried, until)) = context.waits(uid, kind) {
         let text =

@@ -17,11 +17,19 @@ impl fmt::Display for Plan {
         for held in &self.held {
             writeln!(f, "  hold        {}: {}", held.effect, held.reason)?;
         }
+        if let Some(bulk) = &self.braked {
+            for change in &bulk.changes {
+                writeln!(f, "  brake       {} of {} waits", change.operation, change.name)?;
+            }
+        }
         for verdict in self.verdicts.iter().filter(|verdict| verdict.is_news()) {
             writeln!(f, "  {verdict}")?;
             for condition in &verdict.conditions {
                 writeln!(f, "    [{}] {}", condition.code, condition.message)?;
             }
+        }
+        for uid in &self.healthy {
+            writeln!(f, "  healthy     {uid}: its starts no longer count")?;
         }
         let quiet = self.verdicts.iter().filter(|verdict| !verdict.is_news()).count();
         writeln!(f, "  {quiet} guests without news")

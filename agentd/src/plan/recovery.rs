@@ -1,168 +1,273 @@
-//! What becomes of operations that a stopped agent left open: a plan like any other, printed before it is run.
+//! What becomes of operations that a stopped agent left open: a plan like any other, printed and kept before it is run.
 //!
-//! There is no second executor. An operation resumes where its journal stands, and each step's probe asks the world
-//! before anything is done again; so the recovery plan only says, for people, what will be looked for.
+//! What comes in: the journals, the host as it is seen, and what Proxmox says of tasks whose reply was lost. What goes
+//! out: one line per operation. There is no second executor: what the plan adopts or parks is one more event in the
+//! journal, and then each operation goes on from where its journal stands; every step's probe asks the world before
+//! anything is done again. So a wrong line here cannot make an effect happen twice.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use holdfast_protocol::id::OperationId;
+use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
+use holdfast_protocol::operation::{OperationKind, OperationView};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
+use crate::model::mark::Mark;
+use crate::model::observed::{Detail, Observed};
 use crate::operation::log::Status;
 use crate::operation::progress::Progress;
 use crate::operation::step::Probe;
 
 /// What recovery does with one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Recover {
     /// It was not begun: it waits in its lane as before.
     Wait,
     /// Its next step begins.
-    GoOn(u16),
+    GoOn,
     /// A step was under way: its probe tells whether it happened; if not, it is done.
-    Probe(u16, Probe),
-    /// Its undo goes on.
-    Undo(u16),
+    Probe {
+        /// What is asked, in words.
+        question: String,
+        /// Why its task could not be looked for, if so: it is looked for again before anything is done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blind: Option<String>,
+    },
+    /// A step was under way, and Proxmox has a task of ours that does it: it is followed.
+    Adopt {
+        /// The task.
+        upid: String,
+        /// Whether the journal knew it already.
+        known: Known,
+    },
+    /// What it made is taken back.
+    Undo,
+    /// It cannot go on: it is left for a person.
+    Park {
+        /// Why.
+        reason: String,
+        /// What that person should look at.
+        remedy: String,
+    },
     /// Only its end was not written.
     Conclude,
 }
 
-/// One line of the report.
+/// Where the name of an adopted task comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Known {
+    /// From the journal.
+    Journal,
+    /// From Proxmox: the reply was lost.
+    LostReply,
+}
+
+/// What became of looking for the task of a step that was under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// There is one.
+    Found(String),
+    /// There is none, or the step starts none.
+    None,
+    /// Proxmox did not answer.
+    Unknown(String),
+}
+
+/// What is seen at the start.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The host, when it answered.
+    pub observed: Option<&'a Observed>,
+    /// For each operation with a step under way that the journal names no task for.
+    pub tasks: &'a BTreeMap<OperationId, Task>,
+}
+
+/// One line of the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RecoveryLine {
     /// Which operation.
     pub id: OperationId,
-    /// What it was, to whom, and at which step.
-    pub about: String,
+    /// What it does.
+    pub kind: OperationKind,
+    /// To which guest.
+    pub guest: GuestUid,
+    /// That guest's name.
+    pub name: GuestName,
+    /// Its number, once it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmid: Option<Vmid>,
+    /// At which step its journal stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// What happens now.
     pub recover: Recover,
 }
 
-/// What a person reads after a restart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryReport {
+/// What is done about everything that was left open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecoveryPlan {
+    /// When the agent started.
+    pub at: Timestamp,
     /// One line per operation, oldest first.
     pub lines: Vec<RecoveryLine>,
 }
 
+/// A plan that was kept, with what came of each line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecoveryReport {
+    /// What was planned.
+    pub plan: RecoveryPlan,
+    /// How each of its operations stands now.
+    pub now: Vec<OperationView>,
+}
+
 /// Plans the recovery of everything that was left open.
 #[must_use]
-pub fn recovery(open: &[Progress]) -> RecoveryReport {
-    RecoveryReport { lines: open.iter().map(line).collect() }
+pub fn recovery(open: &[Progress], seen: Seen<'_>, at: Timestamp) -> RecoveryPlan {
+    RecoveryPlan { at, lines: open.iter().map(|progress| line(progress, seen)).collect() }
 }
 
-fn line(progress: &Progress) -> RecoveryLine {
-    let recover = match progress.status() {
-        Status::Queued => Recover::Wait,
-        Status::Before(at) => Recover::GoOn(at),
-        Status::During(at) => match progress.step(at) {
-            Some(step) => Recover::Probe(at, step.probe()),
-            None => Recover::Conclude,
-        },
-        Status::Broken(at) | Status::UndoBefore(at) | Status::UndoDuring(at) => Recover::Undo(at),
-        Status::AllDone | Status::AllUndone | Status::Done | Status::Undone | Status::Parked => {
-            Recover::Conclude
+fn line(progress: &Progress, seen: Seen<'_>) -> RecoveryLine {
+    let (place, recover) = match progress.status() {
+        Status::Queued => (None, Recover::Wait),
+        Status::Before(at) => (Some(at), strange(progress, seen).unwrap_or(Recover::GoOn)),
+        Status::During(at) => {
+            (Some(at), strange(progress, seen).unwrap_or_else(|| under_way(progress, at, seen)))
         }
+        Status::Broken(at) | Status::UndoBefore(at) | Status::UndoDuring(at) => (Some(at), Recover::Undo),
+        Status::AllDone
+        | Status::AllUndone
+        | Status::Done
+        | Status::Undone
+        | Status::Parked
+        | Status::Forgotten => (None, Recover::Conclude),
     };
-    let step = match recover {
-        Recover::GoOn(at) | Recover::Probe(at, _) | Recover::Undo(at) => progress.step(at),
-        Recover::Wait | Recover::Conclude => None,
-    };
-    let vmid = progress.vmid().map(|vmid| format!(" ({vmid})")).unwrap_or_default();
-    let step = step.map(|step| format!(" at {}", step.name())).unwrap_or_default();
-    let operation = &progress.operation;
-    let about = format!("{} of {}{vmid}{step}", operation.kind().as_str(), operation.name());
-    RecoveryLine { id: progress.id, about, recover }
+    RecoveryLine {
+        id: progress.id,
+        kind: progress.operation.kind(),
+        guest: progress.operation.uid(),
+        name: progress.operation.name().clone(),
+        vmid: progress.vmid(),
+        step: place.and_then(|at| progress.step(at)).map(|step| step.name().to_owned()),
+        recover,
+    }
 }
 
-impl fmt::Display for RecoveryReport {
+fn under_way(progress: &Progress, at: u16, seen: Seen<'_>) -> Recover {
+    let Some(step) = progress.step(at) else {
+        return Recover::Conclude;
+    };
+    if let Some(upid) = progress.upid(at) {
+        return Recover::Adopt { upid: upid.to_owned(), known: Known::Journal };
+    }
+    let question = question(step.probe());
+    match seen.tasks.get(&progress.id) {
+        Some(Task::Found(upid)) => Recover::Adopt { upid: upid.clone(), known: Known::LostReply },
+        Some(Task::Unknown(why)) => Recover::Probe { question, blind: Some(why.clone()) },
+        Some(Task::None) | None => Recover::Probe { question, blind: None },
+    }
+}
+
+/// While the agent was away its guest's number went to somebody else. Asked only of guests that were made before the
+/// operation began: of those it is certain that they carried our mark.
+fn strange(progress: &Progress, seen: Seen<'_>) -> Option<Recover> {
+    let vmid = progress.operation.vmid()?;
+    let uid = progress.operation.uid();
+    let guest = seen.observed?.guests.get(&vmid)?;
+    let Detail::Known(facts) = &guest.detail else {
+        return None;
+    };
+    let whose = match facts.mark {
+        Mark::Of(found) if found == uid => return None,
+        Mark::Of(other) => format!("it carries the mark of guest {other}"),
+        Mark::None => "it carries no mark of ours".to_owned(),
+        Mark::Broken => "its mark was changed".to_owned(),
+    };
+    Some(Recover::Park {
+        reason: format!(
+            "guest {vmid} has our number, but {whose}: it is somebody else's now, and is not touched"
+        ),
+        remedy: format!("pct config {vmid}"),
+    })
+}
+
+/// `GuestRuns` as a person says it: "guest runs".
+fn question(probe: Probe) -> String {
+    let mut words = String::new();
+    for letter in format!("{probe:?}").chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
+}
+
+impl fmt::Display for Recover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wait => f.write_str("it waits in its lane, as before"),
+            Self::GoOn => f.write_str("it goes on with this step"),
+            Self::Probe { question, blind: None } => {
+                write!(f, "the world is asked whether the step happened ({question}); if not, it is done")
+            }
+            Self::Probe { question, blind: Some(why) } => write!(
+                f,
+                "its task could not be looked for yet ({why}); once it was, the world is asked whether the step happened ({question})"
+            ),
+            Self::Adopt { upid, known: Known::Journal } => {
+                write!(f, "its task is followed to its end: {upid}")
+            }
+            Self::Adopt { upid, known: Known::LostReply } => {
+                write!(f, "the reply was lost, but its task was found and is followed: {upid}")
+            }
+            Self::Undo => f.write_str("it goes on taking back what it made"),
+            Self::Park { reason, .. } => write!(f, "it is parked: {reason}"),
+            Self::Conclude => f.write_str("only its end is written"),
+        }
+    }
+}
+
+impl fmt::Display for RecoveryLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.kind.as_str(), self.name)?;
+        if let Some(vmid) = self.vmid {
+            write!(f, " ({vmid})")?;
+        }
+        match &self.step {
+            Some(step) => write!(f, " at {step}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for RecoveryPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.lines.is_empty() {
             return writeln!(f, "recovery: nothing was left open");
         }
-        writeln!(f, "recovery: {} operations were left open", self.lines.len())?;
+        writeln!(f, "recovery: {} left open", operations(self.lines.len()))?;
         for line in &self.lines {
-            let what = match line.recover {
-                Recover::Wait => "waits in its lane".to_owned(),
-                Recover::GoOn(_) => "goes on with this step".to_owned(),
-                Recover::Probe(_, probe) => {
-                    format!("asks whether it happened ({probe:?}), and does it if not")
-                }
-                Recover::Undo(_) => "goes on taking back what it made".to_owned(),
-                Recover::Conclude => "only its end is written".to_owned(),
-            };
-            writeln!(f, "  {}: {what}", line.about)?;
+            writeln!(f, "  {line}: {}", line.recover)?;
         }
         Ok(())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use holdfast_protocol::code::ErrorCode;
-    use holdfast_protocol::envelope::Problem;
-    use holdfast_protocol::id::Vmid;
-    use jiff::Timestamp;
-
-    use super::*;
-    use crate::operation::log::{Entry, Event, Then};
-    use crate::operation::progress::ReplayError;
-    use crate::operation::{Operation, Target};
-
-    fn left_open(events: Vec<Event>) -> Result<Progress, ReplayError> {
-        let target = Target {
-            uid: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
-            name: "web-1".parse().unwrap(),
-            vmid: Vmid::try_from(300).unwrap(),
-        };
-        let at = Timestamp::from_second(1_800_000_000).unwrap();
-        let numbered = (1..).zip(events).map(|(number, event)| Entry { number, at, event });
-        let id = OperationId::new(uuid::Uuid::nil());
-        Progress::replay(id, Operation::Start(target), at, &numbered.collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn each_place_a_journal_can_stop_at_has_its_line() {
-        let problem = || Problem::new(ErrorCode::Unavailable, "no bridge");
-        let failed = || Event::Failed { step: 0, problem: problem(), then: Then::GiveUp };
-        let succeeded = |step| Event::Succeeded { step, facts: Vec::new(), note: None };
-        let stories = [
-            vec![],
-            vec![Event::Begun],
-            vec![Event::Begun, Event::Intended { step: 0 }],
-            vec![Event::Begun, Event::Intended { step: 0 }, failed()],
-            vec![
-                Event::Begun,
-                Event::Intended { step: 0 },
-                failed(),
-                Event::UndoBegun { problem: problem() },
-                Event::UndoIntended { step: 0 },
-            ],
-            vec![
-                Event::Begun,
-                Event::Intended { step: 0 },
-                succeeded(0),
-                Event::Intended { step: 1 },
-                succeeded(1),
-            ],
-        ];
-        let open: Vec<Progress> = stories.into_iter().map(|events| left_open(events).unwrap()).collect();
-        insta::assert_snapshot!(format!("{}{}", recovery(&[]), recovery(&open)), @r"
-        recovery: nothing was left open
-        recovery: 6 operations were left open
-          start of web-1 (300): waits in its lane
-          start of web-1 (300) at start: goes on with this step
-          start of web-1 (300) at start: asks whether it happened (GuestRuns), and does it if not
-          start of web-1 (300) at start: goes on taking back what it made
-          start of web-1 (300) at start: goes on taking back what it made
-          start of web-1 (300): only its end is written
-        ");
-    }
-
-    #[test]
-    fn a_journal_that_cannot_be_is_refused_at_its_first_wrong_entry() {
-        let twice = left_open(vec![Event::Begun, Event::Begun]).unwrap_err();
-        assert!(matches!(twice, ReplayError::Illegal { number: 2, .. }));
-        let skipped = left_open(vec![Event::Begun, Event::Intended { step: 1 }]).unwrap_err();
-        assert!(matches!(skipped, ReplayError::Illegal { number: 2, .. }));
+/// "1 operation was", "2 operations were".
+#[must_use]
+pub fn operations(count: usize) -> String {
+    match count {
+        1 => "1 operation was".to_owned(),
+        _ => format!("{count} operations were"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::model::mark;
 use crate::model::observed::{GuestFacts, MountFacts, Protection, Sight, VmidFact};
-use crate::model::policy::{Golden, VmidRange};
+use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::record::{Access, OpenOperation, VolumeId};
 
 const NOW: i64 = 1_800_000_000;
@@ -63,6 +63,7 @@ fn policy() -> Policy {
         backup_storage: None,
         bridge: "vmbr0".parse().unwrap(),
         goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+        brake: BrakeRule::usual(),
     }
 }
 
@@ -103,6 +104,7 @@ fn world(count: u32) -> World {
         vmid: vmid(number(n)),
         name: format!("web-{n}"),
         run: Running::Running,
+        up_s: 60,
         lock: None,
         detail: Detail::Known(Box::new(facts(n, number(n)))),
     };
@@ -140,6 +142,7 @@ impl World {
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,
+            release: None,
             now: at(0),
         }
     }
@@ -154,6 +157,12 @@ impl World {
             Detail::Unknown(why) => panic!("{why}"),
         }
     }
+}
+
+/// So many starts of the first guest on its account.
+fn started(times: u32, last: i64) -> Attempts {
+    let message = String::new();
+    Attempts { guest: uid(1), kind: OperationKind::Start, failed: times, last: at(last), message }
 }
 
 /// A situation: its name and what sets it up on a host of two settled guests.
@@ -217,6 +226,24 @@ const SITUATIONS: &[Situation] = &[
             last: at(-100),
             message: String::new(),
         });
+    }),
+    ("it fell over a moment ago, for the third time", |w| {
+        w.seen(300).run = Running::Stopped;
+        w.records.attempts.push(started(3, -20));
+    }),
+    ("it fell over for the third time, and has waited", |w| {
+        w.seen(300).run = Running::Stopped;
+        w.records.attempts.push(started(3, -61));
+    }),
+    ("it was left for a person, and a person started it", |w| w.records.attempts.push(started(5, -4_000))),
+    ("it was left for a person, and has been up for an hour", |w| {
+        w.seen(300).up_s = limits::HEALTHY_S;
+        w.records.attempts.push(started(5, -4_000));
+    }),
+    ("it was left for a person, and the document now wants it to stand still", |w| {
+        w.seen(300).run = Running::Stopped;
+        w.desired[0].run = RunState::Stopped;
+        w.records.attempts.push(started(5, -100));
     }),
     ("it should stand still", |w| w.desired[0].run = RunState::Stopped),
     ("memory and cores were changed by hand, and it stands still", |w| {
@@ -297,6 +324,26 @@ fn every_situation_has_its_printed_plan() {
         text.push_str(&format!("# {name}\n{}\n", world.plan()));
     }
     insta::assert_snapshot!(text);
+}
+
+/// Twenty guests run, and a document wants six of them to stand still and two more to be resized.
+#[test]
+fn a_bulk_change_is_held_and_what_is_below_goes_on() {
+    let mut world = world(20);
+    for place in 0..6 {
+        world.desired[place].run = RunState::Stopped;
+    }
+    for number in [310, 311] {
+        world.facts(number).memory_mib = 64;
+    }
+    // Neither of these is counted: a start, and protection that is put back.
+    world.seen(312).run = Running::Stopped;
+    world.facts(313).protection = Protection::Off;
+    let plan = world.plan();
+    insta::assert_snapshot!("a_bulk_change", plan.to_string());
+    let signed = Release { generation: Generation::new(7), guests: (1..=20).map(uid).collect() };
+    let released = super::plan(&Inputs { release: Some(&signed), ..world.inputs() });
+    assert_eq!((released.actions.len(), released.braked), (10, None));
 }
 
 /// I15: whatever is wrong with a guest's identity, no operation touches it.

@@ -1,66 +1,48 @@
-//! The door at which a person at the box asks the running agent how it is: a socket in the state folder.
+//! The door at which a person at the box speaks with the running agent: a socket in the state folder.
 //!
-//! Nothing is kept in a file, so nothing can be stale: who cannot connect knows that no agent runs, and what is read was
-//! true when it was read. The document carries the time of its making and of the last look at Proxmox. The state folder
-//! decides who may ask. Deliberately absent: any way to ask for something to be done.
+//! What comes in: one question of a closed list per connection. What goes out: one answer. Nothing is kept in a file, so
+//! nothing can be stale: who cannot connect knows that no agent runs, and what is read was true when it was read. What a
+//! person wants done about parked work goes through here too, so that the database has one writer. The socket is the
+//! agent's own user's; the kernel says who asks. Deliberately absent: any way to act on a guest.
 
-use std::io::Read;
+mod words;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holdfast_protocol::id::HostName;
-use holdfast_protocol::report::Sections;
+use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::strict::{self, StrictError};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use tokio::net::UnixListener;
 
-use super::hub::Contact;
+pub use words::{
+    AgentStatus, Answer, DoorSchema, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
+};
 
 /// As large as a report may be, and a little around it.
-const STATUS_BYTES_MAX: usize = holdfast_protocol::report::REPORT_BYTES_MAX + 64 * 1024;
+const ANSWER_BYTES_MAX: usize = holdfast_protocol::report::REPORT_BYTES_MAX + 64 * 1024;
 
 /// An agent that does not answer on its own box within this hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// The version of the status document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StatusSchema {
-    /// The only one so far.
-    #[default]
-    #[serde(rename = "holdfast.status/v1")]
-    V1,
-}
-
-/// How the agent is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentStatus {
-    /// The version of the document.
-    pub schema: StatusSchema,
-    /// When this was told.
-    pub at: Timestamp,
-    /// When Proxmox was last seen whole; none when it was not since the agent started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen_at: Option<Timestamp>,
-    /// What operators call this host.
-    pub host_name: HostName,
-    /// Its hub.
-    pub hub: String,
-    /// How it stands with the hub.
-    pub contact: Contact,
-    /// The whole report.
-    pub sections: Sections,
-}
-
-/// Why there is no status.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// No agent.
     #[error("no agent answers at {}: it does not run (`systemctl status agentd`), or another state folder is configured", path.display())]
     NotRunning {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An agent, but not for this user.
+    #[error("the agent at {} answers only root and its own user: ask as one of them (`sudo`)", path.display())]
+    Closed {
         /// The socket.
         path: PathBuf,
         /// Why.
@@ -81,6 +63,32 @@ pub enum StatusError {
         "the running agent is of another version than this command: restart it (`systemctl restart agentd`)"
     )]
     Form(#[source] StrictError),
+    /// A question that cannot be written.
+    #[error("the question cannot be written down")]
+    Question(#[source] serde_json::Error),
+    /// The agent's own words.
+    #[error("the agent refuses: {0}")]
+    Refused(Problem),
+    /// An answer to another question.
+    #[error(
+        "the running agent answers something else: it is of another version; restart it (`systemctl restart agentd`)"
+    )]
+    Other,
+}
+
+impl StatusError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotRunning { .. } => 69,
+            Self::Closed { .. } => 77,
+            Self::Silent { .. } => 75,
+            Self::Form(_) | Self::Other => 76,
+            Self::Question(_) => 70,
+            Self::Refused(_) => 1,
+        }
+    }
 }
 
 /// Why the door cannot be opened.
@@ -109,22 +117,43 @@ pub fn open(state: &Path) -> Result<UnixListener, DoorError> {
         Err(error) => return Err(failed(error)),
     }
     let listener = UnixListener::bind(&path).map_err(failed)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
     Ok(listener)
 }
 
-/// Asks the running agent.
+/// Asks the running agent how it is.
 ///
 /// # Errors
 /// [`StatusError`].
 pub fn ask(state: &Path) -> Result<AgentStatus, StatusError> {
+    match put(state, Question::Status)? {
+        Answer::Status(status) => Ok(*status),
+        _ => Err(StatusError::Other),
+    }
+}
+
+/// Puts one question to the running agent. What it refuses is an error here.
+///
+/// # Errors
+/// [`StatusError`].
+pub fn put(state: &Path, question: Question) -> Result<Answer, StatusError> {
     let path = path_in(state);
-    let stream = UnixStream::connect(&path)
-        .map_err(|source| StatusError::NotRunning { path: path.clone(), source })?;
+    let request = Request { schema: DoorSchema::V1, question };
+    let words = serde_json::to_vec(&request).map_err(StatusError::Question)?;
+    let mut stream = UnixStream::connect(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::PermissionDenied => StatusError::Closed { path: path.clone(), source },
+        _ => StatusError::NotRunning { path: path.clone(), source },
+    })?;
     let silent = |source| StatusError::Silent { path: path.clone(), source };
     stream.set_read_timeout(Some(ANSWER_MAX)).map_err(silent)?;
+    stream.set_write_timeout(Some(ANSWER_MAX)).map_err(silent)?;
+    stream.write_all(&words).map_err(silent)?;
+    stream.shutdown(Shutdown::Write).map_err(silent)?;
     let mut bytes = Vec::new();
-    let max = STATUS_BYTES_MAX as u64 + 1;
+    let max = ANSWER_BYTES_MAX as u64 + 1;
     stream.take(max).read_to_end(&mut bytes).map_err(silent)?;
-    strict::parse("the agent's status", &bytes, STATUS_BYTES_MAX).map_err(StatusError::Form)
+    match strict::parse("the agent's answer", &bytes, ANSWER_BYTES_MAX).map_err(StatusError::Form)? {
+        Answer::Refused(problem) => Err(StatusError::Refused(problem)),
+        answer => Ok(answer),
+    }
 }

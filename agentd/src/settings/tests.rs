@@ -49,7 +49,8 @@ fn a_good_configuration_is_read() {
 
 #[test]
 fn every_mistake_is_refused_at_its_place() {
-    let cases = [
+    let brake = |lines: &str| format!("[brake]\n{lines}\n[local_api]");
+    let cases: [(&str, &str, &str); 22] = [
         ("url = \"https://127.0.0.1:8006\"", "url = \"http://127.0.0.1:8006\"", "proxmox.url"),
         ("url = \"https://127.0.0.1:8006\"", "url = \"https://h/api2/json\"", "proxmox.url"),
         ("node = \"pve1\"", "node = \"pve 1\"", "proxmox.node"),
@@ -67,6 +68,15 @@ fn every_mistake_is_refused_at_its_place() {
         ("[\"10.66.0.1:8443\"]", "[]", "local_api.listen"),
         ("[local_api]", "[state]\ndir = \"state\"\n[local_api]", "state.dir"),
         ("[local_api]", "[[[local_api]", "."),
+        ("[local_api]", "[brake]\nshare_percent = 20\n[local_api]", "brake"),
+        (
+            "[local_api]",
+            &brake("at_least = 2\nshare_percent = 101\nwindow_hours = 24"),
+            "brake.share_percent",
+        ),
+        ("[local_api]", &brake("at_least = 2\nshare_percent = 20\nwindow_hours = 0"), "brake.window_hours"),
+        ("[local_api]", &brake("at_least = 2\nshare_percent = 20\nwindow_hours = 169"), "brake.window_hours"),
+        ("[local_api]", &brake("at_least = -1\nshare_percent = 20\nwindow_hours = 24"), "brake.at_least"),
     ];
     for (from, to, at) in cases {
         let text = GOOD.replacen(from, to, 1);

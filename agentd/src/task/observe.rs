@@ -145,6 +145,7 @@ impl Eye {
                 Power::Stopped => Running::Stopped,
                 Power::Unknown(_) => Running::Unknown,
             },
+            up_s: row.uptime_s,
             lock: row.lock,
             detail,
         }

@@ -14,6 +14,7 @@ use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
+use holdfast_protocol::report::WaitingForSignature;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -22,16 +23,17 @@ use uuid::Uuid;
 
 use super::observe::Eye;
 use super::stop::Stop;
-use crate::execute::{Ports, run};
+use crate::execute::{Ports, recover, run};
 use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
 use crate::model::view::View;
 use crate::operation::progress::Progress;
-use crate::plan::recovery::recovery;
+use crate::plan::recovery::{Seen, recovery};
 use crate::plan::{Action, Inputs, plan, questions, report};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
+use crate::port::store::keeping::Forgiven;
 use crate::port::store::{Changes, StoreError};
 
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
@@ -99,6 +101,17 @@ enum Woken {
     Stop,
 }
 
+/// Everything that waits for an operator's signature.
+fn waiting(plan: &crate::plan::Plan) -> Vec<WaitingForSignature> {
+    let held = plan.held.iter().map(crate::gate::held::Held::report);
+    held.chain(plan.braked.iter().map(crate::gate::brake::BulkHeld::report)).collect()
+}
+
+/// Whether a change in the store is news to the loop. Its own operations' events are not.
+fn concerns(now: Changes, seen: Changes) -> bool {
+    Changes { operations: seen.operations, ..now } != seen
+}
+
 impl Reconcile {
     /// Runs until asked to stop. Operations under way are dropped then and taken up by the next run.
     pub async fn run(mut self) {
@@ -124,14 +137,33 @@ impl Reconcile {
     }
 
     /// Says what was left open, before anything is done about it.
-    async fn begin(&self) {
+    async fn begin(&mut self) {
         let now = self.ports.clock.now();
         if let Err(error) = self.ports.store.begin_run(now).await {
             tracing::error!(error = chain(&error), "the start could not be counted");
         }
         match self.ports.store.open_operations().await {
-            Ok(open) => tracing::info!("{}", recovery(&open)),
+            Ok(open) => self.recover(open, now).await,
             Err(error) => tracing::error!(error = chain(&error), "what was left open cannot be read"),
+        }
+    }
+
+    /// Plans, keeps the plan, and writes into the journals what it adopts or parks. The cycles do the rest.
+    async fn recover(&mut self, open: Vec<Progress>, now: Timestamp) {
+        // With nothing left open nobody waits for Proxmox here.
+        let (observed, tasks) = if open.is_empty() {
+            (None, BTreeMap::new())
+        } else {
+            let observed = self.eye.look(&[]).await;
+            (observed.ok(), recover::lost_tasks(&self.ports, &open).await)
+        };
+        let plan = recovery(&open, Seen { observed: observed.as_ref(), tasks: &tasks }, now);
+        tracing::info!("{plan}");
+        if let Err(error) = self.ports.store.keep_recovery(plan.clone(), now).await {
+            tracing::error!(error = chain(&error), "the recovery plan could not be kept");
+        }
+        if let Err(error) = recover::settle(&self.ports, open, &plan).await {
+            tracing::error!(error = chain(&error), "the recovery plan could not be carried out whole");
         }
     }
 
@@ -152,6 +184,8 @@ impl Reconcile {
             observed: &observed,
             records: &records,
             policy: &self.policy,
+            // Nobody can sign yet: until signed jobs come, only root's settings let more through.
+            release: None,
             now,
         };
         let plan = plan(&inputs);
@@ -160,6 +194,9 @@ impl Reconcile {
         }
         self.tell(&inputs, &plan);
         state.again_at = plan.again_at;
+        if !plan.healthy.is_empty() {
+            store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
+        }
         for action in plan.actions {
             self.open(state, action, generation).await?;
         }
@@ -235,9 +272,9 @@ impl Reconcile {
                 self.ended(state, ended);
                 Woken::Cycle
             }
-            changed = changes.wait_for(|now| now.desired != seen.desired || now.guests != seen.guests) => {
+            changed = changes.wait_for(|now| concerns(*now, seen)) => {
                 match changed.map(|now| *now) {
-                    Ok(now) if now.desired != seen.desired => Woken::Cycle,
+                    Ok(now) if now.desired != seen.desired || now.answers != seen.answers => Woken::Cycle,
                     Ok(now) => {
                         state.seen.guests = now.guests;
                         Woken::TellOnly
@@ -293,7 +330,7 @@ impl Reconcile {
             seen_at: Some(inputs.observed.at),
             host: report::host(&self.node, inputs.observed),
             guests: report::guests(inputs, plan),
-            waiting: plan.held.iter().map(crate::gate::held::Held::report).collect(),
+            waiting: waiting(plan),
             problems,
         }));
     }
@@ -312,6 +349,7 @@ impl Reconcile {
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,
+            release: None,
             now,
         };
         self.tell(&inputs, &plan(&inputs));

@@ -1,12 +1,18 @@
-//! Answers at the status door, one asker after the other.
+//! Answers at the status door, one asker after the other, each within its bound.
+//!
+//! What comes in: one question. What goes out: one answer; and, when a person retries or forgets what was parked, a line
+//! in the journal, written here so that the database keeps its one writer. Who asks is told by the kernel.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::id::HostName;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{HostName, OperationId};
 use holdfast_protocol::operation::StepStatus;
-use holdfast_protocol::report::Sections;
-use tokio::io::AsyncWriteExt;
+use holdfast_protocol::report::{Sections, Standing};
+use holdfast_protocol::strict::{self, chain};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
@@ -14,10 +20,21 @@ use super::stop::Stop;
 use crate::model::view::{ProgressLines, View};
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
-use crate::port::status_door::{AgentStatus, StatusSchema};
+use crate::port::status_door::{
+    AgentStatus, Answer, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
+};
+use crate::port::store::keeping::Forgiven;
+use crate::port::store::parked::{self, AnswerError};
+use crate::port::store::{Store, StoreError};
 
-/// An asker on the same box reads at once.
-const WRITE_MAX: Duration = Duration::from_secs(2);
+/// An asker on the same box asks and reads at once; the disk may take a moment.
+const ASKER_MAX: Duration = Duration::from_secs(4);
+
+/// After the socket itself failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A reason that nobody will read to its end is no reason.
+const REASON_CHARS_MAX: usize = 500;
 
 /// The loop.
 pub struct StatusTask {
@@ -27,6 +44,8 @@ pub struct StatusTask {
     pub hub: String,
     /// How we stand with it.
     pub contact: watch::Receiver<Contact>,
+    /// Where parked work and recovery plans are kept.
+    pub store: Store,
     /// The report.
     pub sections: watch::Receiver<Arc<Sections>>,
     /// What the reconcile loop last saw.
@@ -47,13 +66,13 @@ impl StatusTask {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    if tokio::time::timeout(WRITE_MAX, self.answer(stream)).await.is_err() {
-                        tracing::debug!("who asked for the status did not read it");
+                    if tokio::time::timeout(ASKER_MAX, self.serve(stream)).await.is_err() {
+                        tracing::debug!("who came to the status door did not ask, or did not read");
                     }
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the status door failed");
-                    self.clock.sleep(WRITE_MAX).await;
+                    self.clock.sleep(PAUSE).await;
                 }
             }
         }
@@ -87,14 +106,97 @@ impl StatusTask {
         sections
     }
 
-    async fn answer(&self, mut stream: UnixStream) {
-        let told = match serde_json::to_vec(&self.now()) {
+    async fn serve(&self, mut stream: UnixStream) {
+        let answer = match asker(&stream) {
+            Ok(by) => self.answer(&mut stream, by).await,
+            Err(problem) => Answer::Refused(problem),
+        };
+        let told = match serde_json::to_vec(&answer) {
             Ok(bytes) => stream.write_all(&bytes).await,
-            Err(error) => return tracing::error!(%error, "the status cannot be written"),
+            Err(error) => return tracing::error!(%error, "an answer cannot be written"),
         };
         if let Err(error) = told {
-            tracing::debug!(%error, "who asked for the status went away");
+            tracing::debug!(%error, "who came to the status door went away");
         }
+    }
+
+    async fn answer(&self, stream: &mut UnixStream, by: String) -> Answer {
+        let mut bytes = Vec::new();
+        // A little more than is taken: who has said too much should still hear so, which a closed socket would not let them.
+        let bound = 8 * QUESTION_BYTES_MAX as u64;
+        if let Err(error) = stream.take(bound).read_to_end(&mut bytes).await {
+            return Answer::Refused(Problem::new(
+                ErrorCode::Syntax,
+                format!("the question broke off: {error}"),
+            ));
+        }
+        match strict::parse::<Request>("the question", &bytes, QUESTION_BYTES_MAX) {
+            Ok(request) => self.to(request.question, by).await,
+            Err(error) => Answer::Refused(Problem::new(error.code(), chain(&error))),
+        }
+    }
+
+    async fn to(&self, question: Question, by: String) -> Answer {
+        match question {
+            Question::Status => Answer::Status(Box::new(self.now())),
+            Question::Recovery { last } => told(self.store.recoveries(last).await.map(Answer::Recovery)),
+            Question::Parked => told(self.waiting().await.map(Answer::Parked)),
+            Question::Forgive { guest } => {
+                let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
+                told(done.map(|()| Answer::Forgiven))
+            }
+            Question::Retry { operation, entries } => {
+                let answer = self.person(operation, entries, by);
+                done(self.store.retry_parked(answer).await)
+            }
+            Question::Forget { operation, entries, reason } => {
+                let length = reason.chars().count();
+                if reason.trim().is_empty() || length > REASON_CHARS_MAX {
+                    let rule =
+                        format!("a reason has 1 to {REASON_CHARS_MAX} characters, this one has {length}");
+                    return Answer::Refused(Problem::new(ErrorCode::Range, rule));
+                }
+                let answer = self.person(operation, entries, by);
+                done(self.store.forget_parked(answer, reason).await)
+            }
+        }
+    }
+
+    async fn waiting(&self) -> Result<Waiting, StoreError> {
+        let parked = self.store.parked().await?;
+        let view = Arc::clone(&self.view.borrow());
+        let broken = view.guests.iter().filter(|guest| guest.standing == Standing::Broken).cloned();
+        Ok(Waiting { parked, broken: broken.collect() })
+    }
+
+    fn person(&self, operation: OperationId, entries: u32, by: String) -> parked::Answer {
+        parked::Answer { operation, entries, by, at: self.clock.now() }
+    }
+}
+
+/// Who asks, by the kernel's word. The socket's mode says the same; this holds when somebody loosens it.
+fn asker(stream: &UnixStream) -> Result<String, Problem> {
+    let own = rustix::process::geteuid().as_raw();
+    match stream.peer_cred().map(|who| who.uid()) {
+        Ok(uid) if uid == 0 || uid == own => Ok(format!("uid {uid} at the box")),
+        Ok(uid) => {
+            let text = format!("user {uid} may not ask: only root and the agent's own user may");
+            Err(Problem::new(ErrorCode::Forbidden, text))
+        }
+        Err(error) => {
+            Err(Problem::new(ErrorCode::Forbidden, format!("the kernel does not say who asks: {error}")))
+        }
+    }
+}
+
+fn told(answer: Result<Answer, StoreError>) -> Answer {
+    answer.unwrap_or_else(|error| Answer::Refused(Problem::new(ErrorCode::Unavailable, chain(&error))))
+}
+
+fn done(outcome: Result<crate::operation::progress::Progress, AnswerError>) -> Answer {
+    match outcome {
+        Ok(progress) => Answer::Done(Box::new(progress.view())),
+        Err(error) => Answer::Refused(Problem::new(error.code(), chain(&error))),
     }
 }
 
@@ -129,6 +231,7 @@ mod tests {
             host_name: "box7".parse().unwrap(),
             hub: "https://hub".to_owned(),
             contact,
+            store: Store::open(&state, RealClock::start().now()).unwrap(),
             sections,
             view,
             lines: watch::channel(ProgressLines::new()).1,
@@ -136,11 +239,46 @@ mod tests {
         };
         let (stopper, stop) = stop::pair();
         let ask = async {
-            let told = tokio::task::spawn_blocking(move || status_door::ask(&state)).await.unwrap().unwrap();
+            let told = tokio::task::spawn_blocking(move || story(&state)).await.unwrap();
             stopper.stop();
             told
         };
         let (told, ()) = tokio::join!(ask, task.run(door, stop));
         assert_eq!((told.host_name.as_str(), told.seen_at), ("box7", None));
+    }
+
+    /// Every question, and every way to be refused, and then how the agent is.
+    fn story(state: &std::path::Path) -> AgentStatus {
+        let put = |question| status_door::put(state, question);
+        assert_eq!(put(Question::Parked).unwrap(), Answer::Parked(Waiting::default()));
+        assert_eq!(put(Question::Recovery { last: 9 }).unwrap(), Answer::Recovery(Vec::new()));
+        let operation = OperationId::new(uuid::Uuid::nil());
+        let code = |question| match put(question) {
+            Err(StatusError::Refused(problem)) => problem.code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code(Question::Retry { operation, entries: 1 }), ErrorCode::NotFound);
+        let forget = |reason: &str| Question::Forget { operation, entries: 1, reason: reason.to_owned() };
+        assert_eq!(code(forget("cleared by hand")), ErrorCode::NotFound);
+        assert_eq!(code(forget(" ")), ErrorCode::Range);
+        assert_eq!(code(forget(&"x".repeat(9_000))), ErrorCode::Size);
+        assert_eq!(raw(state, b"{}"), ErrorCode::Missing);
+        assert_eq!(raw(state, b""), ErrorCode::Syntax);
+        let destroy = br#"{"schema":"holdfast.door/v1","question":{"destroy":{"vmid":300}}}"#;
+        assert_eq!(raw(state, destroy), ErrorCode::Version, "there is no such word");
+        status_door::ask(state).unwrap()
+    }
+
+    fn raw(state: &std::path::Path, words: &[u8]) -> ErrorCode {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::os::unix::net::UnixStream::connect(state.join("agent.sock")).unwrap();
+        stream.write_all(words).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        match serde_json::from_str(&text).unwrap() {
+            Answer::Refused(problem) => problem.code,
+            other => panic!("{other:?}"),
+        }
     }
 }

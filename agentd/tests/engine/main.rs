@@ -6,10 +6,12 @@
 //! | `attach` | a volume for a guest that was made; protection ends on |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
+//! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod attach;
 mod drift;
 mod fault;
+mod parked;
 mod world;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agentd::execute::failpoint::{Failpoints, Nowhere};
 use agentd::execute::{GuestDoor, Ports};
-use agentd::model::policy::{Golden, Policy, VmidRange};
+use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
 use agentd::model::record::{HelloRecord, VolumeId};
 use agentd::operation::{NumberWish, Operation, Provision};
 use agentd::port::clock::{Clock, Pause};
@@ -173,6 +173,7 @@ impl World {
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+            brake: BrakeRule::usual(),
         }
     }
 

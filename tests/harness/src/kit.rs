@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agentd::model::policy::{Golden, Policy, VmidRange};
+use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
 use agentd::model::record::VolumeId;
 use agentd::operation::{NumberWish, Provision, Target};
 use holdfast_protocol::desired::DesiredGuest;
@@ -80,6 +80,7 @@ impl Kit {
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+            brake: BrakeRule::usual(),
         }
     }
 

@@ -13,6 +13,7 @@ use holdfast_protocol::secret::Secret;
 use super::plan::Choices;
 use super::settle::Standing;
 use super::way::{WayError, run_local};
+use crate::model::policy::BrakeRule;
 use crate::port::atomic_file::{self, FileError, Readers};
 use crate::port::pve::Role;
 use crate::settings::TokenSettings;
@@ -271,6 +272,11 @@ pub fn settings_text(choices: &Choices) -> String {
         format!("[{}]", list(choices.listen.iter().map(ToString::to_string).collect())),
     );
     line("\n[state]\ndir", quoted(&choices.state_dir.display().to_string()));
+    let brake = BrakeRule::usual();
+    let meant = "# Of the running guests, documents may stop, restart or resize so many within the window without a signature.";
+    line(&format!("\n[brake]\n{meant}\nat_least"), brake.at_least.to_string());
+    line("share_percent", brake.share_percent.to_string());
+    line("window_hours", brake.window_h.to_string());
     text
 }
 
@@ -289,6 +295,7 @@ mod tests {
         assert_eq!(settings.golden[0].sha256, choices.goldens[0].sha256);
         assert_eq!(settings.state.dir, choices.state_dir);
         assert_eq!(settings.proxmox.vmid_range, choices.vmid_range);
+        assert_eq!(settings.brake.rule(), BrakeRule::usual());
     }
 
     #[tokio::test]

@@ -51,7 +51,7 @@ pub enum AppendError {
     Store(#[from] StoreError),
 }
 
-fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
+pub(super) fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
     connection
         .prepare_cached("SELECT serial FROM operation WHERE id = ?1")
         .and_then(|mut select| select.query_row([id.to_string()], |row| row.get(0)))
@@ -60,7 +60,7 @@ fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
         .ok_or_else(|| StoreError::Unknown { what: "operation", id: id.to_string() })
 }
 
-fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
+pub(super) fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
     let failed = || StoreError::sqlite("read an operation");
     let (id, spec, opened_at): (String, String, i64) = connection
         .prepare_cached("SELECT id, spec, opened_at FROM operation WHERE serial = ?1")
@@ -81,7 +81,11 @@ fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
         .map_err(StoreError::unreadable("a journal"))
 }
 
-fn serials(connection: &Connection, sql: &'static str, limit: i64) -> Result<Vec<i64>, StoreError> {
+pub(super) fn serials(
+    connection: &Connection,
+    sql: &'static str,
+    limit: i64,
+) -> Result<Vec<i64>, StoreError> {
     connection
         .prepare_cached(sql)
         .and_then(|mut select| select.query_map([limit], |row| row.get(0))?.collect())
@@ -131,7 +135,11 @@ fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOpe
 }
 
 /// Writes one event with all it changes.
-fn append(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Result<(), StoreError> {
+pub(super) fn append(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    entry: &Entry,
+) -> Result<(), StoreError> {
     let serial = serial(transaction, after.id)?;
     transaction
         .prepare_cached("INSERT INTO event (operation, number, at, body) VALUES (?1, ?2, ?3, ?4)")
@@ -154,10 +162,23 @@ fn append(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Res
             }
         }
     }
-    if after.status().is_end() {
-        end(transaction, after, serial, entry)?;
+    match (&entry.event, after.status().is_end()) {
+        (Event::Reopened { .. }, _) => reopen(transaction, serial)?,
+        (_, true) => end(transaction, after, serial, entry)?,
+        (_, false) => {}
     }
     audit_event(transaction, after, entry)
+}
+
+/// It is under way again. The index of open operations refuses it when another one is under way on its guest.
+fn reopen(transaction: &Transaction<'_>, serial: i64) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE operation SET ended_at = NULL, outcome = NULL, message = NULL WHERE serial = ?1",
+            [serial],
+        )
+        .map_err(StoreError::sqlite("reopen an operation"))?;
+    Ok(())
 }
 
 fn end(
@@ -179,6 +200,9 @@ fn end(
         )
         .map_err(StoreError::sqlite("end an operation"))?;
     let uid = after.operation.uid();
+    if after.status() == Status::Forgotten {
+        return super::parked::set_forgotten(transaction, after, serial, entry);
+    }
     match (&after.operation, after.status()) {
         (Operation::Provision(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
         (Operation::Provision(_), Status::Undone) => guest::set_nowhere(transaction, uid),
@@ -197,6 +221,8 @@ fn audit_event(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -
         Event::UndoIntended { step } => ("undo_intended", name(*step).to_owned()),
         Event::UndoSucceeded { step, .. } => ("undo_succeeded", name(*step).to_owned()),
         Event::Parked { problem, .. } => ("operation_parked", problem.to_string()),
+        Event::Reopened { by, .. } => ("parked_retried", format!("by {by}")),
+        Event::Forgotten { reason, by } => ("parked_forgotten", format!("by {by}: {reason}")),
         Event::Finished => ("operation_done", String::new()),
         Event::TakenBack => ("operation_undone", String::new()),
     };
@@ -267,7 +293,7 @@ impl Store {
         .await
     }
 
-    /// Open operations, and the last ended ones, for report and status; oldest first.
+    /// Open and parked operations, and the last ended ones, for report and status; oldest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -278,7 +304,10 @@ impl Store {
             let mut all = serials(connection, recent, i64::from(ended))?;
             let open = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
             all.extend(serials(connection, open, i64::MAX)?);
+            // However long ago: who waits for a person is not forgotten by growing old.
+            all.extend(serials(connection, super::parked::PARKED, i64::MAX)?);
             all.sort_unstable();
+            all.dedup();
             all.into_iter().map(|serial| Ok(load(connection, serial)?.view())).collect()
         })
         .await

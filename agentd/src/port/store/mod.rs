@@ -12,8 +12,11 @@
 //! | [`desired`] | documents by generation, the last good one, the last refused one |
 //! | [`guest`] | our guests: place, volumes, reserved numbers |
 //! | [`access`] | claims, tokens, hellos |
+//! | [`keeping`] | from when on a guest's starts count against it |
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
+//! | [`parked`] | what was left for a person, and the answers |
+//! | [`recovery`] | what was planned at each start |
 //! | [`records`] | all of it as the plan takes it |
 //! | `migration` | the file's version, and the way to it from every older one |
 
@@ -24,9 +27,12 @@ mod error;
 pub mod guest;
 pub mod idempotency;
 pub mod journal;
+pub mod keeping;
 mod migration;
 mod open;
+pub mod parked;
 pub mod records;
+pub mod recovery;
 mod rows;
 
 use std::fs::File;
@@ -51,6 +57,8 @@ pub struct Changes {
     pub guests: u64,
     /// Of operations.
     pub operations: u64,
+    /// Of what a person answered to what was left for them.
+    pub answers: u64,
 }
 
 /// What a call changed.
@@ -60,6 +68,7 @@ enum Part {
     Desired,
     Guests,
     Operations,
+    Answers,
 }
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -181,6 +190,7 @@ impl Store {
             Part::Desired => changes.desired += 1,
             Part::Guests => changes.guests += 1,
             Part::Operations => changes.operations += 1,
+            Part::Answers => changes.answers += 1,
         });
     }
 }

@@ -7,10 +7,10 @@ use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
 use super::{Store, StoreError, guest};
-use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records};
-
-/// After an hour without a start a guest counts as healthy.
-const HEALTHY_MICROS: i64 = 3_600_000_000;
+use crate::gate::brake;
+use crate::model::policy::BrakeRule;
+use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
+use crate::operation::Operation;
 
 fn guests(connection: &Connection) -> Result<Vec<GuestRecord>, StoreError> {
     // Uids are written in one form, so their text sorts as they do.
@@ -46,7 +46,8 @@ fn open(connection: &Connection) -> Result<Vec<OpenOperation>, StoreError> {
 fn parked(connection: &Connection) -> Result<Vec<ParkedOperation>, StoreError> {
     let rows: Vec<([String; 3], Option<String>)> = connection
         .prepare_cached(
-            "SELECT id, kind, guest, message FROM operation WHERE outcome = 'parked' ORDER BY serial",
+            "SELECT id, kind, guest, message FROM operation WHERE outcome = 'parked'
+             AND serial NOT IN (SELECT operation FROM forgotten) ORDER BY serial",
         )
         .and_then(|mut select| {
             select.query_map([], |row| Ok(([row.get(0)?, row.get(1)?, row.get(2)?], row.get(3)?)))?.collect()
@@ -65,26 +66,25 @@ fn parked(connection: &Connection) -> Result<Vec<ParkedOperation>, StoreError> {
 }
 
 /// Failures since the last success of the same kind, under the same document: a new document is a new chance. Starts
-/// count when they worked as well, within an hour: a guest that comes up and falls over again has failed to stay up.
-fn attempts(
-    connection: &Connection,
-    generation: Generation,
-    now: Timestamp,
-) -> Result<Vec<Attempts>, StoreError> {
+/// count when they worked as well, and under any document: a guest that comes up and falls over again has failed to stay
+/// up. Their count ends when it was seen healthy, when a person forgave it, and when we stopped it on purpose.
+fn attempts(connection: &Connection, generation: Generation) -> Result<Vec<Attempts>, StoreError> {
     let generation = i64::try_from(generation.number()).map_err(StoreError::unreadable("a generation"))?;
-    let hour_ago = micros(now).saturating_sub(HEALTHY_MICROS);
     let rows: Vec<(String, String, u32, i64, Option<String>)> = connection
         .prepare_cached(
             "SELECT guest, kind, count(*), max(ended_at), message FROM operation AS o
-             WHERE generation = ?1 AND (
-                 (kind = 'start' AND outcome IN ('done', 'undone') AND ended_at > ?2)
-                 OR (kind <> 'start' AND outcome = 'undone' AND serial > coalesce((SELECT max(serial) FROM operation AS d
-                     WHERE d.guest = o.guest AND d.kind = o.kind AND d.outcome = 'done'), 0)))
+             WHERE (kind = 'start' AND outcome IN ('done', 'undone')
+                 AND ended_at > coalesce((SELECT at FROM starts_forgiven AS f WHERE f.guest = o.guest), 0)
+                 AND serial > coalesce((SELECT max(serial) FROM operation AS d
+                     WHERE d.guest = o.guest AND d.kind = 'stop' AND d.outcome = 'done'), 0))
+             OR (kind <> 'start' AND generation = ?1 AND outcome = 'undone'
+                 AND serial > coalesce((SELECT max(serial) FROM operation AS d
+                     WHERE d.guest = o.guest AND d.kind = o.kind AND d.outcome = 'done'), 0))
              GROUP BY guest, kind ORDER BY guest, kind",
         )
         .and_then(|mut select| {
             select
-                .query_map([generation, hour_ago], |row| {
+                .query_map([generation], |row| {
                     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
                 })?
                 .collect()
@@ -103,6 +103,26 @@ fn attempts(
         .collect()
 }
 
+/// Guests that were stopped, restarted or resized for a document within the longest window of the brake.
+fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, StoreError> {
+    let window_micros = i64::from(BrakeRule::WINDOW_MAX_H) * 3_600_000_000;
+    let since = micros(now).saturating_sub(window_micros);
+    let rows: Vec<(String, i64)> = connection
+        .prepare_cached(
+            "SELECT spec, opened_at FROM operation WHERE kind IN ('stop', 'reconfigure') AND opened_at > ?1",
+        )
+        .and_then(|mut select| select.query_map([since], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .map_err(StoreError::sqlite("read what the brake counts"))?;
+    let mut touched = Vec::new();
+    for (spec, opened_at) in rows {
+        let operation: Operation = from_json("an operation", &spec)?;
+        if brake::counts(&operation) {
+            touched.push(Touched { guest: operation.uid(), at: time(opened_at)? });
+        }
+    }
+    Ok(touched)
+}
+
 impl Store {
     /// Everything the plan needs to know of the past, as of one moment.
     ///
@@ -114,7 +134,8 @@ impl Store {
                 guests: guests(connection)?,
                 open: open(connection)?,
                 parked: parked(connection)?,
-                attempts: attempts(connection, generation, now)?,
+                attempts: attempts(connection, generation)?,
+                touched: touched(connection, now)?,
             })
         })
         .await

@@ -22,19 +22,19 @@ use crate::model::record::{Access, HelloRecord, Place, VolumeId};
 use crate::operation::log::{Event, Fact};
 use crate::operation::{NumberWish, Operation, Provision};
 
-fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-fn vmid(number: u32) -> Vmid {
+pub(super) fn vmid(number: u32) -> Vmid {
     Vmid::try_from(number).unwrap()
 }
 
-fn uid(n: u8) -> GuestUid {
+pub(super) fn uid(n: u8) -> GuestUid {
     GuestUid::new(uuid::Uuid::from_u128(u128::from(n)))
 }
 
-fn operation_id(n: u8) -> OperationId {
+pub(super) fn operation_id(n: u8) -> OperationId {
     OperationId::new(uuid::Uuid::from_u128(1_000 + u128::from(n)))
 }
 
@@ -53,7 +53,7 @@ fn document(generation: u64, guests: &[u8]) -> Desired {
     Desired::parse(text.to_string().as_bytes()).unwrap()
 }
 
-fn provision(n: u8) -> Operation {
+pub(super) fn provision(n: u8) -> Operation {
     Operation::Provision(Box::new(Provision {
         guest: guest(n),
         number: NumberWish::Exactly(vmid(300)),
@@ -67,7 +67,7 @@ fn provision(n: u8) -> Operation {
     }))
 }
 
-fn new_operation(n: u8, operation: Operation) -> NewOperation {
+pub(super) fn new_operation(n: u8, operation: Operation) -> NewOperation {
     NewOperation {
         id: operation_id(n),
         operation,
@@ -77,7 +77,7 @@ fn new_operation(n: u8, operation: Operation) -> NewOperation {
     }
 }
 
-async fn open(folder: &Path) -> Store {
+pub(super) async fn open(folder: &Path) -> Store {
     // The lock of a store that was just dropped is let go by its thread a moment later.
     for _ in 0..1_000 {
         match Store::open(folder, at(0)) {

@@ -25,3 +25,26 @@ CREATE TABLE backup (
     why       TEXT NOT NULL CHECK (why IN ('first', 'schedule', 'asked'))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX backup_guest ON backup (guest, taken_at);
+
+-- Parked operations that a person ended. Why, and who, stands in the journal and in the audit.
+CREATE TABLE forgotten (
+    operation INTEGER PRIMARY KEY REFERENCES operation (serial),
+    at        INTEGER NOT NULL
+) STRICT;
+
+-- What was planned at the last starts of the agent, kept before it was run.
+CREATE TABLE recovery (
+    serial INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    lines  INTEGER NOT NULL,
+    body   TEXT NOT NULL
+) STRICT;
+
+-- From when on the starts of a guest count against it: it was healthy then, or a person forgave it.
+CREATE TABLE starts_forgiven (
+    guest TEXT PRIMARY KEY,
+    at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What the brake counts: operations of some kinds within a window.
+CREATE INDEX operation_kind ON operation (kind, opened_at);

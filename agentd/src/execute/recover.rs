@@ -1,0 +1,58 @@
+//! Carries out what the recovery plan says beyond "go on": an adopted task and a parked end are one event each, written
+//! as every other. All else the ordinary run does, from where the journal stands.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::OperationId;
+
+use super::Ports;
+use super::attempt::Context;
+use super::lost;
+use super::run::{Run, Stopped};
+use super::trouble::Trouble;
+use crate::operation::log::{Event, Status};
+use crate::operation::progress::Progress;
+use crate::plan::recovery::{Known, Recover, RecoveryPlan, Task};
+
+/// Looks for the tasks of steps that were under way and whose reply was lost.
+pub async fn lost_tasks(ports: &Ports, open: &[Progress]) -> BTreeMap<OperationId, Task> {
+    let mut tasks = BTreeMap::new();
+    for progress in open {
+        let Status::During(place) = progress.status() else { continue };
+        let Some(step) = progress.step(place) else { continue };
+        if progress.upid(place).is_some() {
+            continue;
+        }
+        let task = match lost::find(&Context { ports, progress, place, step }).await {
+            Ok(Some(upid)) => Task::Found(upid.as_str().to_owned()),
+            Ok(None) => Task::None,
+            Err(trouble) => Task::Unknown(trouble.problem.message),
+        };
+        tasks.insert(progress.id, task);
+    }
+    tasks
+}
+
+/// Writes what the plan decided into the journals.
+///
+/// # Errors
+/// [`Stopped`] when a journal cannot be written: its operation stands where it stood.
+pub async fn settle(ports: &Ports, open: Vec<Progress>, plan: &RecoveryPlan) -> Result<(), Stopped> {
+    for progress in open {
+        let line = plan.lines.iter().find(|line| line.id == progress.id);
+        let Some(recover) = line.map(|line| &line.recover) else { continue };
+        let status = progress.status();
+        let mut run = Run { ports, progress };
+        match (recover, status) {
+            (Recover::Adopt { upid, known: Known::LostReply }, Status::During(step)) => {
+                run.write(Event::Posted { step, upid: upid.clone() }).await?;
+            }
+            (Recover::Park { reason, remedy }, _) => {
+                run.park(Trouble::park(ErrorCode::ForeignGuest, reason.clone(), remedy.clone())).await?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

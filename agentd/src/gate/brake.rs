@@ -1,0 +1,194 @@
+//! The brake: how many guests may be stopped, restarted or resized by documents within a window, before a signature.
+//!
+//! What comes in: the rule from the settings, how many guests run, and which were touched within the window by the
+//! agent's own journal. What goes out, for one guest after the other: go on, or held. It counts guests over time and not
+//! changes of one document, so many small documents get no further than one large one. Starts, growth, new guests and
+//! putting protection back are not counted: they take nothing away. Pure. Deliberately absent: who signed; a checked
+//! release is an input.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestName, GuestUid};
+use holdfast_protocol::report::WaitingForSignature;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::held::Verb;
+use crate::model::policy::BrakeRule;
+use crate::model::record::Touched;
+use crate::operation::Operation;
+
+/// What an operator signed for: exactly these guests, under exactly this document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The document.
+    pub generation: Generation,
+    /// The guests.
+    pub guests: BTreeSet<GuestUid>,
+}
+
+/// Whether a guest may be touched now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// It may.
+    Go,
+    /// It waits for a signature.
+    Held,
+}
+
+/// The brake of one plan.
+#[derive(Clone, Debug)]
+pub struct Brake {
+    limit: usize,
+    touched: BTreeSet<GuestUid>,
+    released: BTreeSet<GuestUid>,
+}
+
+impl Brake {
+    /// `running` are the guests that run now. Those that were touched within the window count among them even when they
+    /// stand still by now: else each stop would make the share of the rest smaller, which only holds the honest up.
+    #[must_use]
+    pub fn new(rule: BrakeRule, running: &BTreeSet<GuestUid>, touched: &[Touched], now: Timestamp) -> Self {
+        let window = SignedDuration::from_hours(i64::from(rule.window_h));
+        let since = now.checked_sub(window).unwrap_or(Timestamp::MIN);
+        // What lies in the future, because the clock went back, counts.
+        let touched: BTreeSet<GuestUid> =
+            touched.iter().filter(|touched| touched.at > since).map(|touched| touched.guest).collect();
+        let limit = rule.limit(running.union(&touched).count());
+        Self { limit, touched, released: BTreeSet::new() }
+    }
+
+    /// Lets what was signed for pass, under its own document only.
+    #[must_use]
+    pub fn with(mut self, release: Option<&Release>, generation: Generation) -> Self {
+        if let Some(release) = release.filter(|release| release.generation == generation) {
+            self.released.clone_from(&release.guests);
+        }
+        self
+    }
+
+    /// Whether this guest may be touched; if so, it counts from now on. One that counts already may be touched again.
+    pub fn pull(&mut self, guest: GuestUid) -> Pull {
+        if self.touched.contains(&guest) || self.released.contains(&guest) {
+            return Pull::Go;
+        }
+        if self.touched.len() >= self.limit {
+            return Pull::Held;
+        }
+        self.touched.insert(guest);
+        Pull::Go
+    }
+
+    /// How many guests count at present.
+    #[must_use]
+    pub fn touched(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// How many may.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+/// Whether an operation is of the kind that the brake counts.
+#[must_use]
+pub const fn counts(operation: &Operation) -> bool {
+    match operation {
+        Operation::Stop(_) => true,
+        // Putting protection back alone takes nothing away.
+        Operation::Reconfigure(change) => {
+            change.cores.is_some() || change.memory.is_some() || change.swap.is_some()
+        }
+        Operation::Provision(_) | Operation::Start(_) | Operation::Grow(_) | Operation::AttachVolume(_) => {
+            false
+        }
+    }
+}
+
+/// A bulk change that is held, with the text an operator would sign for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkHeld {
+    /// By which document.
+    pub generation: Generation,
+    /// What would be done to whom.
+    pub changes: Vec<BulkChange>,
+    /// How many guests count at present.
+    pub touched: usize,
+    /// How many may.
+    pub limit: usize,
+    /// Within how many hours.
+    pub window_h: u32,
+}
+
+/// One guest of a bulk change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BulkChange {
+    /// Which.
+    pub guest: GuestUid,
+    /// Its name.
+    pub name: GuestName,
+    /// What would be done to it.
+    pub operation: &'static str,
+}
+
+#[derive(Serialize)]
+struct Payload<'a> {
+    schema: &'static str,
+    verb: Verb,
+    target: Host,
+    args: Args<'a>,
+}
+
+#[derive(Serialize)]
+struct Host {
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct Args<'a> {
+    generation: Generation,
+    changes: &'a [BulkChange],
+}
+
+impl BulkHeld {
+    /// Why one of its guests waits, and who may let it pass.
+    #[must_use]
+    pub fn reason(&self, operation: &str) -> String {
+        format!(
+            "{operation} is held: {} guests were stopped, restarted or resized within {} h, and {} may be without a signature; \
+             an operator signs for it, or root on this box raises [brake] in agent.toml",
+            self.touched, self.window_h, self.limit
+        )
+    }
+
+    /// As it is reported.
+    #[must_use]
+    pub fn report(&self) -> WaitingForSignature {
+        let args = Args { generation: self.generation, changes: &self.changes };
+        let payload = Payload {
+            schema: "holdfast.job/v1",
+            verb: Verb::ReleaseBrake,
+            target: Host { kind: "host" },
+            args,
+        };
+        // These types hold nothing that JSON cannot say; were it otherwise, an empty payload can be signed by nobody.
+        let payload = serde_json::to_string(&payload).unwrap_or_default();
+        let count = self.changes.len();
+        let guests = if count == 1 { "guest" } else { "guests" };
+        WaitingForSignature {
+            guest: None,
+            effect: format!(
+                "stop, restart or resize {count} more {guests} at once, by document {}",
+                self.generation
+            ),
+            reason: "it is more than the brake allows at once".to_owned(),
+            payload,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Holds back what the brake does not let through: the operations stay wishes, are told with their guest, and wait together
+//! for one signature. Everything else of the plan goes on.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::report::{Condition, Running};
+
+use super::{Action, GuestVerdict, Inputs, Plan};
+use crate::gate::brake::{Brake, BulkChange, BulkHeld, Pull, counts};
+
+/// Goes through the operations in the order of the plan.
+pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
+    // With nothing to stop or resize nobody counts the guests.
+    if !plan.actions.iter().any(|action| counts(&action.operation)) {
+        return;
+    }
+    let rule = inputs.policy.brake;
+    let running = running(inputs, &plan.verdicts);
+    let mut brake = Brake::new(rule, &running, &inputs.records.touched, inputs.now)
+        .with(inputs.release, inputs.generation);
+    let (go_on, held): (Vec<Action>, Vec<Action>) =
+        std::mem::take(&mut plan.actions).into_iter().partition(|action| {
+            // What stands still already is not taken from anybody.
+            let uid = action.operation.uid();
+            !counts(&action.operation) || !running.contains(&uid) || brake.pull(uid) == Pull::Go
+        });
+    plan.actions = go_on;
+    if held.is_empty() {
+        return;
+    }
+    let change = |action: &Action| BulkChange {
+        guest: action.operation.uid(),
+        name: action.operation.name().clone(),
+        operation: action.operation.kind().as_str(),
+    };
+    let bulk = BulkHeld {
+        generation: inputs.generation,
+        changes: held.iter().map(change).collect(),
+        touched: brake.touched(),
+        limit: brake.limit(),
+        window_h: rule.window_h,
+    };
+    for verdict in &mut plan.verdicts {
+        let uid = uid(inputs, verdict);
+        let change = bulk.changes.iter().find(|change| Some(change.guest) == uid);
+        if let Some(change) = change {
+            let message = bulk.reason(change.operation);
+            verdict.conditions.push(Condition { code: ErrorCode::BulkChangeHeld, message });
+        }
+    }
+    plan.braked = Some(bulk);
+}
+
+fn uid(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> Option<GuestUid> {
+    verdict.recorded.and_then(|place| inputs.records.guests.get(place)).map(|record| record.uid)
+}
+
+/// Our guests that run now, whether the document still names them or not.
+fn running(inputs: &Inputs<'_>, verdicts: &[GuestVerdict]) -> BTreeSet<GuestUid> {
+    let runs = |verdict: &&GuestVerdict| {
+        let seen = verdict.vmid.and_then(|vmid| inputs.observed.guests.get(&vmid));
+        seen.is_some_and(|seen| seen.run == Running::Running)
+    };
+    verdicts.iter().filter(runs).filter_map(|verdict| uid(inputs, verdict)).collect()
+}

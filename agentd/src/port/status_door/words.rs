@@ -1,0 +1,128 @@
+//! What may be asked at the door, and what is answered: closed lists, so that another version is told apart.
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{GuestUid, HostName, OperationId};
+use holdfast_protocol::operation::OperationView;
+use holdfast_protocol::report::{GuestReport, Sections};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::parked::ParkedEntry;
+use crate::plan::recovery::RecoveryReport;
+use crate::port::hub::Contact;
+
+/// The longest question: a reason of two thousand characters, and its frame.
+pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
+
+/// The version of question and answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DoorSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.door/v1")]
+    V1,
+}
+
+/// A question in its frame.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The version.
+    pub schema: DoorSchema,
+    /// The question.
+    pub question: Question,
+}
+
+/// What may be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// How the agent is.
+    Status,
+    /// What was planned at the last starts, and what came of it.
+    Recovery {
+        /// How many of them.
+        last: u32,
+    },
+    /// What waits for a person.
+    Parked,
+    /// Have a parked operation tried again.
+    Retry {
+        /// Which.
+        operation: OperationId,
+        /// How long its journal was when it was shown.
+        entries: u32,
+    },
+    /// Have a guest that would not stay up started again: its starts no longer count against it.
+    Forgive {
+        /// Which.
+        guest: GuestUid,
+    },
+    /// End a parked operation.
+    Forget {
+        /// Which.
+        operation: OperationId,
+        /// How long its journal was when it was shown.
+        entries: u32,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// How the agent is.
+    Status(Box<AgentStatus>),
+    /// The last starts, newest first.
+    Recovery(Vec<RecoveryReport>),
+    /// What waits for a person.
+    Parked(Waiting),
+    /// It was done, and the operation stands so now.
+    Done(Box<OperationView>),
+    /// It was done, and is seen at the next look.
+    Forgiven,
+    /// It was not done.
+    Refused(Problem),
+}
+
+/// What waits for a person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiting {
+    /// Operations, oldest first.
+    pub parked: Vec<ParkedEntry>,
+    /// Guests that would not stay up.
+    pub broken: Vec<GuestReport>,
+}
+
+/// The version of the status document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StatusSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.status/v1")]
+    V1,
+}
+
+/// How the agent is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentStatus {
+    /// The version of the document.
+    pub schema: StatusSchema,
+    /// When this was told.
+    pub at: Timestamp,
+    /// When Proxmox was last seen whole; none when it was not since the agent started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
+    /// What operators call this host.
+    pub host_name: HostName,
+    /// Its hub.
+    pub hub: String,
+    /// How it stands with the hub.
+    pub contact: Contact,
+    /// The whole report.
+    pub sections: Sections,
+}
