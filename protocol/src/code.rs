@@ -83,6 +83,16 @@ codes! {
     InviteUsed = "INVITE_USED", 403
     /// Our own fault; the log knows more under the request id.
     Internal = "INTERNAL", 500
+    /// The job ended before it could be done.
+    JobExpired = "JOB_EXPIRED", 409
+    /// The job ends before it begins, or is valid for longer than a day.
+    JobLife = "JOB_LIFE", 400
+    /// The job's time has not come.
+    JobNotYet = "JOB_NOT_YET", 409
+    /// The signing key may not sign this, or not any more.
+    KeyRevoked = "KEY_REVOKED", 403
+    /// The signing key is in no operators file of this host.
+    KeyUnknown = "KEY_UNKNOWN", 403
     /// The guest or storage is locked by other work.
     Locked = "LOCKED", 409
     /// A field that must be there is not.
@@ -115,12 +125,18 @@ codes! {
     Refused = "REFUSED", 403
     /// The certificate was revoked.
     Revoked = "REVOKED", 401
+    /// The bytes do not carry the signature they should.
+    Signature = "SIGNATURE", 403
+    /// Fewer operators signed than the policy wants for this.
+    SignaturesMissing = "SIGNATURES_MISSING", 403
     /// Larger than is accepted.
     Size = "SIZE", 413
     /// Older than what is held.
     StaleGeneration = "STALE_GENERATION", 409
     /// Not JSON, or not one document.
     Syntax = "SYNTAX", 400
+    /// The act cannot be done to this kind of thing.
+    TargetKind = "TARGET_KIND", 400
     /// No token, or none that is known.
     Unauthenticated = "UNAUTHENTICATED", 401
     /// Something the operation needs does not answer.

@@ -23,8 +23,9 @@ macro_rules! uuid_ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(transparent)]
-        pub struct $name(Uuid);
+        #[serde(try_from = "String", into = "String")]
+        #[schemars(with = "Uuid")]
+        pub struct $name(#[schemars(with = "Uuid")] Uuid);
 
         impl $name {
             /// Takes a UUID that the caller made for this purpose.
@@ -49,11 +50,26 @@ macro_rules! uuid_ids {
         impl FromStr for $name {
             type Err = IdError;
             fn from_str(text: &str) -> Result<Self, IdError> {
-                Uuid::from_str(text).map(Self).map_err(|_| IdError {
+                // One spelling each: what is compared as text anywhere, or signed, must not read the same in two ways.
+                let plain = Uuid::from_str(text).ok().filter(|uuid| uuid.hyphenated().to_string() == text);
+                plain.map(Self).ok_or_else(|| IdError {
                     kind: stringify!($name),
-                    rule: "a UUID such as 018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55",
+                    rule: "a UUID in lower case, such as 018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55",
                     value: clip(text),
                 })
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.to_string()
             }
         }
     )*};
@@ -125,6 +141,8 @@ uuid_ids! {
     HostId
     /// One open or used invitation to enrol.
     InviteId
+    /// One signed act.
+    JobId
     /// One host that asks to be let in without an invite.
     KnockId
     /// One journaled piece of work on a host.

@@ -12,6 +12,7 @@
 //! | [`generation`] | the law of numbered documents |
 //! | [`desired`] | what a host should be |
 //! | [`report`] | what a host says of itself |
+//! | [`job`] | signed one-shot acts |
 //! | [`operation`] | how far a piece of work is |
 //! | [`checkin`] | the exchange between agent and hub |
 //! | [`enrol`] | invites, certificates, knocking |
@@ -32,6 +33,7 @@ pub mod enrol;
 pub mod envelope;
 pub mod generation;
 pub mod id;
+pub mod job;
 pub mod local;
 pub mod net;
 pub mod operation;

@@ -29,6 +29,12 @@ pub enum StrictError {
         #[source]
         source: serde_json::Error,
     },
+    /// A list. The parser would read its values as fields in their order, a second spelling of the same document.
+    #[error("{what} is a list; write it as an object with named fields")]
+    List {
+        /// Which document.
+        what: &'static str,
+    },
     /// JSON, but not of the document's form.
     #[error("{what} is refused at {path}")]
     Form {
@@ -49,6 +55,7 @@ impl StrictError {
         match self {
             Self::TooLarge { .. } => ErrorCode::Size,
             Self::Syntax { .. } => ErrorCode::Syntax,
+            Self::List { .. } => ErrorCode::Range,
             Self::Form { source, .. } => form_code(&source.to_string()),
         }
     }
@@ -85,6 +92,9 @@ fn form_code(message: &str) -> ErrorCode {
 pub fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8], max: usize) -> Result<T, StrictError> {
     if bytes.len() > max {
         return Err(StrictError::TooLarge { what, len: bytes.len(), max });
+    }
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(StrictError::List { what });
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -126,7 +136,8 @@ mod tests {
 
     #[test]
     fn each_mistake_has_its_code_and_place() {
-        let cases: [(&[u8], ErrorCode); 10] = [
+        let cases: [(&[u8], ErrorCode); 11] = [
+            (b" [1]", ErrorCode::Range),
             (b"", ErrorCode::Syntax),
             (b"{\"size\":1} {}", ErrorCode::Syntax),
             (b"\xef\xbb\xbf{\"size\":1}", ErrorCode::Syntax),

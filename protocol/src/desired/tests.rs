@@ -101,5 +101,11 @@ fn a_document_has_bounds() {
     let long = vec![b' '; DOCUMENT_BYTES_MAX + 1];
     assert_eq!(Desired::parse(&long).unwrap_err().code(), ErrorCode::Size);
     let deep = [vec![b'['; 200_000], vec![b']'; 200_000]].concat();
-    assert_eq!(Desired::parse(&deep).unwrap_err().code(), ErrorCode::Syntax, "refused at the depth bound");
+    assert_eq!(Desired::parse(&deep).unwrap_err().code(), ErrorCode::Range, "a list is refused as one");
+    let deep = [br#"{"x":"#.repeat(20_000), b"1".to_vec(), b"}".repeat(20_000)].concat();
+    assert_eq!(
+        Desired::parse(&deep).unwrap_err().code(),
+        ErrorCode::UnknownField,
+        "nothing is read below it"
+    );
 }

@@ -1,0 +1,170 @@
+//! What may be ordered by a signature: a closed list of verbs, each with its own closed arguments.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::BYTES_MAX;
+use super::target::TargetKind;
+use crate::id::{GoldenVersion, JobId, SnapshotName};
+use crate::strict::{self, StrictError};
+
+macro_rules! acts {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
+        /// What is ordered.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum Verb {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)*
+        }
+
+        impl Verb {
+            /// Every verb.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// As it stands in a payload and in the policy.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// To what kind of thing it is done.
+            #[must_use]
+            pub const fn target(self) -> TargetKind {
+                match self { $(Self::$name => TargetKind::$kind,)* }
+            }
+        }
+
+        /// The arguments of each verb.
+        pub mod args {
+            use super::*;
+            $(
+                $(#[$doc])*
+                #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+                #[serde(deny_unknown_fields)]
+                pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+            )*
+        }
+
+        /// A verb with its arguments.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Act {
+            $($(#[$doc])* $name(args::$name),)*
+        }
+
+        impl Act {
+            /// Which verb.
+            #[must_use]
+            pub const fn verb(&self) -> Verb {
+                match self { $(Self::$name(_) => Verb::$name,)* }
+            }
+
+            pub(super) fn parse(verb: Verb, args: &str) -> Result<Self, StrictError> {
+                Ok(match verb { $(Verb::$name => Self::$name(read(args)?),)* })
+            }
+
+            pub(super) fn args(&self) -> Result<String, serde_json::Error> {
+                match self { $(Self::$name(args) => serde_json::to_string(args),)* }
+            }
+        }
+    };
+}
+
+fn read<T: DeserializeOwned>(args: &str) -> Result<T, StrictError> {
+    strict::parse("the job's args", args.as_bytes(), BYTES_MAX)
+}
+
+acts! {
+    /// Takes over a guest that the records do not know.
+    AdoptGuest = "adopt_guest", Guest {}
+    /// Lets a golden image see customers' data.
+    ApproveRelease = "approve_release", Host {
+        /// Which kind of code.
+        kind: ReleaseKind,
+        /// Its version.
+        version: GoldenVersion,
+        /// What its bytes hash to.
+        sha256: Sha256Text,
+    }
+    /// Takes a backup now.
+    BackupNow = "backup_now", Guest {}
+    /// Stops a job that waits out its delay.
+    Cancel = "cancel", Host {
+        /// Which.
+        job: JobId,
+    }
+    /// Destroys a guest with its volumes.
+    DestroyGuest = "destroy_guest", Guest {}
+    /// Exchanges the operators file and the policy.
+    PolicyUpdate = "policy_update", Host {
+        /// The new operators file, whole.
+        signers: String,
+        /// The new policy, whole.
+        policy: String,
+    }
+    /// Lets a bulk change of one generation through.
+    ReleaseBrake = "release_brake", Host {
+        /// Of which document.
+        generation: u64,
+    }
+    /// Restores an archive beside the guest.
+    Restore = "restore", Guest {
+        /// The archive, as Proxmox names it.
+        archive: ArchiveText,
+    }
+    /// Rolls a guest back to a snapshot.
+    Rollback = "rollback", Guest {
+        /// Which.
+        snapshot: SnapshotName,
+    }
+}
+
+/// Code that would run where it sees customers' data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseKind {
+    /// The controller in guests.
+    Controller,
+    /// The image that guests are made from.
+    Golden,
+}
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident, $rule:literal, $ok:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = &'static str;
+            fn try_from(text: String) -> Result<Self, &'static str> {
+                let ok: fn(&str) -> bool = $ok;
+                if ok(&text) { Ok(Self(text)) } else { Err($rule) }
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0
+            }
+        }
+    )*};
+}
+
+texts! {
+    /// A SHA-256 in 64 lower-case hex digits.
+    Sha256Text, "a SHA-256 is 64 lower-case hex digits",
+        |text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    /// `storage:backup/file`, as Proxmox names an archive.
+    ArchiveText, "an archive is named storage:backup/file, without spaces and '..'",
+        |text| text.len() <= 512 && text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
+            && text.split_once(':').is_some_and(|(storage, path)| !storage.is_empty() && path.starts_with("backup/"));
+}

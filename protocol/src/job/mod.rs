@@ -1,0 +1,171 @@
+//! Signed jobs: the one-shot acts that no hub can order by itself.
+//!
+//! What comes in: bytes whose signature was checked over exactly these bytes (who checks it is the crate
+//! `holdfast-trust`). What goes out: a [`Payload`], or the first mistake with its place. A payload names a target and an
+//! act, never a procedure; each act has its own closed arguments and its own kind of target. Deliberately absent: the
+//! signature, the clock, and whether this host should do it.
+//!
+//! | module | words |
+//! | --- | --- |
+//! | [`act`] | what may be ordered, with its arguments |
+//! | [`target`] | upon what, and by what it is recognised |
+//! | [`stamp`] | times, nonce and reason, in one spelling each |
+
+pub mod act;
+pub mod stamp;
+pub mod target;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::code::ErrorCode;
+use crate::id::{HostId, JobId};
+use crate::strict::{self, StrictError};
+
+pub use act::{Act, Verb};
+pub use stamp::{HostEpoch, Nonce, Reason, UtcSecond};
+pub use target::{Fingerprint, Target, TargetKind};
+
+/// Longer than any payload that names one target.
+pub const BYTES_MAX: usize = 64 * 1024;
+
+/// From `not_before` to `expires_at`, at most: a forgotten job does not lie about for ever.
+pub const LIFE_MAX_S: i64 = 24 * 3_600;
+
+/// The schema this module speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobSchema {
+    /// The first.
+    #[serde(rename = "holdfast.job/v1")]
+    V1,
+}
+
+/// One act, for one target, on one host, once, within its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Its name. It is consumed together with the nonce.
+    pub job_id: JobId,
+    /// The host that shall do it.
+    pub host_id: HostId,
+    /// Which life of that host's state: a state restored from an old copy has another one.
+    pub host_epoch: HostEpoch,
+    /// Upon what.
+    pub target: Target,
+    /// What.
+    pub act: Act,
+    /// Not earlier.
+    pub not_before: UtcSecond,
+    /// Not at or after this.
+    pub expires_at: UtcSecond,
+    /// Never the same twice.
+    pub nonce: Nonce,
+    /// Why, for the audit and for people.
+    pub reason: Reason,
+}
+
+/// The payload as it stands on the wire.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    schema: JobSchema,
+    job_id: JobId,
+    host_id: HostId,
+    host_epoch: HostEpoch,
+    target: Target,
+    verb: Verb,
+    // Read again by the verb's own form, from the same bytes, so that a key twice is seen there as well.
+    args: Box<RawValue>,
+    not_before: UtcSecond,
+    expires_at: UtcSecond,
+    nonce: Nonce,
+    reason: Reason,
+}
+
+/// Why bytes are not a payload.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// Not the document it should be.
+    #[error(transparent)]
+    Form(#[from] StrictError),
+    /// The act cannot be done to this kind of thing.
+    #[error("{verb} is done to a {wanted}, and the target is a {found}: make the job anew", verb = .verb.as_str(), wanted = .wanted.as_str(), found = .found.as_str())]
+    Target {
+        /// What was ordered.
+        verb: Verb,
+        /// What it is done to.
+        wanted: TargetKind,
+        /// What was named.
+        found: TargetKind,
+    },
+    /// It ends before it begins, or lies about too long.
+    #[error("the job is valid for {seconds} s; it must be 1 to {LIFE_MAX_S}: make it anew with a nearer end")]
+    Life {
+        /// From its begin to its end.
+        seconds: i64,
+    },
+}
+
+impl PayloadError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Form(error) => error.code(),
+            Self::Target { .. } => ErrorCode::TargetKind,
+            Self::Life { .. } => ErrorCode::JobLife,
+        }
+    }
+}
+
+impl Payload {
+    /// Reads a payload. The signature over these bytes must have been checked before.
+    ///
+    /// # Errors
+    /// [`PayloadError`], at the first mistake.
+    pub fn parse(bytes: &[u8]) -> Result<Self, PayloadError> {
+        let wire: Wire = strict::parse("a job", bytes, BYTES_MAX)?;
+        let act = Act::parse(wire.verb, wire.args.get())?;
+        let (wanted, found) = (wire.verb.target(), wire.target.kind());
+        if wanted != found {
+            return Err(PayloadError::Target { verb: wire.verb, wanted, found });
+        }
+        let seconds = wire.expires_at.second().saturating_sub(wire.not_before.second());
+        if !(1..=LIFE_MAX_S).contains(&seconds) {
+            return Err(PayloadError::Life { seconds });
+        }
+        Ok(Self {
+            job_id: wire.job_id,
+            host_id: wire.host_id,
+            host_epoch: wire.host_epoch,
+            target: wire.target,
+            act,
+            not_before: wire.not_before,
+            expires_at: wire.expires_at,
+            nonce: wire.nonce,
+            reason: wire.reason,
+        })
+    }
+
+    /// The text to sign: one line of JSON. Whoever signs, signs these bytes; nobody writes them anew.
+    ///
+    /// # Errors
+    /// When the arguments cannot be written as JSON, which would be a fault of this program.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Wire {
+            schema: JobSchema::V1,
+            job_id: self.job_id,
+            host_id: self.host_id,
+            host_epoch: self.host_epoch,
+            target: self.target.clone(),
+            verb: self.act.verb(),
+            args: RawValue::from_string(self.act.args()?)?,
+            not_before: self.not_before,
+            expires_at: self.expires_at,
+            nonce: self.nonce.clone(),
+            reason: self.reason.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Upon what a job is done, and by what the operator recognised it.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{GuestName, GuestUid, Vmid};
+
+/// What a job is done to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Target {
+    /// One guest.
+    Guest {
+        /// Our identity for it.
+        uid: GuestUid,
+        /// Its number, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vmid: Option<Vmid>,
+        /// What the operator saw. If it is not so any more, the signature is void.
+        fingerprint: Fingerprint,
+    },
+    /// The host itself.
+    Host {},
+}
+
+/// By what a guest is recognised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fingerprint {
+    /// Its name.
+    pub name: GuestName,
+    /// Its volumes, as Proxmox names them.
+    pub volumes: BTreeSet<String>,
+}
+
+/// Kinds of targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TargetKind {
+    /// One guest.
+    Guest,
+    /// The host itself.
+    Host,
+}
+
+impl TargetKind {
+    /// For people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl Target {
+    /// Which kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> TargetKind {
+        match self {
+            Self::Guest { .. } => TargetKind::Guest,
+            Self::Host {} => TargetKind::Host,
+        }
+    }
+}

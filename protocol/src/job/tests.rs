@@ -1,0 +1,133 @@
+//! One whole payload, and every way to be not quite one.
+
+use super::*;
+
+const GOOD: &str = r#"{"schema":"holdfast.job/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","host_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02","host_epoch":1,"target":{"kind":"guest","uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","vmid":300,"fingerprint":{"name":"web-1","volumes":["tank:300/vm-300-disk-0.raw"]}},"verb":"destroy_guest","args":{},"not_before":"2026-11-21T14:00:00Z","expires_at":"2026-11-21T15:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the customer left"}"#;
+
+fn code(text: &str) -> ErrorCode {
+    Payload::parse(text.as_bytes()).map(|_| ()).unwrap_err().code()
+}
+
+/// The good one with one thing changed.
+fn with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    GOOD.replacen(from, to, 1)
+}
+
+#[test]
+fn what_is_written_reads_back_as_the_same_bytes() {
+    let payload = Payload::parse(GOOD.as_bytes()).unwrap();
+    assert_eq!(payload.act.verb(), Verb::DestroyGuest);
+    assert_eq!(payload.to_json().unwrap(), GOOD);
+}
+
+#[test]
+fn every_verb_has_its_own_arguments_and_kind_of_target() {
+    let sha = "a".repeat(64);
+    let host = r#"{"kind":"host"}"#;
+    let guest = &GOOD[GOOD.find(r#"{"kind""#).unwrap()..GOOD.find(r#","verb""#).unwrap()];
+    for verb in Verb::ALL {
+        let args = match verb {
+            Verb::AdoptGuest | Verb::BackupNow | Verb::DestroyGuest => "{}".to_owned(),
+            Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
+            Verb::Cancel => r#"{"job":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01"}"#.to_owned(),
+            Verb::PolicyUpdate => r#"{"signers":"…","policy":"…"}"#.to_owned(),
+            Verb::ReleaseBrake => r#"{"generation":7}"#.to_owned(),
+            Verb::Restore => r#"{"archive":"backup2:backup/vzdump-lxc-300.tar.zst"}"#.to_owned(),
+            Verb::Rollback => r#"{"snapshot":"before-update"}"#.to_owned(),
+        };
+        let (right, wrong) = match verb.target() {
+            TargetKind::Guest => (guest, host),
+            TargetKind::Host => (host, guest),
+        };
+        let order = format!(r#""verb":"{}","args":{args}"#, verb.as_str());
+        let text = with(r#""verb":"destroy_guest","args":{}"#, &order);
+        let good = text.replacen(guest, right, 1);
+        let payload = Payload::parse(good.as_bytes()).unwrap();
+        assert_eq!(payload.act.verb(), *verb);
+        assert_eq!(payload.to_json().unwrap(), good);
+        assert_eq!(code(&text.replacen(guest, wrong, 1)), ErrorCode::TargetKind, "{verb:?}");
+        let more = good.replacen(&args, &args.replacen('{', r#"{"force":true,"#, 1).replace(",}", "}"), 1);
+        assert_eq!(code(&more), ErrorCode::UnknownField, "{more}");
+    }
+}
+
+#[test]
+fn shapes_that_are_not_a_job() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let cases = [
+        (String::new(), ErrorCode::Syntax),
+        ("{".to_owned(), ErrorCode::Syntax),
+        (format!("\u{feff}{GOOD}"), ErrorCode::Syntax),
+        (format!("{GOOD}\0"), ErrorCode::Syntax),
+        (format!("{GOOD}{GOOD}"), ErrorCode::Syntax),
+        (format!("[{GOOD}]"), ErrorCode::Range),
+        (deep, ErrorCode::Range),
+        ("x".repeat(BYTES_MAX + 1), ErrorCode::Size),
+        (with(r#""host_epoch":1"#, r#""host_epoch":1,"host_epoch":1"#), ErrorCode::DuplicateKey),
+        (with(r#""host_epoch":1"#, r#""host_epoch":1,"host\u005fepoch":2"#), ErrorCode::DuplicateKey),
+        (with(r#""name":"web-1""#, r#""name":"web-1","name":"web-2""#), ErrorCode::DuplicateKey),
+        (with(r#""kind":"guest""#, r#""kind":"guest","kind":"guest""#), ErrorCode::DuplicateKey),
+        (with(r#""host_epoch":1"#, r#""host_epoch":1,"also":1"#), ErrorCode::UnknownField),
+        (with(r#""vmid":300"#, r#""vmid":300,"pool":"x""#), ErrorCode::UnknownField),
+        (with(r#""host_epoch":1,"#, ""), ErrorCode::Missing),
+        (with(r#","nonce":"00112233445566778899aabbccddeeff""#, ""), ErrorCode::Missing),
+        (with("holdfast.job/v1", "holdfast.job/v2"), ErrorCode::Version),
+        (with(r#""verb":"destroy_guest""#, r#""verb":"destroy""#), ErrorCode::Version),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(code(&text), wanted, "{}", text.chars().take(300).collect::<String>());
+    }
+}
+
+#[test]
+fn values_out_of_their_range() {
+    let at = "2026-11-21T14:00:00Z";
+    let times = [
+        "2026-11-21T14:00:00+00:00",
+        "2026-11-21T14:00:00.0Z",
+        "2026-11-21T14:00:60Z",
+        "2026-02-30T14:00:00Z",
+        "2026-11-21t14:00:00z",
+        "2026-11-21 14:00:00Z",
+        "+12026-11-21T14:00:00Z",
+        "2026-11-21",
+        "",
+    ];
+    let mut cases: Vec<String> = times.iter().map(|time| with(at, time)).collect();
+    let nonce = "00112233445566778899aabbccddeeff";
+    let zero = "0".repeat(32);
+    for bad in
+        [&nonce[..30], &nonce[..31], &nonce.to_uppercase(), &zero, &"a".repeat(130), "é".repeat(16).as_str()]
+    {
+        cases.push(with(nonce, bad));
+    }
+    for bad in ["null", "-1", "1.0", "1e0", "4294967296", r#""1""#] {
+        cases.push(with(r#""host_epoch":1"#, &format!(r#""host_epoch":{bad}"#)));
+    }
+    for bad in ["99", r#""300""#, "1000000000", "[300]"] {
+        cases.push(with(r#""vmid":300"#, &format!(r#""vmid":{bad}"#)));
+    }
+    let host = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02";
+    for bad in ["*", "", &host[..8], &host.to_uppercase(), &host.replace('-', ""), &format!("{{{host}}}")] {
+        cases.push(with(host, bad));
+    }
+    for bad in ["", "no", " spaces", "two\\nlines", &"x".repeat(501)] {
+        cases.push(with("the customer left", bad));
+    }
+    cases.push(with("web-1", "web,1"));
+    for text in &cases {
+        assert_eq!(code(text), ErrorCode::Range, "{text}");
+    }
+}
+
+#[test]
+fn a_job_lives_a_second_to_a_day() {
+    let until = "2026-11-21T15:00:00Z";
+    for good in ["2026-11-21T14:00:01Z", "2026-11-22T14:00:00Z"] {
+        assert!(Payload::parse(with(until, good).as_bytes()).is_ok(), "{good}");
+    }
+    for bad in ["2026-11-21T14:00:00Z", "2026-11-21T13:59:59Z", "2026-11-22T14:00:01Z"] {
+        assert_eq!(code(&with(until, bad)), ErrorCode::JobLife, "{bad}");
+    }
+}
