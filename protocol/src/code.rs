@@ -45,6 +45,8 @@ codes! {
     ClaimRefused = "CLAIM_REFUSED", 403
     /// Two holders used one claim: both are frozen until a person looks.
     ClaimTwice = "CLAIM_TWICE", 403
+    /// The clock stands behind a time that was seen already; what is bound to time waits.
+    ClockBehind = "CLOCK_BEHIND", 503
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
     /// The disk under the agent's own records is full.
@@ -83,6 +85,8 @@ codes! {
     InviteUsed = "INVITE_USED", 403
     /// Our own fault; the log knows more under the request id.
     Internal = "INTERNAL", 500
+    /// The job is for another life of this host's state.
+    JobEpoch = "JOB_EPOCH", 409
     /// The job ended before it could be done.
     JobExpired = "JOB_EXPIRED", 409
     /// The job ends before it begins, or is valid for longer than a day.

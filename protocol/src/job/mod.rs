@@ -8,10 +8,12 @@
 //! | module | words |
 //! | --- | --- |
 //! | [`act`] | what may be ordered, with its arguments |
+//! | [`envelope`] | a payload and its signatures on their way |
 //! | [`target`] | upon what, and by what it is recognised |
 //! | [`stamp`] | times, nonce and reason, in one spelling each |
 
 pub mod act;
+pub mod envelope;
 pub mod stamp;
 pub mod target;
 
@@ -23,6 +25,7 @@ use crate::id::{HostId, JobId};
 use crate::strict::{self, StrictError};
 
 pub use act::{Act, Verb};
+pub use envelope::SignedJob;
 pub use stamp::{HostEpoch, Nonce, Reason, UtcSecond};
 pub use target::{Fingerprint, Target, TargetKind};
 

@@ -131,3 +131,21 @@ fn a_job_lives_a_second_to_a_day() {
         assert_eq!(code(&with(until, bad)), ErrorCode::JobLife, "{bad}");
     }
 }
+
+#[test]
+fn a_signed_job_travels_whole() {
+    let job = SignedJob { payload: GOOD.as_bytes().to_vec(), signatures: vec!["one".to_owned()] };
+    let text = job.to_json().unwrap();
+    assert_eq!(SignedJob::parse(text.as_bytes()).unwrap(), job);
+    let code = |text: &str| SignedJob::parse(text.as_bytes()).unwrap_err().code();
+    assert_eq!(code(&text.replace(r#"["one"]"#, "[]")), ErrorCode::Range);
+    assert_eq!(
+        code(&text.replace(r#"["one"]"#, &format!("[{}1]", "1,".repeat(8)).replace('1', r#""s""#))),
+        ErrorCode::Range
+    );
+    for bad in ["e30", "e30=\\n", "e30 =", "-_==", "e31="] {
+        let start = text.find(r#""payload":""#).unwrap() + 11;
+        let end = start + text[start..].find('"').unwrap();
+        assert_eq!(code(&format!("{}{bad}{}", &text[..start], &text[end..])), ErrorCode::Syntax, "{bad}");
+    }
+}

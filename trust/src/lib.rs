@@ -1,0 +1,32 @@
+//! Operators' signatures: who may order what on a box, whatever the hub says.
+//!
+//! What comes in: the operators file (`allowed_signers` of OpenSSH) and the policy, both laid down by root on the box; a
+//! signed job; the time. What goes out: an [`Accepted`] job, whose only constructor is [`Roster::accept`], or the reason
+//! why it is refused. Signatures are those of `ssh-keygen -Y sign`, checked over the exact bytes before these are
+//! parsed, and what was checked is what is parsed. Deliberately absent: files, clocks, databases; whether a nonce was
+//! used before is the ledger's to say.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`key`] | the kinds of keys that may sign |
+//! | [`signature`] | one signature over exact bytes |
+//! | [`operators`] | who holds which key, and since when |
+//! | [`policy`] | how many of them each verb needs, its delay, its daily cap |
+//! | [`roster`] | both together: is this job ordered by who may order it |
+//! | [`law`] | is it for this host, in this life of its state, now |
+#![forbid(unsafe_code)]
+
+pub mod key;
+pub mod law;
+pub mod operators;
+pub mod policy;
+pub mod roster;
+pub mod signature;
+
+pub use key::OperatorKey;
+pub use operators::Operators;
+pub use policy::Policy;
+pub use roster::{Accepted, Refused, Roster};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! How many operators each verb needs, how long it waits, how often a day it may happen.
+//!
+//! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`]. The number
+//! of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::id::OperatorName;
+use holdfast_protocol::job::Verb;
+use serde::Deserialize;
+
+use crate::operators::Operators;
+
+/// Larger than any policy.
+pub const BYTES_MAX: usize = 16 * 1024;
+
+/// A destroying job lies open this long, for whoever wants to cancel it.
+pub const DELAY_S: u32 = 600;
+
+/// What may be destroyed in a day unless the policy says otherwise.
+pub const PER_DAY: u32 = 10;
+
+/// The rule for one verb.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rule {
+    /// So many different operators must sign.
+    pub signatures: u8,
+    /// Seconds from its acceptance to its effect.
+    pub delay_s: u32,
+    /// So often within a day.
+    pub per_day: u32,
+    /// Who may sign; everybody in the operators file when nobody is named.
+    pub signers: BTreeSet<OperatorName>,
+}
+
+impl Default for Rule {
+    fn default() -> Self {
+        Self { signatures: 1, delay_s: 0, per_day: 1_000, signers: BTreeSet::new() }
+    }
+}
+
+impl Rule {
+    /// The rule for a verb that no policy names: one signature; what destroys waits and is counted.
+    #[must_use]
+    pub fn first(verb: Verb) -> Self {
+        match verb {
+            Verb::DestroyGuest | Verb::PolicyUpdate => {
+                Self { delay_s: DELAY_S, per_day: PER_DAY, ..Self::default() }
+            }
+            Verb::AdoptGuest
+            | Verb::ApproveRelease
+            | Verb::BackupNow
+            | Verb::Cancel
+            | Verb::ReleaseBrake
+            | Verb::Restore
+            | Verb::Rollback => Self::default(),
+        }
+    }
+}
+
+/// The rules of a box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Never falls.
+    pub version: u32,
+    rules: BTreeMap<Verb, Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    #[serde(default)]
+    verbs: BTreeMap<Verb, Rule>,
+}
+
+/// Why a policy is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// Too large.
+    #[error("the policy is {0} bytes long; at most {BYTES_MAX} are accepted")]
+    Size(usize),
+    /// Not a policy.
+    #[error("this is not a policy")]
+    Form(#[source] toml::de::Error),
+    /// Nobody needs to sign.
+    #[error("the policy lets {verb} happen without a signature: at least 1 is needed", verb = .0.as_str())]
+    NoSignature(Verb),
+    /// More signatures than there are people who may give them.
+    #[error(
+        "{verb} needs {needed} signatures, and {people} operators may give one: nothing could ever pass",
+        verb = .verb.as_str()
+    )]
+    OutOfReach {
+        /// For what.
+        verb: Verb,
+        /// So many.
+        needed: u8,
+        /// There are.
+        people: usize,
+    },
+    /// A signer who is not in the operators file.
+    #[error("{name} may sign {verb} by the policy and is not in the operators file", verb = .verb.as_str())]
+    Stranger {
+        /// What.
+        verb: Verb,
+        /// Who.
+        name: OperatorName,
+    },
+}
+
+impl Policy {
+    /// The policy of a box on which none was laid down.
+    #[must_use]
+    pub const fn first() -> Self {
+        Self { version: 0, rules: BTreeMap::new() }
+    }
+
+    /// Reads a policy for these operators, whole or not at all.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn parse(text: &str, operators: &Operators) -> Result<Self, PolicyError> {
+        if text.len() > BYTES_MAX {
+            return Err(PolicyError::Size(text.len()));
+        }
+        let file: File = toml::from_str(text).map_err(PolicyError::Form)?;
+        let names: BTreeSet<&OperatorName> = operators.holders().map(|(name, _)| name).collect();
+        for (&verb, rule) in &file.verbs {
+            if rule.signatures == 0 {
+                return Err(PolicyError::NoSignature(verb));
+            }
+            if let Some(name) = rule.signers.iter().find(|name| !names.contains(name)) {
+                return Err(PolicyError::Stranger { verb, name: name.clone() });
+            }
+            let people = if rule.signers.is_empty() { names.len() } else { rule.signers.len() };
+            if usize::from(rule.signatures) > people {
+                return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, people });
+            }
+        }
+        Ok(Self { version: file.version, rules: file.verbs })
+    }
+
+    /// The rule for a verb.
+    #[must_use]
+    pub fn rule(&self, verb: Verb) -> Rule {
+        self.rules.get(&verb).cloned().unwrap_or_else(|| Rule::first(verb))
+    }
+}

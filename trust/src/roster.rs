@@ -1,0 +1,153 @@
+//! Is this job ordered by who may order it?
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::OperatorName;
+use holdfast_protocol::job::{Payload, SignedJob, Verb};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::operators::{Operators, Standing};
+use crate::policy::{Policy, Rule};
+use crate::signature::{self, Namespace, SignatureError};
+
+/// Operators and policy of one box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roster {
+    /// Who.
+    pub operators: Operators,
+    /// How many.
+    pub policy: Policy,
+}
+
+/// A job that was signed by who may sign it. There is no other way to make one than [`Roster::accept`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    payload: Payload,
+    digest: [u8; 32],
+    signers: BTreeSet<OperatorName>,
+    rule: Rule,
+}
+
+impl Accepted {
+    /// What is ordered.
+    #[must_use]
+    pub const fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// SHA-256 of the signed bytes: what makes a repeat the same.
+    #[must_use]
+    pub const fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Who signed, each once.
+    #[must_use]
+    pub const fn signers(&self) -> &BTreeSet<OperatorName> {
+        &self.signers
+    }
+
+    /// The rule it was accepted under.
+    #[must_use]
+    pub const fn rule(&self) -> &Rule {
+        &self.rule
+    }
+}
+
+/// Why a job is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// A signature does not hold. None may be among them that does not.
+    #[error("signature {number} is refused")]
+    Signature {
+        /// Counted from 1.
+        number: usize,
+        /// Why.
+        #[source]
+        source: SignatureError,
+    },
+    /// Nobody's key.
+    #[error(
+        "key {fingerprint} is in no operators file of this host: sign with a listed key, or update the policy"
+    )]
+    KeyUnknown {
+        /// Which.
+        fingerprint: String,
+    },
+    /// A key that may not sign any more, or not this.
+    #[error("{name}'s key may not sign jobs now: its time is over or has not come")]
+    KeyRevoked {
+        /// Whose.
+        name: OperatorName,
+    },
+    /// Somebody who may not sign this.
+    #[error("{name} may not sign {verb} by the policy of this host", verb = .verb.as_str())]
+    NotTheirs {
+        /// Who.
+        name: OperatorName,
+        /// What.
+        verb: Verb,
+    },
+    /// Too few.
+    #[error("{verb} needs {needed} operators, {given} signed: let another one sign the same file", verb = .verb.as_str())]
+    Missing {
+        /// What.
+        verb: Verb,
+        /// So many.
+        needed: u8,
+        /// So many did.
+        given: usize,
+    },
+    /// The signed bytes are not a job.
+    #[error(transparent)]
+    Payload(#[from] holdfast_protocol::job::PayloadError),
+}
+
+impl Refused {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Signature { .. } => ErrorCode::Signature,
+            Self::KeyUnknown { .. } => ErrorCode::KeyUnknown,
+            Self::KeyRevoked { .. } | Self::NotTheirs { .. } => ErrorCode::KeyRevoked,
+            Self::Missing { .. } => ErrorCode::SignaturesMissing,
+            Self::Payload(error) => error.code(),
+        }
+    }
+}
+
+impl Roster {
+    /// Checks every signature over the bytes, then reads the bytes, then counts.
+    ///
+    /// # Errors
+    /// [`Refused`], at the first reason.
+    pub fn accept(&self, job: &SignedJob, at: Timestamp) -> Result<Accepted, Refused> {
+        let mut signers = BTreeSet::new();
+        for (number, armoured) in (1..).zip(&job.signatures) {
+            let key = signature::check(&job.payload, armoured, Namespace::Job)
+                .map_err(|source| Refused::Signature { number, source })?;
+            match self.operators.standing(&key, Namespace::Job, at) {
+                Standing::May(name) => {
+                    signers.insert(name.clone());
+                }
+                Standing::MayNot(name) => return Err(Refused::KeyRevoked { name: name.clone() }),
+                Standing::Unknown => return Err(Refused::KeyUnknown { fingerprint: key.fingerprint() }),
+            }
+        }
+        let payload = Payload::parse(&job.payload)?;
+        let verb = payload.act.verb();
+        let rule = self.policy.rule(verb);
+        let may = |name: &OperatorName| rule.signers.is_empty() || rule.signers.contains(name);
+        if let Some(name) = signers.iter().find(|name| !may(name)) {
+            return Err(Refused::NotTheirs { name: name.clone(), verb });
+        }
+        // One person with two keys is one person.
+        if signers.len() < usize::from(rule.signatures) {
+            return Err(Refused::Missing { verb, needed: rule.signatures, given: signers.len() });
+        }
+        Ok(Accepted { payload, digest: Sha256::digest(&job.payload).into(), signers, rule })
+    }
+}
