@@ -28,6 +28,11 @@ pub const NEEDS: &[Need] = &[
     },
     Need { program: "busybox", package: "busybox-static", without: "the small golden image" },
     Need { program: "ip", package: "iproute2", without: "guests on a bridge of their own" },
+    Need {
+        program: "ssh-keygen",
+        package: "openssh-client",
+        without: "holding signatures to what stock OpenSSH makes and takes",
+    },
     Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
 ];
 

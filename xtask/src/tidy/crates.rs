@@ -13,13 +13,14 @@ use super::Breach;
 
 /// The crates of the workspace: what of ours each may link, and what of others it must not.
 const RULES: &[(&str, &[&str], &[&str])] = &[
-    ("agentd", &["holdfast-protocol", "holdfast-tls"], &[]),
+    ("agentd", &["holdfast-protocol", "holdfast-tls", "holdfast-trust"], &[]),
     ("e2e", &[], &["agentd", "hubd"]),
     ("guestd", &["holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
     ("harness", &["agentd", "holdfast-protocol", "pve-sim"], &["reqwest", "rustls"]),
-    ("holdfast", &["holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
+    ("holdfast", &["holdfast-protocol", "holdfast-tls", "holdfast-trust"], &["axum", "rusqlite"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
+    ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
     ("pve-sim", &[], &["reqwest"]),
     ("xtask", &["e2e", "holdfast-protocol"], &[]),
