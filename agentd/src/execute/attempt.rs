@@ -13,6 +13,7 @@ use super::{
     lost, step_archive, step_backup, step_claim, step_config, step_disk, step_hello, step_power,
     step_protection, step_read_back, step_restore, step_vmid, step_volume,
 };
+use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
 use crate::operation::log::{Event, Fact};
 use crate::operation::progress::Progress;
@@ -111,7 +112,7 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     }
 }
 
-async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     match context.step {
         Step::ChooseVmid => step_vmid::act(context).await,
         Step::JudgeArchive => step_archive::act(context).await,
@@ -165,6 +166,7 @@ impl Run<'_> {
             let posted = self.progress.upid(place).map(str::to_owned);
             let outcome = match posted.filter(|upid| followed.as_ref() != Some(upid)) {
                 Some(upid) => match self.follow(place, step, &upid).await {
+                    Ok(None) if planted(Bug::TrustTaskOk) => return Ok(Ok(Learnt::nothing())),
                     Ok(trouble) => {
                         state.acted = true;
                         state.trouble = trouble;
@@ -212,7 +214,7 @@ impl Run<'_> {
                 state.acted = true;
                 self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
             }
-            Err(trouble) if trouble.next == Next::Look => {
+            Err(trouble) if trouble.next == Next::Look && !planted(Bug::RepostBlindly) => {
                 state.acted = true;
                 state.settle_until = Some(self.ports.clock.monotonic() + SETTLE);
                 state.trouble = Some(trouble);
@@ -270,7 +272,7 @@ impl Run<'_> {
 
     /// Looks for a task of ours that does this step, when the journal names none.
     async fn adopt(&mut self, place: u16, step: Step) -> Result<Result<(), Trouble>, Stopped> {
-        if self.progress.upid(place).is_some() {
+        if self.progress.upid(place).is_some() || planted(Bug::SkipAdoption) {
             return Ok(Ok(()));
         }
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
@@ -305,6 +307,12 @@ impl Run<'_> {
         };
         let outcome = follow_task(self.ports.pve.as_ref(), &pace, &named, patience, &mut on_line).await?;
         Ok(match outcome {
+            TaskOutcome::Warnings(_) if planted(Bug::WarningsAreFailed) => {
+                return Err(Trouble::give_up(ErrorCode::Unavailable, "planted"));
+            }
+            TaskOutcome::Unknown(_) if planted(Bug::UnknownIsFailed) => {
+                return Err(Trouble::give_up(ErrorCode::Unavailable, "planted"));
+            }
             TaskOutcome::Ok | TaskOutcome::Warnings(_) => None,
             TaskOutcome::Failed(text) => {
                 let text = if text == "job errors" && !last.is_empty() { last } else { text };

@@ -8,6 +8,7 @@ use holdfast_protocol::id::Vmid;
 use super::attempt::Context;
 use super::trouble::Trouble;
 use crate::model::mark::{self, Mark};
+use crate::model::planted::{Bug, planted};
 use crate::model::record::{Place, VolumeId};
 use crate::operation::Operation;
 use crate::operation::step::Step;
@@ -26,6 +27,9 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
     let making = matches!(context.progress.operation, Operation::Provision(_));
     let unmarked = making && !context.progress.did(Step::Mark);
     let seen = mark::read(&config.tags, &config.description);
+    if planted(Bug::TrustNumberAlone) || (planted(Bug::TrustTagAlone) && seen != Mark::None) {
+        return Ok(config);
+    }
     match seen {
         Mark::Of(found) if found == uid => {}
         // Before the mark is set, the restore in the journal is the evidence; a half-set mark is our own as well.

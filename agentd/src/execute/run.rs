@@ -11,6 +11,7 @@ use super::attempt::{Context, Entry, Learnt};
 use super::failpoint::{Killed, Moment, Point, Side};
 use super::trouble::{Next, Trouble};
 use super::undo;
+use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Event, Fact, Status, Then};
 use crate::operation::progress::{Progress, then};
 use crate::operation::step::{OnFailure, Step, Weight};
@@ -57,6 +58,9 @@ async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopp
         match run.progress.status() {
             Status::Queued => run.write(Event::Begun).await?,
             Status::Before(place) => {
+                if planted(Bug::EffectBeforeIntent) {
+                    run.act_early(place).await;
+                }
                 run.write(Event::Intended { step: place }).await?;
                 entry = Entry::Fresh;
             }
@@ -72,6 +76,14 @@ async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopp
 }
 
 impl<'a> Run<'a> {
+    /// What a planted bug does.
+    async fn act_early(&self, place: u16) {
+        if let Some(step) = self.progress.step(place) {
+            let context = Context { ports: self.ports, progress: &self.progress, place, step };
+            drop(super::attempt::act(&context).await);
+        }
+    }
+
     async fn during(&mut self, place: u16, entry: Entry) -> Result<(), Stopped> {
         let Some(step) = self.progress.step(place) else {
             return self
@@ -102,7 +114,8 @@ impl<'a> Run<'a> {
             Next::Park(_) => return self.park(trouble).await,
             Next::GiveUp => Then::GiveUp,
             Next::Look | Next::Again | Next::Away | Next::Busy => {
-                then(self.progress.tries(place), step.bound().tries)
+                let tries = if planted(Bug::EndlessTries) { 0 } else { self.progress.tries(place) };
+                then(tries, step.bound().tries)
             }
         };
         match (follows, step.on_failure()) {

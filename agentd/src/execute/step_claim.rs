@@ -14,6 +14,7 @@ use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::Trouble;
+use crate::model::planted::{Bug, planted};
 use crate::operation::step::Step;
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
@@ -25,7 +26,7 @@ const LIFE_LEFT: SignedDuration = SignedDuration::from_secs(240);
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let config = own_config(context).await?;
     let happened = match context.step {
-        Step::DropClaim => config.env.is_none(),
+        Step::DropClaim => config.env.is_none() || planted(Bug::LeaveTicket),
         _ => is_fresh(context, &config).await?,
     };
     Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })

@@ -10,6 +10,7 @@ use super::step_config::change;
 use super::step_volume;
 use super::trouble::Trouble;
 use crate::model::mark;
+use crate::model::planted::{Bug, planted};
 use crate::operation::step::Step;
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
@@ -17,7 +18,11 @@ use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let config = own_config(context).await?;
     let wanted = if context.step == Step::LiftProtection { Switch::Off } else { Switch::On };
-    Ok(if config.protection == wanted { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+    Ok(if config.protection == wanted || (wanted == Switch::On && planted(Bug::ForgetProtection)) {
+        Probed::Happened(Learnt::nothing())
+    } else {
+        Probed::Not
+    })
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {

@@ -8,6 +8,7 @@ use holdfast_protocol::id::{GuestUid, Vmid};
 use super::attempt::{Acted, Context, Learnt};
 use super::trouble::Trouble;
 use crate::model::limits;
+use crate::model::planted::{Bug, planted};
 use crate::model::policy::VmidRange;
 use crate::operation::log::Fact;
 use crate::operation::{NumberWish, Operation};
@@ -51,7 +52,8 @@ async fn any(
     let in_range = |vmid: &Vmid| *vmid >= range.first() && *vmid <= range.last();
     let own: Vec<Vmid> =
         used.iter().filter(|(_, of)| *of == uid).map(|(vmid, _)| *vmid).filter(in_range).collect();
-    let closed: BTreeSet<Vmid> = used.iter().map(|(vmid, _)| *vmid).chain(except.iter().copied()).collect();
+    let others = used.iter().filter(|_| !planted(Bug::ReuseNumber));
+    let closed: BTreeSet<Vmid> = others.map(|(vmid, _)| *vmid).chain(except.iter().copied()).collect();
     let fresh = range.iter().filter(|vmid| !closed.contains(vmid)).take(limits::VMID_CANDIDATES);
     for vmid in own.into_iter().chain(fresh) {
         if take(context, uid, vmid).await? {

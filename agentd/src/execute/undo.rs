@@ -13,6 +13,7 @@ use super::trouble::{Next, Trouble};
 use super::{step_protection, step_volume};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
+use crate::model::planted::{Bug, planted};
 use crate::model::record::VolumeId;
 use crate::operation::log::Event;
 use crate::operation::step::{Step, Undo};
@@ -127,6 +128,9 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
     }
     if context.progress.restored_by().is_none() {
         return Ok(Left::Nothing(Some(format!("nothing was made; guest {vmid} is somebody else's"))));
+    }
+    if planted(Bug::HiddenIsGone) && context.ports.pve.guest_config(vmid).await.is_err() {
+        return Ok(Left::Nothing(None));
     }
     let config = visible(context, vmid).await?;
     let running = context.ports.pve.guest_status(vmid).await?.power != Power::Stopped;

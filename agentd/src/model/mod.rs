@@ -7,6 +7,7 @@ pub mod limits;
 pub mod mark;
 pub mod observed;
 pub mod parked;
+pub mod planted;
 pub mod policy;
 pub mod record;
 pub mod view;

@@ -15,6 +15,7 @@ use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight};
+use crate::model::planted::{Bug, planted};
 use crate::model::policy::Policy;
 use crate::model::record::{Access, GuestRecord, VolumeId};
 use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
@@ -87,6 +88,9 @@ fn unseen(context: &Context<'_>, vmid: Vmid) -> Judged {
 
 /// Why it is not ours any more, if so: number, mark and volumes must all agree.
 fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
+    if planted(Bug::TrustNumberAlone) || (planted(Bug::TrustTagAlone) && facts.mark != Mark::None) {
+        return None;
+    }
     match facts.mark {
         Mark::Of(uid) if uid == made.record.uid => {}
         Mark::Of(other) => return Some(format!("it carries the mark of guest {other}")),

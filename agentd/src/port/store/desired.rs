@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use super::rows::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
 use crate::model::limits;
+use crate::model::planted::{Bug, planted};
 
 /// Starts in a row that ended without one good cycle, after which the last good document is used instead.
 const BAD_STARTS_MAX: i64 = 3;
@@ -68,6 +69,9 @@ impl Store {
     /// [`OfferError`].
     pub async fn offer_desired(&self, desired: Desired, now: Timestamp) -> Result<Offer, OfferError> {
         self.write(Part::Desired, "store the desired document", move |transaction| {
+            if planted(Bug::StaleDocument) {
+                drop(transaction.execute("DELETE FROM desired", []));
+            }
             let offered = desired.numbered();
             let offer = judge(held(transaction)?.map(|(numbered, _)| numbered), offered)?;
             if offer == Offer::Newer {

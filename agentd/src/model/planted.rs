@@ -1,0 +1,80 @@
+//! Small wrong behaviours, planted on purpose, that the harness must find.
+//!
+//! In: the name of a bug, chosen at run time by a test on its own thread. Out: whether the code at a hook shall misbehave.
+//! Without the feature `planted` the answer is a constant `false` and every hook is compiled away; with it, an optimised
+//! build is refused, so that none is ever shipped. Each hook is one line where a careless change would go wrong the same way.
+//! Deliberately absent: bugs that only a slower disk or another thread would show.
+
+#[cfg(all(feature = "planted", not(debug_assertions)))]
+compile_error!("the feature `planted` plants bugs for tests to find: it is never built for release");
+
+macro_rules! bugs {
+    ($($name:ident = $word:literal, $text:literal;)*) => {
+        /// One planted bug.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Bug { $(#[doc = $text] $name),* }
+
+        impl Bug {
+            /// Every one.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// Its name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $word),* }
+            }
+
+            /// What it does.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+        }
+    };
+}
+
+bugs! {
+    SkipFsync = "skip_fsync", "the last write is acknowledged before it is on disk";
+    EffectBeforeIntent = "effect_before_intent", "a step acts before its intent is written";
+    DropAuditLine = "drop_audit_line", "the audit does not hear of intents";
+    SkipAdoption = "skip_adoption", "the task of a lost reply is not looked for";
+    RepostBlindly = "repost_blindly", "a request whose reply was lost is sent again";
+    UnknownIsFailed = "unknown_is_failed", "a task whose end nobody knows counts as failed";
+    WarningsAreFailed = "warnings_are_failed", "a task with warnings counts as failed";
+    TrustTaskOk = "trust_task_ok", "a task's OK counts as done, without a look";
+    TrustTagAlone = "trust_tag_alone", "any part of the mark makes a guest ours";
+    TrustNumberAlone = "trust_number_alone", "the number alone makes a guest ours";
+    DestroyUnknownVolumes = "destroy_unknown_volumes", "an undo destroys volumes that it did not make";
+    HiddenIsGone = "hidden_is_gone", "a guest that we may not see counts as gone";
+    ForgetProtection = "forget_protection", "protection is not put back";
+    LeaveTicket = "leave_ticket", "the ticket stays in the guest's environment";
+    ReuseNumber = "reuse_number", "a number that was another guest's is taken again";
+    StaleDocument = "stale_document", "an older document replaces a newer one";
+    NoLock = "no_lock", "a second agent may open the folder";
+    EndlessTries = "endless_tries", "a step that fails is tried for ever";
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this bug is planted on this thread.
+#[cfg(feature = "planted")]
+#[must_use]
+pub fn planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+/// Nothing is planted in this build.
+#[cfg(not(feature = "planted"))]
+#[must_use]
+pub const fn planted(_: Bug) -> bool {
+    false
+}
+
+/// Plants a bug on this thread, or digs it out.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
