@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::BYTES_MAX;
 use super::target::TargetKind;
-use crate::id::{GoldenVersion, JobId, SnapshotName};
+use crate::generation::Generation;
+use crate::id::{GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
+use crate::operation::OperationKind;
 use crate::strict::{self, StrictError};
 
 macro_rules! acts {
@@ -101,10 +103,12 @@ acts! {
         /// The new policy, whole.
         policy: String,
     }
-    /// Lets a bulk change of one generation through.
+    /// Lets a bulk change through: these guests, under this document.
     ReleaseBrake = "release_brake", Host {
         /// Of which document.
-        generation: u64,
+        generation: Generation,
+        /// What is done to whom.
+        changes: Vec<BulkChange>,
     }
     /// Restores an archive beside the guest.
     Restore = "restore", Guest {
@@ -116,6 +120,18 @@ acts! {
         /// Which.
         snapshot: SnapshotName,
     }
+}
+
+/// One guest of a bulk change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkChange {
+    /// Which.
+    pub guest: GuestUid,
+    /// Its name.
+    pub name: GuestName,
+    /// What would be done to it.
+    pub operation: OperationKind,
 }
 
 /// Code that would run where it sees customers' data.
