@@ -84,6 +84,7 @@ impl ApiError {
             Self::SlowBody | Self::Part { .. } => ErrorCode::Range,
             Self::TooOften(_) => ErrorCode::RateLimited,
             Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
+            Self::Store(StoreError::Refusing(refusal)) => refusal.code(),
             Self::Store(_) | Self::Randomness(_) | Self::Unwritable(_) => ErrorCode::Internal,
         }
     }
@@ -99,6 +100,8 @@ impl ApiError {
                     None => problem,
                 }
             }
+            // The guest cannot mend it, but whoever reads its log should know whom to call.
+            Self::Store(StoreError::Refusing(refusal)) => refusal.problem(),
             other => Problem::new(other.code(), other.to_string()),
         }
     }

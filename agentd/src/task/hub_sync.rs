@@ -209,7 +209,11 @@ impl HubSync {
     async fn take(&self, answer: &CheckinAnswer) -> Result<Verdict, StoreError> {
         match &answer.desired {
             None => Ok(Verdict::Nothing),
-            Some(text) => offer::offer(&self.store, text, self.clock.now()).await,
+            Some(text) => match offer::offer(&self.store, text, self.clock.now()).await {
+                // It is told in the report; the hub offers the document again.
+                Err(StoreError::Refusing(_)) => Ok(Verdict::NotTaken),
+                taken => taken,
+            },
         }
     }
 

@@ -34,7 +34,7 @@ use crate::plan::{Action, Inputs, plan, questions, report};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
-use crate::port::store::{Changes, StoreError};
+use crate::port::store::{Changes, Refusal, StoreError};
 
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
 const AWAY_FIRST: Duration = Duration::from_secs(1);
@@ -171,6 +171,7 @@ impl Reconcile {
         let store = self.ports.store.clone();
         let now = self.ports.clock.now();
         state.seen = *store.changes().borrow();
+        store.try_room().await;
         self.take_up(state).await?;
         let desired = store.desired().await?;
         let generation = desired.as_ref().map_or(Generation::NONE, |desired| desired.numbered().generation);
@@ -194,20 +195,22 @@ impl Reconcile {
         }
         self.tell(&inputs, &plan);
         state.again_at = plan.again_at;
-        if !plan.healthy.is_empty() {
+        if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
         }
         for action in plan.actions {
             self.open(state, action, generation).await?;
         }
-        store.mark_good(generation, now).await?;
+        if store.refusal().is_none() {
+            store.mark_good(generation, now).await?;
+        }
         state.picture = Some(Picture { generation, desired: guests, observed });
         Ok(())
     }
 
     /// Operations that are open and that nobody performs.
     async fn take_up(&self, state: &mut State) -> Result<(), StoreError> {
-        if self.ports.store.damage().is_some() {
+        if self.ports.store.refusal().is_some() {
             return Ok(());
         }
         for progress in self.ports.store.open_operations().await? {
@@ -224,7 +227,7 @@ impl Reconcile {
         action: Action,
         generation: Generation,
     ) -> Result<(), StoreError> {
-        if self.ports.store.damage().is_some() || state.ids.len() >= limits::OPERATIONS_AT_ONCE {
+        if self.ports.store.refusal().is_some() || state.ids.len() >= limits::OPERATIONS_AT_ONCE {
             return Ok(());
         }
         let new = NewOperation {
@@ -274,7 +277,9 @@ impl Reconcile {
             }
             changed = changes.wait_for(|now| concerns(*now, seen)) => {
                 match changed.map(|now| *now) {
-                    Ok(now) if now.desired != seen.desired || now.answers != seen.answers => Woken::Cycle,
+                    Ok(now) if Changes { guests: seen.guests, operations: seen.operations, ..now } != seen => {
+                        Woken::Cycle
+                    }
                     Ok(now) => {
                         state.seen.guests = now.guests;
                         Woken::TellOnly
@@ -319,7 +324,7 @@ impl Reconcile {
     }
 
     fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan) {
-        let mut problems: Vec<Problem> = self.damage().into_iter().collect();
+        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
         if let Sight::Unproved(why) = &inputs.observed.sight {
             let text = format!(
                 "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
@@ -356,20 +361,11 @@ impl Reconcile {
     }
 
     fn tell_trouble(&self, error: &CycleError) {
-        let mut problems: Vec<Problem> = self.damage().into_iter().collect();
+        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
         problems.push(Problem::new(error.code(), chain(error)));
         self.view.send_modify(|view| {
             // What was seen before stays; its time says how old it is.
             *view = Arc::new(View { problems, ..View::clone(view) });
         });
-    }
-
-    fn damage(&self) -> Option<Problem> {
-        let damage = self.ports.store.damage()?;
-        let text = format!(
-            "the database was damaged and set aside as {}: nothing new is begun until a person has looked",
-            damage.set_aside.display()
-        );
-        Some(Problem::new(ErrorCode::Unavailable, text))
     }
 }

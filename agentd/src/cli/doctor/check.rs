@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
@@ -13,6 +15,7 @@ use crate::cli::setup::file_sha256;
 use crate::cli::setup::plan::{Places, archive_vmid};
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
+use crate::port::status_door;
 use crate::settings::{GoldenSettings, Settings};
 
 /// How a check came out.
@@ -65,6 +68,23 @@ fn places(settings: &Settings) -> Places {
         golden_vmids: archives.iter().filter_map(archive_vmid).collect(),
         bridge: proxmox.bridge.clone(),
         vlans: Vec::new(),
+    }
+}
+
+/// Whether the running agent can write what it must remember.
+#[must_use]
+pub fn records(state: &Path) -> Check {
+    let name = "the agent's records";
+    let status = match status_door::ask(state) {
+        Ok(status) => status,
+        Err(error) => return Check::new(State::Unknown, name, chain(&error)),
+    };
+    let of_records = |problem: &&Problem| {
+        matches!(problem.code, ErrorCode::DiskFull | ErrorCode::RecordsBroken | ErrorCode::RecordsDamaged)
+    };
+    match status.sections.agent.iter().flat_map(|agent| &agent.problems).find(of_records) {
+        Some(problem) => Check::new(State::Failed, name, problem.to_string()),
+        None => Check::new(State::Good, name, "the running agent writes them"),
     }
 }
 

@@ -81,7 +81,8 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     let client = PveClient::new(&pve_settings(&settings)?, Arc::new(RealPace::default()))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DoctorError::Runtime)?;
-    let checks = runtime.block_on(examine(&client, &settings));
+    let mut checks = runtime.block_on(examine(&client, &settings));
+    checks.push(check::records(&settings.state.dir));
     let failed = checks.iter().filter(|check| check.state == State::Failed).count();
     match arguments.output {
         Output::Json => super::print_json(&Report { schema: "holdfast.doctor/v1", failed, checks: &checks }),

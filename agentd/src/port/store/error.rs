@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
+use super::refusal::{self, Refusal};
+
 /// A call to the store that did not end in an answer. Nothing of it was kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store's thread is gone: the agent is stopping.
     #[error("the database is closed: the agent is stopping")]
     Closed,
+    /// Nothing is written at present.
+    #[error(transparent)]
+    Refusing(#[from] Refusal),
     /// SQLite refused.
     #[error("the database refused to {what}: check the disk's space and health")]
     Sqlite {
@@ -73,7 +78,10 @@ pub enum OpenError {
 impl StoreError {
     /// For `map_err`: what was tried.
     pub(super) fn sqlite(what: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {
-        move |source| Self::Sqlite { what, source }
+        move |source| {
+            refusal::note(&source);
+            Self::Sqlite { what, source }
+        }
     }
 
     /// For `map_err`: what could not be read.

@@ -32,6 +32,13 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Op
     Ok(())
 }
 
+/// Whether a file is of today's version.
+pub(super) fn is_current(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    if found == VERSION { Ok(()) } else { Err(OpenError::Newer { found, known: VERSION }) }
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;

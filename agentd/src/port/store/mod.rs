@@ -18,6 +18,7 @@
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`recovery`] | what was planned at each start |
 //! | [`records`] | all of it as the plan takes it |
+//! | [`refusal`] | when nothing is written any more, and what ends that |
 //! | `migration` | the file's version, and the way to it from every older one |
 
 pub mod access;
@@ -33,6 +34,7 @@ mod open;
 pub mod parked;
 pub mod records;
 pub mod recovery;
+pub mod refusal;
 mod rows;
 
 use std::fs::File;
@@ -44,7 +46,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::model::planted::{Bug, planted};
 
 pub use error::{OpenError, StoreError};
-pub use open::Damage;
+pub use refusal::Refusal;
+use refusal::{Fault, Health, News};
 
 /// Calls that may wait for the store's thread. Each is a few milliseconds; more than this means the disk hangs, and who
 /// asks waits in line.
@@ -61,6 +64,8 @@ pub struct Changes {
     pub operations: u64,
     /// Of what a person answered to what was left for them.
     pub answers: u64,
+    /// Of whether the records can be written.
+    pub health: u64,
 }
 
 /// What a call changed.
@@ -71,7 +76,14 @@ enum Part {
     Guests,
     Operations,
     Answers,
+    Health,
 }
+
+/// A quarter of a mebibyte, written and taken back: the space stays with the file, for the first calls afterwards.
+const TRIAL: &str = "BEGIN IMMEDIATE;
+    INSERT OR REPLACE INTO meta (key, value) VALUES ('trial', hex(zeroblob(131072)));
+    COMMIT;
+    DELETE FROM meta WHERE key = 'trial';";
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -95,7 +107,7 @@ enum Worker {
 pub struct Store {
     worker: Worker,
     changes: Arc<watch::Sender<Changes>>,
-    damage: Option<Arc<Damage>>,
+    health: Arc<Health>,
 }
 
 impl Store {
@@ -105,16 +117,37 @@ impl Store {
         self.changes.subscribe()
     }
 
-    /// The damaged file that was set aside, if one was. Until a person has looked, nothing new is begun.
+    /// Why nothing is written at present, if so. Nothing new is begun then; reading goes on.
     #[must_use]
-    pub fn damage(&self) -> Option<&Damage> {
-        self.damage.as_deref()
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.health.refusal()
+    }
+
+    /// Whether a disk that was full has room again, by a trial write of more than any call writes. Nothing is tried in any
+    /// other state.
+    pub async fn try_room(&self) {
+        if !matches!(self.refusal(), Some(Refusal::Full { .. })) {
+            return;
+        }
+        let tried = self.run(|connection| {
+            let failed = StoreError::sqlite("try whether there is room");
+            let trial = connection.execute_batch(TRIAL).map_err(failed);
+            if trial.is_err() && !connection.is_autocommit() {
+                // Whatever this says, the transaction is over.
+                drop(connection.execute_batch("ROLLBACK"));
+            }
+            trial
+        });
+        let tried: Result<(), StoreError> = tried.await;
+        if tried.is_ok() && self.health.has_room() == News::Yes {
+            self.tell(Part::Health);
+        }
     }
 
     /// The lock is held by the worker, for as long as the file is open.
     fn start(
         mut connection: Connection,
-        damage: Option<Damage>,
+        health: Health,
         lock: File,
         work: Work,
     ) -> Result<Self, std::io::Error> {
@@ -132,7 +165,7 @@ impl Store {
             }
         };
         let (changes, _) = watch::channel(Changes::default());
-        Ok(Self { worker, changes: Arc::new(changes), damage: damage.map(Arc::new) })
+        Ok(Self { worker, changes: Arc::new(changes), health: Arc::new(health) })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>
@@ -141,11 +174,31 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
     {
+        let (fault, outcome) = self.on_the_file(work).await?;
+        if let Some(fault) = fault
+            && self.health.take(fault) == News::Yes
+        {
+            self.tell(Part::Health);
+        }
+        outcome
+    }
+
+    /// Does it, and says what became of the disk meanwhile.
+    async fn on_the_file<T, E, F>(&self, work: F) -> Result<(Option<Fault>, Result<T, E>), StoreError>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+    {
+        let work = move |connection: &mut Connection| {
+            let outcome = work(connection);
+            (refusal::noted(), outcome)
+        };
         let jobs = match &self.worker {
             Worker::Thread(jobs) => jobs,
             Worker::Caller(kept) => {
                 let mut kept = kept.lock().map_err(|_| StoreError::Closed)?;
-                return work(&mut kept.0);
+                return Ok(work(&mut kept.0));
             }
         };
         let (answer, waiting) = oneshot::channel();
@@ -154,7 +207,7 @@ impl Store {
             drop(answer.send(work(connection)));
         });
         jobs.send(job).await.map_err(|_| StoreError::Closed)?;
-        waiting.await.map_err(|_| StoreError::Closed)?
+        waiting.await.map_err(|_| StoreError::Closed)
     }
 
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
@@ -172,6 +225,9 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
     {
+        if let Some(refusal) = self.refusal() {
+            return Err(StoreError::Refusing(refusal).into());
+        }
         let done = self
             .run(move |connection| {
                 if planted(Bug::SkipFsync) && !connection.is_autocommit() {
@@ -200,6 +256,7 @@ impl Store {
             Part::Guests => changes.guests += 1,
             Part::Operations => changes.operations += 1,
             Part::Answers => changes.answers += 1,
+            Part::Health => changes.health += 1,
         });
     }
 }

@@ -4,23 +4,17 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
+use super::refusal::{self, Health, Refusal};
 use super::{Store, Work, migration, rows};
 use crate::model::planted::{Bug, planted};
 
-/// A damaged database that was set aside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where it lies now.
-    pub set_aside: PathBuf,
-}
-
 impl Store {
-    /// Opens `agent.db` in a folder, or makes it. A damaged file is set aside and a new one begun; [`Store::damage`]
-    /// then says so, in this run and in every later one.
+    /// Opens `agent.db` in a folder, or makes it. A damaged file is set aside and a new one begun, into which nothing is
+    /// written; a file on a full or failing disk is opened for reading alone. [`Store::refusal`] then says so.
     ///
     /// # Errors
     /// When another agent holds the folder, or it cannot be used.
@@ -40,32 +34,55 @@ impl Store {
     fn open_for(folder: &Path, now: Timestamp, work: Work) -> Result<Self, OpenError> {
         let lock = hold(folder)?;
         let path = folder.join("agent.db");
-        let (connection, fresh_damage) = match connect(&path) {
-            Ok(connection) => (connection, None),
-            Err(OpenError::Sqlite { source, .. }) if is_damage(&source) => {
-                let damage = set_aside(&path, now)?;
-                (connect(&path)?, Some(damage))
-            }
-            Err(error) => return Err(error),
-        };
-        let sqlite = |source| OpenError::Sqlite { path: path.clone(), source };
-        let damage = match fresh_damage {
-            Some(damage) => {
-                let text = damage.set_aside.display().to_string();
-                connection
-                    .execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('damage', ?1)", [text])
-                    .map_err(sqlite)?;
-                Some(damage)
-            }
-            None => connection
-                .query_row("SELECT value FROM meta WHERE key = 'damage'", [], |row| row.get::<_, String>(0))
-                .optional()
-                .map_err(sqlite)?
-                .map(|text| Damage { set_aside: text.into() }),
-        };
-        rows::note_time(&connection, now).map_err(sqlite)?;
-        Self::start(connection, damage, lock, work).map_err(|source| OpenError::Folder { path, source })
+        let (connection, refusal) = open_file(folder, &path, now)?;
+        let health = Health::new(folder, refusal);
+        Self::start(connection, health, lock, work).map_err(|source| OpenError::Folder { path, source })
     }
+}
+
+/// The file, and why nothing may be written into it, if so.
+fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let connection = match connect(path) {
+        Ok(connection) => connection,
+        Err(OpenError::Sqlite { source, .. }) if is_damage(&source) => return begin_anew(path, now),
+        Err(OpenError::Sqlite { source, .. }) => {
+            // The file beside it that readers share may need room that is not there: alone it can do without.
+            let refusal = refusal::at_start(folder, &source);
+            return match (refusal, connect_alone(path)) {
+                (Some(refusal), Ok(connection)) => Ok((connection, Some(refusal))),
+                _ => Err(sqlite(source)),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    let damaged = connection
+        .query_row("SELECT value FROM meta WHERE key = 'damage'", [], |row| row.get::<_, String>(0))
+        .optional()
+        .map_err(sqlite)?;
+    if let Some(text) = damaged {
+        return Ok((connection, Some(Refusal::Damaged { set_aside: text.into() })));
+    }
+    match rows::note_time(&connection, now) {
+        Ok(()) => Ok((connection, None)),
+        Err(source) => match refusal::at_start(folder, &source) {
+            Some(refusal) => Ok((connection, Some(refusal))),
+            None => Err(sqlite(source)),
+        },
+    }
+}
+
+/// Sets the damaged file aside, and begins one that only says so, in this run and in every later one.
+fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
+    let set_aside = set_aside(path, now)?;
+    let connection = connect(path)?;
+    connection
+        .execute(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('damage', ?1)",
+            [set_aside.display().to_string()],
+        )
+        .map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?;
+    Ok((connection, Some(Refusal::Damaged { set_aside })))
 }
 
 /// Two agents on one folder would both believe they are the one writer.
@@ -102,11 +119,24 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// A file that can be read without writing anything beside it: its index is kept in memory. Only of our own version,
+/// since nothing can be brought up to date.
+fn connect_alone(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    migration::is_current(&connection, path)?;
+    Ok(connection)
+}
+
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-fn set_aside(path: &Path, now: Timestamp) -> Result<Damage, OpenError> {
+fn set_aside(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
     let stamp = now.as_second();
     let mut set_aside = path.to_owned();
     set_aside.set_file_name(format!("agent.db.damaged-{stamp}"));
@@ -117,7 +147,7 @@ fn set_aside(path: &Path, now: Timestamp) -> Result<Damage, OpenError> {
             Err(source) => return Err(OpenError::Folder { path: from, source }),
         }
     }
-    Ok(Damage { set_aside })
+    Ok(set_aside)
 }
 
 fn with_tail(path: &Path, tail: &str) -> PathBuf {

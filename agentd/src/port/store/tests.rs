@@ -113,10 +113,11 @@ async fn a_damaged_file_is_set_aside_and_stays_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("agent.db"), vec![7; 8192]).unwrap();
     let store = open(folder.path()).await;
-    let aside = store.damage().unwrap().set_aside.clone();
+    let Some(Refusal::Damaged { set_aside: aside }) = store.refusal() else { panic!("no word of it") };
     assert_eq!(std::fs::read(&aside).unwrap(), vec![7; 8192]);
     drop(store);
-    assert_eq!(open(folder.path()).await.damage().unwrap().set_aside, aside, "until a person has looked");
+    let again = open(folder.path()).await.refusal();
+    assert_eq!(again, Some(Refusal::Damaged { set_aside: aside }), "until a person has looked");
 }
 
 #[tokio::test]
