@@ -117,6 +117,8 @@ codes! {
     PreconditionFailed = "PRECONDITION_FAILED", 412
     /// A mutation without the header that names what it changes (`If-Match`).
     PreconditionRequired = "PRECONDITION_REQUIRED", 428
+    /// As many as are allowed are there already.
+    Quota = "QUOTA", 409
     /// A value outside its range or of the wrong kind.
     Range = "RANGE", 400
     /// Too many requests; come back after `Retry-After`.
@@ -137,6 +139,8 @@ codes! {
     Size = "SIZE", 413
     /// Older than what is held.
     StaleGeneration = "STALE_GENERATION", 409
+    /// A storage is fuller than is safe for what was asked.
+    StorageFull = "STORAGE_FULL", 409
     /// Not JSON, or not one document.
     Syntax = "SYNTAX", 400
     /// The act cannot be done to this kind of thing.
@@ -147,6 +151,8 @@ codes! {
     Unavailable = "UNAVAILABLE", 503
     /// A field the schema does not have.
     UnknownField = "UNKNOWN_FIELD", 400
+    /// The guest or a storage of it cannot do this at all.
+    Unsupported = "UNSUPPORTED", 409
     /// A schema or variant this program does not speak.
     Version = "VERSION", 400
     /// The VMID belongs to a guest that is not ours.

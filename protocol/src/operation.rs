@@ -13,12 +13,20 @@ use crate::id::{GuestName, GuestUid, OperationId, Vmid};
 pub enum OperationKind {
     /// Makes a volume and mounts it in a guest that was made.
     AttachVolume,
+    /// Takes a backup.
+    Backup,
+    /// Removes a snapshot that the agent made.
+    ExpireSnapshot,
     /// Makes the root disk or a volume larger.
     Grow,
     /// Makes a guest by restoring the golden archive.
     Provision,
     /// Changes CPU, memory, swap or marks.
     Reconfigure,
+    /// Rolls a guest back to a snapshot that the agent made.
+    RollBack,
+    /// Takes a snapshot.
+    Snapshot,
     /// Starts a guest.
     Start,
     /// Stops a guest.
@@ -27,17 +35,31 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Every kind.
-    pub const ALL: &'static [Self] =
-        &[Self::AttachVolume, Self::Grow, Self::Provision, Self::Reconfigure, Self::Start, Self::Stop];
+    pub const ALL: &'static [Self] = &[
+        Self::AttachVolume,
+        Self::Backup,
+        Self::ExpireSnapshot,
+        Self::Grow,
+        Self::Provision,
+        Self::Reconfigure,
+        Self::RollBack,
+        Self::Snapshot,
+        Self::Start,
+        Self::Stop,
+    ];
 
     /// The kind as it stands on the wire and in the journal.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AttachVolume => "attach_volume",
+            Self::Backup => "backup",
+            Self::ExpireSnapshot => "expire_snapshot",
             Self::Grow => "grow",
             Self::Provision => "provision",
             Self::Reconfigure => "reconfigure",
+            Self::RollBack => "roll_back",
+            Self::Snapshot => "snapshot",
             Self::Start => "start",
             Self::Stop => "stop",
         }

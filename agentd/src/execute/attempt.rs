@@ -11,7 +11,8 @@ use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
     lost, step_archive, step_backup, step_claim, step_config, step_disk, step_hello, step_power,
-    step_protection, step_read_back, step_restore, step_vmid, step_volume,
+    step_protection, step_read_back, step_renew, step_restore, step_roll_back, step_room, step_snapshot,
+    step_vmid, step_volume,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -104,11 +105,17 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::Mark | Step::Protect | Step::Configure => step_config::probe(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::probe(context).await,
         Step::HandOverClaim | Step::DropClaim => step_claim::probe(context).await,
-        Step::FirstStart | Step::Start | Step::ShutDown => step_power::probe(context).await,
-        Step::ConfirmRunning | Step::ConfirmStopped => Ok(Probed::Not),
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown => {
+            step_power::probe(context).await
+        }
+        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => Ok(Probed::Not),
         Step::LiftProtection | Step::ProtectAgain => step_protection::probe(context).await,
         Step::AddVolume => step_volume::probe(context).await,
-        Step::FirstBackup => step_backup::probe(context).await,
+        Step::FirstBackup | Step::TakeBackup => step_backup::probe(context).await,
+        Step::CheckRoom | Step::ProveSnapshot => Ok(Probed::Not),
+        Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::probe(context).await,
+        Step::ArmRollBack | Step::RollBack => step_roll_back::probe(context).await,
+        Step::Renew => step_renew::probe(context).await,
     }
 }
 
@@ -120,12 +127,19 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::Mark | Step::Protect | Step::Configure => step_config::act(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::act(context).await,
         Step::HandOverClaim | Step::DropClaim => step_claim::act(context).await,
-        Step::FirstStart | Step::Start | Step::ShutDown => step_power::act(context).await,
-        Step::ConfirmRunning | Step::ConfirmStopped => step_power::confirm(context).await,
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown => step_power::act(context).await,
+        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => {
+            step_power::confirm(context).await
+        }
         Step::LiftProtection | Step::ProtectAgain => step_protection::act(context).await,
         Step::AddVolume => step_volume::act(context).await,
         Step::AwaitHello => step_hello::act(context).await,
-        Step::FirstBackup => step_backup::act(context).await,
+        Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,
+        Step::CheckRoom => step_room::act(context).await,
+        Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::act(context).await,
+        Step::ProveSnapshot => step_roll_back::prove(context).await,
+        Step::ArmRollBack | Step::RollBack => step_roll_back::act(context).await,
+        Step::Renew => step_renew::act(context).await,
         Step::ReadBack => step_read_back::act(context).await,
     }
 }

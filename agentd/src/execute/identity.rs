@@ -12,7 +12,7 @@ use crate::model::planted::{Bug, planted};
 use crate::model::record::{Place, VolumeId};
 use crate::operation::Operation;
 use crate::operation::step::Step;
-use crate::port::pve::GuestConfig;
+use crate::port::pve::{GuestConfig, PveError};
 
 /// The number this operation works on.
 pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, Trouble> {
@@ -41,6 +41,13 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
             return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
         }
     }
+    with_volumes(context, config).await
+}
+
+/// The configuration back, when it still has every volume that we made.
+pub(super) async fn with_volumes(context: &Context<'_>, config: GuestConfig) -> Result<GuestConfig, Trouble> {
+    let vmid = vmid(context)?;
+    let making = matches!(context.progress.operation, Operation::Provision(_));
     let ours = if making { context.progress.volumes() } else { recorded_volumes(context).await? };
     let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
     match ours.iter().find(|volume| !present.contains(*volume)) {
@@ -48,6 +55,15 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
             let text = format!("guest {vmid} has lost volume {missing} that we made: it is not touched");
             Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
         }
+        None => Ok(config),
+    }
+}
+
+/// The same, when nobody holds it: a lock is waited for.
+pub(super) async fn free_config(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+    let config = own_config(context).await?;
+    match config.lock.clone() {
+        Some(kind) => Err(PveError::Locked { kind }.into()),
         None => Ok(config),
     }
 }

@@ -1,6 +1,8 @@
 //! Lost replies: between "sent" and "task written down" the agent may have died. Our own task is looked for, by guest,
 //! kind, token and time; nothing is ever sent again blindly.
 
+use holdfast_protocol::id::Vmid;
+
 use super::attempt::Context;
 use super::trouble::Trouble;
 use crate::operation::step::{Step, Undo};
@@ -20,9 +22,13 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Tro
     match context.step.undo() {
         Undo::StopGuest => newest(context, &[TaskKind::Stop], Role::Operate).await,
         Undo::DestroyGuest => newest(context, &[TaskKind::Destroy], Role::Allocate).await,
-        Undo::Nothing(_) | Undo::ForgetClaim | Undo::Unprotect | Undo::ProtectAgain | Undo::WithdrawWish => {
-            Ok(None)
-        }
+        Undo::RemoveSnapshot => newest(context, &[TaskKind::RemoveSnapshot], Role::Operate).await,
+        Undo::Nothing(_)
+        | Undo::ForgetClaim
+        | Undo::Unprotect
+        | Undo::ProtectAgain
+        | Undo::WithdrawWish
+        | Undo::Disarm => Ok(None),
     }
 }
 
@@ -42,14 +48,24 @@ async fn newest(context: &Context<'_>, kinds: &[TaskKind], role: Role) -> Result
     Ok(None)
 }
 
+/// Whether a task of ours of this kind works on the guest now.
+pub(super) async fn at_work(context: &Context<'_>, vmid: Vmid, kind: TaskKind) -> Result<bool, Trouble> {
+    let since_epoch_s = u64::try_from(context.progress.opened_at.as_second()).unwrap_or(0);
+    let query = TaskQuery { vmid, kind, role: Role::Operate, since_epoch_s };
+    Ok(context.ports.pve.find_tasks(query).await?.iter().any(|row| row.end.is_none()))
+}
+
 /// Which tasks a step starts, and with which token.
 fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
     match step {
         Step::Restore => Some((&[TaskKind::Restore], Role::Allocate)),
         Step::GrowRootfs | Step::GrowDisk => Some((&[TaskKind::Resize], Role::Operate)),
-        Step::FirstStart | Step::Start => Some((&[TaskKind::Start], Role::Operate)),
+        Step::FirstStart | Step::Start | Step::StartAgain => Some((&[TaskKind::Start], Role::Operate)),
         Step::ShutDown => Some((&[TaskKind::Stop, TaskKind::Shutdown], Role::Operate)),
-        Step::FirstBackup => Some((&[TaskKind::Backup], Role::Operate)),
+        Step::FirstBackup | Step::TakeBackup => Some((&[TaskKind::Backup], Role::Operate)),
+        Step::TakeSnapshot => Some((&[TaskKind::Snapshot], Role::Operate)),
+        Step::RemoveSnapshot => Some((&[TaskKind::RemoveSnapshot], Role::Operate)),
+        Step::RollBack => Some((&[TaskKind::RollBack], Role::Operate)),
         Step::ChooseVmid
         | Step::JudgeArchive
         | Step::Mark
@@ -64,6 +80,11 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::Configure
         | Step::LiftProtection
         | Step::AddVolume
-        | Step::ProtectAgain => None,
+        | Step::ProtectAgain
+        | Step::CheckRoom
+        | Step::ProveSnapshot
+        | Step::ArmRollBack
+        | Step::Renew
+        | Step::ConfirmAgain => None,
     }
 }

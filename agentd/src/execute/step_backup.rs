@@ -1,42 +1,217 @@
-//! The first backup: taken, followed, and then looked for. A task's OK is not a backup.
+//! A backup: taken, followed, and then looked for. A task's OK is not a backup, and its failure is not the lack of one: a
+//! copy can outlive the worker that was to watch it.
+//!
+//! ```text
+//! task ended well or with an error ─▶ the archive is listed, or it is not
+//! nobody knows how it ended        ─▶ not captured, lock left: the guest may stand frozen: parked at once
+//!                                  ─▶ captured: the copy may go on without its worker: looked for, for a while
+//! ```
+
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::StorageName;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{StorageName, Vmid};
+use jiff::Timestamp;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
-use super::identity::{own_config, vmid};
+use super::identity::{free_config, vmid};
 use super::trouble::Trouble;
+use crate::model::limits;
 use crate::model::record::VolumeId;
 use crate::operation::Operation;
 use crate::operation::log::Fact;
-use crate::port::pve::{ContentKind, Role};
+use crate::port::pve::read::StoredVolume;
+use crate::port::pve::task::TaskEnd;
+use crate::port::pve::{ContentKind, LogWindow, PveError, Role, TaskStatus, Upid};
+
+/// How often an archive is looked for that nobody watches over any more.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// More archives than can be made within one second.
+const RECORDS: u32 = 8;
+
+/// The line that names the archive comes after some twenty others.
+const LINES: u64 = 500;
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
-    let since = context.progress.intended_at(context.place).map(|at| at.as_second());
-    let since = since.and_then(|second| u64::try_from(second).ok()).unwrap_or(u64::MAX);
-    let (pve, vmid) = (&context.ports.pve, vmid(context)?);
-    let list = pve.storage_content(Role::Operate, storage(context)?, ContentKind::Backup, Some(vmid)).await?;
-    // A backup that still runs on a backup server is listed already, with size 1.
-    let ours = list.into_iter().filter(|entry| entry.vmid == Some(vmid) && entry.size > 1);
-    let fresh = ours.filter(|entry| entry.made_epoch_s.is_some_and(|made| made >= since));
-    Ok(match fresh.max_by_key(|entry| entry.made_epoch_s) {
-        Some(entry) => {
-            let note = Some(format!("{} ({} MiB)", entry.volid, entry.size >> 20));
-            Probed::Happened(Learnt { facts: vec![Fact::Backup(VolumeId::new(entry.volid))], note })
-        }
-        None => Probed::Not,
-    })
+    let task = Task::of(context).await?;
+    if let Some(found) = listed(context, &task).await? {
+        return happened(context, &task, found).await;
+    }
+    match task.end {
+        Ended::None | Ended::NotYet | Ended::Clearly => Ok(Probed::Not),
+        Ended::NobodyKnows => unwatched(context, &task).await,
+    }
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    own_config(context).await?;
+    free_config(context).await?;
     Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?).await?))
 }
 
 fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
     match &context.progress.operation {
         Operation::Provision(provision) => provision.backup_storage.as_ref(),
+        Operation::Backup(backup) => Some(&backup.storage),
         _ => None,
     }
-    .ok_or_else(|| Trouble::give_up(ErrorCode::Internal, "this operation has no backup storage"))
+    .ok_or_else(|| Trouble::fault("this operation has no backup storage"))
+}
+
+/// How the task of this try ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// There is none.
+    None,
+    /// It runs.
+    NotYet,
+    /// With a word of its own, good or bad.
+    Clearly,
+    /// Without one, or it is not known any more.
+    NobodyKnows,
+}
+
+/// The task of this try.
+struct Task {
+    end: Ended,
+    /// What the archive is called, once the log says so. From then on the guest is not held still any more.
+    archive: Option<String>,
+}
+
+impl Task {
+    async fn of(context: &Context<'_>) -> Result<Self, Trouble> {
+        let posted = context.progress.upid(context.place).and_then(|text| text.parse::<Upid>().ok());
+        let Some(upid) = posted else {
+            return Ok(Self { end: Ended::None, archive: None });
+        };
+        let pve = &context.ports.pve;
+        let end = match pve.task_status(&upid).await {
+            Ok(TaskStatus::Running) => Ended::NotYet,
+            Ok(TaskStatus::Ended(TaskEnd::Ok | TaskEnd::Warnings(_) | TaskEnd::Failed(_))) => Ended::Clearly,
+            Ok(TaskStatus::Ended(TaskEnd::Unexpected) | TaskStatus::StoppedSilently)
+            | Err(PveError::NoSuchTask) => Ended::NobodyKnows,
+            Err(error) => return Err(error.into()),
+        };
+        let log = match pve.task_log(&upid, LogWindow { start: 0, limit: LINES }).await {
+            Ok(log) => log.lines,
+            Err(PveError::NoSuchTask) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { end, archive: log.iter().find_map(|line| archive_in(line)) })
+    }
+}
+
+/// What follows the colon in the archive's name: `vzdump-lxc-300-….tar.zst`, or `ct/300/2026-11-21T04:36:17Z`.
+fn archive_in(line: &str) -> Option<String> {
+    const MOMENTS: [&str; 2] = ["creating vzdump archive '", "creating Proxmox Backup Server archive '"];
+    let rest = MOMENTS.iter().find_map(|moment| Some(line.split_once(moment)?.1))?;
+    let path = rest.split('\'').next()?;
+    let name = if path.starts_with('/') { path.rsplit('/').next()? } else { path };
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The archive of this try: the one its task named; without that name, one that is younger than the intent and that no
+/// other operation of ours took. Without a task nothing is of this try.
+async fn listed(context: &Context<'_>, task: &Task) -> Result<Option<StoredVolume>, Trouble> {
+    if task.end == Ended::None {
+        return Ok(None);
+    }
+    let others = others(context).await?;
+    let since = context.progress.intended_at(context.place).map(|at| at.as_second());
+    let since = since.and_then(|second| u64::try_from(second).ok()).unwrap_or(u64::MAX);
+    let (pve, vmid) = (&context.ports.pve, vmid(context)?);
+    let list = pve.storage_content(Role::Operate, storage(context)?, ContentKind::Backup, Some(vmid)).await?;
+    // A backup that still runs on a backup server is listed already, with size 1.
+    let whole = list.into_iter().filter(|entry| entry.vmid == Some(vmid) && entry.size > 1);
+    let fresh = whole.filter(|entry| entry.made_epoch_s.is_some_and(|made| made >= since));
+    let named = |entry: &StoredVolume| task.archive.as_ref().is_none_or(|name| entry.volid.ends_with(name));
+    let ours = fresh.filter(|entry| named(entry) && !others.contains(entry.volid.as_str()));
+    Ok(ours.max_by_key(|entry| entry.made_epoch_s))
+}
+
+/// The last archives of this guest that other operations of ours took.
+async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, Trouble> {
+    let records = context.ports.store.backups(context.progress.operation.uid(), RECORDS).await?;
+    let others = records.into_iter().filter(|record| record.taken_by != context.progress.id);
+    Ok(others.map(|record| record.archive.as_str().to_owned()).collect())
+}
+
+async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Probed, Trouble> {
+    let made = entry.made_epoch_s.and_then(|second| i64::try_from(second).ok());
+    let at = made.and_then(|second| Timestamp::from_second(second).ok());
+    let at = at.unwrap_or_else(|| context.ports.clock.now());
+    let note = Some(format!("{} ({} MiB)", entry.volid, entry.size >> 20));
+    let mut facts = vec![Fact::BackupFound { archive: VolumeId::new(entry.volid), bytes: entry.size, at }];
+    if task.end == Ended::NobodyKnows
+        && let Some(lock) = lock(context).await?
+    {
+        let (text, remedy) = locked(vmid(context)?, &lock);
+        facts.push(Fact::Condition(Problem::new(ErrorCode::Locked, text).with("remedy", remedy)));
+    }
+    Ok(Probed::Happened(Learnt { facts, note }))
+}
+
+fn locked(vmid: Vmid, lock: &str) -> (String, String) {
+    let text = format!("the backup of guest {vmid} lost its worker, which left the guest locked ({lock})");
+    (text, format!("pct unlock {vmid}"))
+}
+
+async fn lock(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+    Ok(context.ports.pve.guest_config(vmid(context)?).await?.lock)
+}
+
+/// Its worker died, or nobody remembers it, and there is no archive yet.
+async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Probed, Trouble> {
+    let vmid = vmid(context)?;
+    if task.archive.is_none() {
+        let Some(lock) = lock(context).await? else { return Ok(Probed::Not) };
+        let text = format!(
+            "the backup of guest {vmid} died while it held the guest still ({lock}): the guest may stand FROZEN, although \
+             Proxmox says that it runs"
+        );
+        let remedy = format!(
+            "pct unlock {vmid}; lxc-unfreeze -n {vmid}; then take a backup, which clears what is left"
+        );
+        return Err(Trouble::park(ErrorCode::Locked, text, remedy));
+    }
+    context.say("its worker died; the copy may go on without it: looking for the archive");
+    let until = context.ports.clock.monotonic() + Duration::from_secs(limits::ORPHAN_WAIT_S);
+    while context.ports.clock.monotonic() < until {
+        context.ports.clock.sleep(LOOK).await;
+        if let Some(found) = listed(context, task).await? {
+            return happened(context, task, found).await;
+        }
+    }
+    match lock(context).await? {
+        Some(lock) => {
+            let (text, remedy) = locked(vmid, &lock);
+            Err(Trouble::park(ErrorCode::Locked, text, remedy))
+        }
+        None => Ok(Probed::Not),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_names_the_archive() {
+        for (line, name) in [
+            (
+                "INFO: creating vzdump archive '/mnt/backup2/dump/vzdump-lxc-300-2026_11_21-04_02_15.tar.zst'",
+                Some("vzdump-lxc-300-2026_11_21-04_02_15.tar.zst"),
+            ),
+            (
+                "INFO: creating Proxmox Backup Server archive 'ct/300/2026-11-21T04:36:17Z'",
+                Some("ct/300/2026-11-21T04:36:17Z"),
+            ),
+            ("INFO: create storage snapshot 'vzdump'", None),
+            ("INFO: creating vzdump archive ''", None),
+        ] {
+            assert_eq!(archive_in(line).as_deref(), name, "{line}");
+        }
+    }
 }

@@ -46,7 +46,7 @@ pub(super) async fn change(
     Ok(Acted::Done)
 }
 
-fn mark_changes(context: &Context<'_>) -> Result<Vec<ConfigChange>, Trouble> {
+pub(super) fn mark_changes(context: &Context<'_>) -> Result<Vec<ConfigChange>, Trouble> {
     let uid = context.progress.operation.uid();
     let tags = mark::tags(uid).iter().map(|tag| tag.parse::<Tag>()).collect::<Result<Vec<_>, _>>();
     let tags = tags.map_err(|error| Trouble::fault(error.to_string()))?;

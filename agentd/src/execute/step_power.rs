@@ -9,13 +9,14 @@ use super::identity::{own_config, vmid};
 use super::step_claim;
 use super::trouble::Trouble;
 use crate::model::limits;
+use crate::operation::log::PowerFound;
 use crate::operation::step::Step;
 use crate::port::pve::read::Power;
 
 /// A guest that falls over does so in its first seconds.
 const STAYS_UP: Duration = Duration::from_secs(3);
 
-async fn runs(context: &Context<'_>) -> Result<bool, Trouble> {
+pub(super) async fn runs(context: &Context<'_>) -> Result<bool, Trouble> {
     let status = context.ports.pve.guest_status(vmid(context)?).await?;
     match status.power {
         Power::Running => Ok(true),
@@ -31,9 +32,19 @@ async fn runs(context: &Context<'_>) -> Result<bool, Trouble> {
 }
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    if let Some(stood) = stood_before(context) {
+        return Ok(Probed::Happened(stood));
+    }
     let wanted = context.step != Step::ShutDown;
     let happened = runs(context).await? == wanted;
     Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+/// A guest that stood still when the operation came is left so.
+fn stood_before(context: &Context<'_>) -> Option<Learnt> {
+    let again = matches!(context.step, Step::StartAgain | Step::ConfirmAgain);
+    let stood = context.progress.found() == Some(PowerFound::Standing);
+    (again && stood).then(|| Learnt::note("it stood still before"))
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
@@ -56,7 +67,10 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
 
 /// Whether it is still so a moment later.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let wanted = context.step == Step::ConfirmRunning;
+    if let Some(stood) = stood_before(context) {
+        return Ok(Acted::Learnt(stood));
+    }
+    let wanted = context.step != Step::ConfirmStopped;
     if wanted {
         context.ports.clock.sleep(STAYS_UP).await;
     }

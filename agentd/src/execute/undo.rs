@@ -10,7 +10,7 @@ use super::identity::look_at;
 use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
-use super::{step_protection, step_volume};
+use super::{step_protection, step_roll_back, step_snapshot, step_volume};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
@@ -24,7 +24,7 @@ use crate::port::pve::undo::{Evidence, Made, UndoProof};
 use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, Upid, VmidUse};
 
 /// What is left to do of an undo.
-enum Left {
+pub(super) enum Left {
     Nothing(Option<String>),
     Task(Upid),
 }
@@ -92,9 +92,11 @@ impl Run<'_> {
         match step.undo() {
             Undo::StopGuest => kind == "vzstop",
             Undo::DestroyGuest => kind == "vzdestroy",
+            Undo::RemoveSnapshot => kind == "vzdelsnapshot",
             Undo::Nothing(_)
             | Undo::ForgetClaim
             | Undo::Unprotect
+            | Undo::Disarm
             | Undo::ProtectAgain
             | Undo::WithdrawWish => false,
         }
@@ -110,6 +112,14 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
         }
         Undo::ProtectAgain => Ok(Left::Nothing(step_protection::put_back(context).await?)),
         Undo::WithdrawWish => Ok(Left::Nothing(step_volume::withdraw(context).await?)),
+        Undo::RemoveSnapshot => {
+            permitted(context.progress.id)?;
+            step_snapshot::take_back(context).await
+        }
+        Undo::Disarm => {
+            permitted(context.progress.id)?;
+            step_roll_back::disarm(context).await
+        }
         Undo::StopGuest | Undo::Unprotect | Undo::DestroyGuest => own_making(context).await,
     }
 }
@@ -156,6 +166,8 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
         | Undo::ForgetClaim
         | Undo::ProtectAgain
         | Undo::WithdrawWish
+        | Undo::RemoveSnapshot
+        | Undo::Disarm
         | Undo::Nothing(_) => Ok(Left::Nothing(None)),
     }
 }

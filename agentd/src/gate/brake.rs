@@ -102,9 +102,15 @@ pub const fn counts(operation: &Operation) -> bool {
         Operation::Reconfigure(change) => {
             change.cores.is_some() || change.memory.is_some() || change.swap.is_some()
         }
-        Operation::Provision(_) | Operation::Start(_) | Operation::Grow(_) | Operation::AttachVolume(_) => {
-            false
-        }
+        Operation::Provision(_)
+        | Operation::Start(_)
+        | Operation::Grow(_)
+        | Operation::AttachVolume(_)
+        | Operation::Snapshot(_)
+        | Operation::ExpireSnapshot(_)
+        // A guest stops for it, but by its own wish.
+        | Operation::RollBack(_)
+        | Operation::Backup(_) => false,
     }
 }
 

@@ -9,11 +9,13 @@
 //! | --- | --- |
 //! | [`archive`] | may this archive be restored |
 //! | [`brake`] | how many guests may be touched at once without a signature |
+//! | [`of`] | which effects an operation has |
 //! | [`held`] | what an operator would sign |
 
 pub mod archive;
 pub mod brake;
 pub mod held;
+pub mod of;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
 
@@ -117,6 +119,8 @@ pub enum Effect {
 pub enum Expiry {
     /// One that the agent made, past its time.
     OwnPastItsTime,
+    /// One that the agent made because this guest had wished for it, which now wishes it gone.
+    OwnAsked(GuestUid),
     /// Any other.
     Other,
 }
@@ -134,7 +138,7 @@ pub enum Prune {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RollBack {
     /// The guest itself, to a snapshot made through its own local API; nothing outside any backup is in it.
-    Itself,
+    Itself(GuestUid),
     /// The same, but it has bulk volumes and its specification does not allow that.
     ItselfWithBulk,
     /// Any other.
@@ -208,11 +212,12 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::ReapScratch if provenance == Provenance::ScratchRecord => Free,
         Effect::ReapScratch => Forbidden("scratch is only ever the agent's own record's word"),
         Effect::ExpireSnapshot(Expiry::OwnPastItsTime) | Effect::PruneBackup(Prune::OutsidePolicy) => Free,
-        Effect::ExpireSnapshot(Expiry::Other) => {
+        Effect::ExpireSnapshot(Expiry::OwnAsked(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
+        Effect::ExpireSnapshot(Expiry::Other | Expiry::OwnAsked(_)) => {
             NeedsSignature("the snapshot is not ours, or its time has not come")
         }
         Effect::PruneBackup(Prune::NewestProved) => NeedsSignature("it is the newest proved backup"),
-        Effect::RollBack(RollBack::Itself) if matches!(provenance, Provenance::LocalApi(_)) => Free,
+        Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::DestroyVolume | Effect::ShrinkDisk => {
             NeedsSignature("customer data would be lost")

@@ -57,6 +57,17 @@ pub const RESTORE_MAX_S: u64 = 3_600;
 /// A first backup is of the same size class as a restore, but queues behind the host's other backups.
 pub const BACKUP_MAX_S: u64 = 6 * 3_600;
 
+/// A copy that outlives its worker is watched for this long: what is left of a 50 GB upload at 30 MB/s.
+pub const ORPHAN_WAIT_S: u64 = 1_800;
+
+/// Snapshots of one maker that a guest may have at once. Each keeps every block that changed since; eight are a day of
+/// three-hourly ones.
+pub const SNAPSHOTS_PER_GUEST: usize = 8;
+
+/// How full a storage may be for a new snapshot. A thin pool that runs full stops every guest on it, and a guest can
+/// write a tenth of a pool within minutes.
+pub const SNAPSHOT_FILL_MAX_PERCENT: u64 = 85;
+
 /// Start, stop, resize, destroy: Proxmox itself waits 60 s for a start.
 pub const SHORT_TASK_MAX_S: u64 = 300;
 

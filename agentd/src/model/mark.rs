@@ -66,6 +66,15 @@ pub fn snapshot_line(made_by: OperationId) -> String {
     format!("holdfast snapshot of operation {made_by}")
 }
 
+/// A tag that a guest carries from just before a rollback until the rollback puts the old tags back: while it is there,
+/// the rollback has not happened.
+#[must_use]
+pub fn rolling_tag(rolled_by: OperationId) -> String {
+    // The last digits of an id of version 7 are random, the first ones a time.
+    let hex: String = rolled_by.uuid().simple().to_string().chars().skip(20).collect();
+    format!("rolling-{hex}")
+}
+
 fn short_tag(uid: GuestUid) -> String {
     let hex: String = uid.uuid().simple().to_string().chars().take(8).collect();
     format!("hf-{hex}")

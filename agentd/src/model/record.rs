@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, OperationId, Vmid};
+use holdfast_protocol::id::{
+    CustomerId, GoldenVersion, GuestName, GuestUid, OperationId, SnapshotName, StorageName, Vmid,
+};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Health;
 use jiff::Timestamp;
@@ -113,6 +115,70 @@ pub struct HelloRecord {
     pub at: Timestamp,
 }
 
+/// A snapshot that one of our operations made and that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotRecord {
+    /// Of which guest.
+    pub guest: GuestUid,
+    /// Its name.
+    pub name: SnapshotName,
+    /// The guest's number then.
+    pub vmid: Vmid,
+    /// The operation that made it.
+    pub made_by: OperationId,
+    /// Who wished for it.
+    pub taken_by: TakenBy,
+    /// When, by Proxmox's clock.
+    pub taken_at: Timestamp,
+    /// When it may go.
+    pub expires_at: Timestamp,
+}
+
+/// Who wished for a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TakenBy {
+    /// The guest, through its local API.
+    Guest,
+    /// The agent, before something that may go wrong.
+    Agent,
+    /// An operator's job.
+    Job,
+}
+
+/// A backup that one of our operations took and found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupRecord {
+    /// The archive.
+    pub archive: VolumeId,
+    /// Of which guest.
+    pub guest: GuestUid,
+    /// The guest's number then.
+    pub vmid: Vmid,
+    /// Where it lies.
+    pub storage: StorageName,
+    /// Its size.
+    pub bytes: u64,
+    /// When, by Proxmox's clock.
+    pub taken_at: Timestamp,
+    /// The operation that took it.
+    pub taken_by: OperationId,
+    /// Why it was taken.
+    pub why: BackupWhy,
+}
+
+/// Why a backup is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupWhy {
+    /// The guest was just made.
+    First,
+    /// Its policy says so.
+    Schedule,
+    /// Somebody asked.
+    Asked,
+}
+
 /// An operation that has not ended, as the plan needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOperation {
@@ -174,4 +240,6 @@ pub struct Records {
     pub attempts: Vec<Attempts>,
     /// What the brake counts, of the last week.
     pub touched: Vec<Touched>,
+    /// Snapshots that stand, sorted by guest and time of expiry.
+    pub snapshots: Vec<SnapshotRecord>,
 }

@@ -149,10 +149,38 @@ pub enum Fact {
     RestoredBy(String),
     /// A volume that this operation made.
     Volume(VolumeId),
-    /// The backup that was taken and found.
+    /// The backup that was taken and found, as journals before *backup* have it.
     Backup(VolumeId),
+    /// The backup that was taken and found.
+    BackupFound {
+        /// The archive.
+        archive: VolumeId,
+        /// Its size.
+        bytes: u64,
+        /// When, by Proxmox's clock.
+        at: Timestamp,
+    },
+    /// The snapshot that was taken and found.
+    SnapshotTaken {
+        /// When, by Proxmox's clock.
+        at: Timestamp,
+    },
+    /// The snapshot is not there any more, or not ours any more.
+    SnapshotGone,
+    /// Whether the guest ran when the operation came to it.
+    Found(PowerFound),
     /// The step did not do all it should, which does not undo the guest.
     Condition(Problem),
+}
+
+/// How a guest was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PowerFound {
+    /// It ran.
+    Running,
+    /// It stood still.
+    Standing,
 }
 
 /// One line of the journal.

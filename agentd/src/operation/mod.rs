@@ -8,17 +8,23 @@
 //! | [`attach`] | a volume for a guest that was made |
 //! | [`provision`] | making a guest |
 //! | [`sizes`] | *reconfigure*, *grow* |
+//! | [`snapshot`] | *snapshot*, *expire_snapshot* |
+//! | [`roll_back`] | *roll_back* |
+//! | [`backup`] | *backup* |
 //! | [`lane`] | who may begin, who waits behind whom |
 //! | [`step`] | what each step is: its undo, its probe, its bound |
 //! | [`log`] | events, and `next(status, event)`, the only definition of what may follow what |
 //! | [`progress`] | the fold of a log: facts found, and the view for people |
 
 pub mod attach;
+pub mod backup;
 pub mod lane;
 pub mod log;
 pub mod progress;
 pub mod provision;
+pub mod roll_back;
 pub mod sizes;
+pub mod snapshot;
 pub mod step;
 
 use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
@@ -26,8 +32,11 @@ use holdfast_protocol::operation::OperationKind;
 use serde::{Deserialize, Serialize};
 
 pub use attach::AttachVolume;
+pub use backup::Backup;
 pub use provision::{NumberWish, Provision};
+pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
+pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
 use step::Step;
 
 /// The version of specs and events in the journal.
@@ -49,6 +58,14 @@ pub enum Operation {
     Grow(Grow),
     /// Makes a volume and mounts it in a guest that was made.
     AttachVolume(Box<AttachVolume>),
+    /// Takes a snapshot.
+    Snapshot(Snapshot),
+    /// Removes a snapshot of ours.
+    ExpireSnapshot(ExpireSnapshot),
+    /// Rolls a guest back to a snapshot of ours.
+    RollBack(RollBack),
+    /// Takes a backup.
+    Backup(Backup),
 }
 
 /// A guest that was made, by all we know it by.
@@ -80,6 +97,10 @@ impl Operation {
             Self::Reconfigure(_) => OperationKind::Reconfigure,
             Self::Grow(_) => OperationKind::Grow,
             Self::AttachVolume(_) => OperationKind::AttachVolume,
+            Self::Snapshot(_) => OperationKind::Snapshot,
+            Self::ExpireSnapshot(_) => OperationKind::ExpireSnapshot,
+            Self::RollBack(_) => OperationKind::RollBack,
+            Self::Backup(_) => OperationKind::Backup,
         }
     }
 
@@ -108,6 +129,10 @@ impl Operation {
             Self::Reconfigure(change) => change.target.about(),
             Self::Grow(grow) => grow.target.about(),
             Self::AttachVolume(attach) => attach.target.about(),
+            Self::Snapshot(snapshot) => snapshot.target.about(),
+            Self::ExpireSnapshot(expiry) => expiry.target.about(),
+            Self::RollBack(back) => back.target.about(),
+            Self::Backup(backup) => backup.target.about(),
         }
     }
 
@@ -121,6 +146,10 @@ impl Operation {
             Self::Reconfigure(_) => vec![Step::Configure],
             Self::Grow(_) => vec![Step::GrowDisk],
             Self::AttachVolume(_) => AttachVolume::steps(),
+            Self::Snapshot(_) => vec![Step::CheckRoom, Step::TakeSnapshot],
+            Self::ExpireSnapshot(_) => vec![Step::RemoveSnapshot],
+            Self::RollBack(_) => RollBack::steps(),
+            Self::Backup(_) => vec![Step::TakeBackup],
         }
     }
 }

@@ -11,7 +11,7 @@ use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus, S
 use jiff::Timestamp;
 
 use super::Operation;
-use super::log::{Entry, Event, Fact, IllegalEvent, Status, Then, next};
+use super::log::{Entry, Event, Fact, IllegalEvent, PowerFound, Status, Then, next};
 use super::step::Step;
 use crate::model::parked::{ParkedEntry, Way};
 use crate::model::record::VolumeId;
@@ -287,6 +287,15 @@ impl Progress {
             _ => None,
         };
         self.facts.iter().filter_map(volume).collect()
+    }
+
+    /// Whether the guest ran when this operation came to it.
+    #[must_use]
+    pub fn found(&self) -> Option<PowerFound> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::Found(power) => Some(*power),
+            _ => None,
+        })
     }
 
     /// What it did not do as it should, without failing for it.

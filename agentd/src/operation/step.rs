@@ -54,6 +54,26 @@ pub enum Step {
     AddVolume,
     /// Puts back the protection that was taken off.
     ProtectAgain,
+    /// Sees that a snapshot is possible, allowed and safe.
+    CheckRoom,
+    /// Takes a snapshot.
+    TakeSnapshot,
+    /// Removes a snapshot of ours.
+    RemoveSnapshot,
+    /// Sees that the snapshot is ours, whole, and holds the guest as it is made up now; and whether the guest runs.
+    ProveSnapshot,
+    /// Sets the tag that the rollback will take away.
+    ArmRollBack,
+    /// Rolls the guest back.
+    RollBack,
+    /// Takes out an old ticket, and sets mark and protection again.
+    Renew,
+    /// Starts a guest that ran before.
+    StartAgain,
+    /// Sees that a guest that ran before stays up.
+    ConfirmAgain,
+    /// Takes a backup.
+    TakeBackup,
 }
 
 /// How a step is taken back.
@@ -73,6 +93,10 @@ pub enum Undo {
     ProtectAgain,
     /// Withdraws a mount that was asked for and could not be made.
     WithdrawWish,
+    /// Removes the snapshot that this operation made, and no other.
+    RemoveSnapshot,
+    /// Takes off the tag that this operation set.
+    Disarm,
 }
 
 /// How one tells whether a step has happened.
@@ -109,6 +133,16 @@ pub enum Probe {
     ArchiveListed,
     /// Sizes are as wanted.
     SizesSet,
+    /// A whole snapshot with the line of this operation is listed.
+    SnapshotListed,
+    /// No snapshot with the line of its maker is listed.
+    SnapshotGone,
+    /// The tag is on.
+    Armed,
+    /// The tag is off, and the snapshot is the guest's parent.
+    RolledBack,
+    /// No ticket, whole mark, protection on.
+    Fresh,
 }
 
 /// How long and how often a step may try.
@@ -165,6 +199,16 @@ impl Step {
         Self::LiftProtection,
         Self::AddVolume,
         Self::ProtectAgain,
+        Self::CheckRoom,
+        Self::TakeSnapshot,
+        Self::RemoveSnapshot,
+        Self::ProveSnapshot,
+        Self::ArmRollBack,
+        Self::RollBack,
+        Self::Renew,
+        Self::StartAgain,
+        Self::ConfirmAgain,
+        Self::TakeBackup,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -193,6 +237,16 @@ impl Step {
             Self::LiftProtection => "lift_protection",
             Self::AddVolume => "add_volume",
             Self::ProtectAgain => "protect_again",
+            Self::CheckRoom => "check_room",
+            Self::TakeSnapshot => "take_snapshot",
+            Self::RemoveSnapshot => "remove_snapshot",
+            Self::ProveSnapshot => "prove_snapshot",
+            Self::ArmRollBack => "arm_roll_back",
+            Self::RollBack => "roll_back",
+            Self::Renew => "renew",
+            Self::StartAgain => "start_again",
+            Self::ConfirmAgain => "confirm_again",
+            Self::TakeBackup => "take_backup",
         }
     }
 
@@ -207,7 +261,17 @@ impl Step {
             | Self::AwaitHello
             | Self::ReadBack
             | Self::ConfirmRunning
-            | Self::ConfirmStopped => Undo::Nothing("it only looks"),
+            | Self::ConfirmStopped
+            | Self::CheckRoom
+            | Self::ProveSnapshot
+            | Self::ConfirmAgain => Undo::Nothing("it only looks"),
+            Self::TakeSnapshot => Undo::RemoveSnapshot,
+            Self::RemoveSnapshot => Undo::Nothing("its time was over, and what it held is gone"),
+            Self::ArmRollBack => Undo::Disarm,
+            Self::RollBack => Undo::Nothing("what was written since the snapshot is gone"),
+            Self::Renew => Undo::Nothing("an old ticket must not come back"),
+            Self::StartAgain => Undo::Nothing("a guest that did not start stands as it stood"),
+            Self::TakeBackup => Undo::Nothing("a backup more harms nobody"),
             Self::Restore => Undo::DestroyGuest,
             Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) => Undo::Nothing("it goes with the guest"),
             Self::Protect => Undo::Unprotect,
@@ -244,6 +308,14 @@ impl Step {
             Self::FirstBackup => Probe::ArchiveListed,
             Self::ShutDown | Self::ConfirmStopped => Probe::GuestStands,
             Self::Configure => Probe::SizesSet,
+            Self::CheckRoom | Self::ProveSnapshot => Probe::LookAgain,
+            Self::TakeSnapshot => Probe::SnapshotListed,
+            Self::RemoveSnapshot => Probe::SnapshotGone,
+            Self::ArmRollBack => Probe::Armed,
+            Self::RollBack => Probe::RolledBack,
+            Self::Renew => Probe::Fresh,
+            Self::StartAgain | Self::ConfirmAgain => Probe::GuestRuns,
+            Self::TakeBackup => Probe::ArchiveListed,
         }
     }
 
@@ -253,13 +325,16 @@ impl Step {
         let (seconds, tries) = match self {
             // A second restore after a failed one only hides why the first failed.
             Self::Restore => (limits::RESTORE_MAX_S, 1),
-            Self::FirstBackup => (limits::BACKUP_MAX_S, 1),
+            Self::FirstBackup | Self::TakeBackup => (limits::BACKUP_MAX_S, 1),
             Self::AwaitHello => (limits::HELLO_WAIT_S, 1),
             Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
-            Self::FirstStart | Self::Start => (limits::SHORT_TASK_MAX_S, 2),
+            Self::FirstStart | Self::Start | Self::StartAgain => (limits::SHORT_TASK_MAX_S, 2),
+            Self::TakeSnapshot | Self::RemoveSnapshot => (limits::SHORT_TASK_MAX_S, 2),
+            // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
+            Self::RollBack => (limits::RESTORE_MAX_S, 2),
             Self::ShutDown => (limits::SHORT_TASK_MAX_S, 2),
             Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
-            Self::ConfirmRunning | Self::ConfirmStopped => (30, 1),
+            Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),
             Self::ChooseVmid
             | Self::Mark
             | Self::AttachVolume(_)
@@ -268,6 +343,10 @@ impl Step {
             | Self::DropClaim
             | Self::ReadBack
             | Self::Configure
+            | Self::CheckRoom
+            | Self::ProveSnapshot
+            | Self::ArmRollBack
+            | Self::Renew
             | Self::LiftProtection
             | Self::ProtectAgain => (60, limits::STEP_TRIES),
             // What kept it once keeps it again: the plan comes back to it later.
@@ -282,6 +361,8 @@ impl Step {
         match self {
             Self::FirstBackup => OnFailure::Note,
             Self::DropClaim | Self::ReadBack | Self::ProtectAgain => OnFailure::Park,
+            // The rollback has happened and cannot be taken back.
+            Self::Renew | Self::StartAgain | Self::ConfirmAgain => OnFailure::Park,
             _ => OnFailure::Undo,
         }
     }
@@ -301,7 +382,7 @@ impl Step {
     #[must_use]
     pub const fn weight(self) -> Weight {
         match self {
-            Self::Restore | Self::FirstBackup | Self::JudgeArchive => Weight::Heavy,
+            Self::Restore | Self::FirstBackup | Self::TakeBackup | Self::JudgeArchive => Weight::Heavy,
             _ => Weight::Light,
         }
     }

@@ -10,10 +10,12 @@
 //! | [`absent`] | what to do for a guest that is not there |
 //! | `hold` | which of it the brake holds |
 //! | [`present`] | what to do for a guest that was made |
+//! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
+mod expiry;
 mod hold;
 mod present;
 mod print;
@@ -180,16 +182,20 @@ impl<'a> Context<'a> {
         self.pinned.get_or_init(|| self.inputs.desired.iter().filter_map(|guest| guest.vmid).collect())
     }
 
+    /// Asks for another plan at this time, unless one is asked for sooner.
+    fn again(&self, at: Timestamp) {
+        if self.again_at.get().is_none_or(|sooner| at < sooner) {
+            self.again_at.set(Some(at));
+        }
+    }
+
     /// Until when to wait before an operation of this kind is tried again, and why.
     fn waits(&self, uid: GuestUid, kind: OperationKind) -> Option<(&'a Attempts, Timestamp)> {
         let tried = *self.attempts.get(&(uid, kind))?;
         let wait = SignedDuration::from_secs(limits::retry_after_s(tried.failed));
         let until = tried.last.checked_add(wait).unwrap_or(Timestamp::MAX);
         (until > self.inputs.now).then(|| {
-            let sooner = self.again_at.get().is_none_or(|at| until < at);
-            if sooner {
-                self.again_at.set(Some(until));
-            }
+            self.again(until);
             (tried, until)
         })
     }

@@ -9,7 +9,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
-use super::{Action, Context, Judged, passes};
+use super::{Action, Context, Judged, expiry, passes};
 use crate::gate::held::{Fingerprint, Held, Target as HeldTarget, TargetKind, Verb};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
@@ -65,10 +65,11 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     let policy = context.inputs.policy;
     judged = differences(judged, policy, guest, facts);
     judged.held.extend(shrinking(context, made, guest, facts));
-    let Some(next) = next_operation(policy, guest, made, seen, facts) else {
-        return judged;
-    };
-    act(context, judged, made, next)
+    let next = next_operation(policy, guest, made, seen, facts).or_else(|| expiry::due(context, made));
+    match next {
+        Some(next) => act(context, judged, made, next),
+        None => judged,
+    }
 }
 
 /// Not in the list. Even with proved sight nothing follows from it here: what becomes of a lost guest is decided on more

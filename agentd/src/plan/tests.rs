@@ -12,7 +12,7 @@ use super::*;
 use crate::model::mark;
 use crate::model::observed::{GuestFacts, MountFacts, Protection, Sight, VmidFact};
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
-use crate::model::record::{Access, OpenOperation, VolumeId};
+use crate::model::record::{Access, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -87,6 +87,18 @@ fn facts(n: u32, number: u32) -> GuestFacts {
         volumes: volumes(number),
         protection: Protection::On,
         address: None,
+    }
+}
+
+fn snapshot(n: u32, name: &str, lives_s: i64) -> SnapshotRecord {
+    SnapshotRecord {
+        guest: uid(n),
+        name: name.parse().unwrap(),
+        vmid: vmid(299 + n),
+        made_by: op(5),
+        taken_by: TakenBy::Guest,
+        taken_at: at(-100),
+        expires_at: at(lives_s),
     }
 }
 
@@ -313,6 +325,13 @@ const SITUATIONS: &[Situation] = &[
             message: "the storage is full".to_owned(),
         });
     }),
+    ("a snapshot's time is over", |w| {
+        w.records.snapshots.extend([snapshot(1, "old", -60), snapshot(1, "young", 60)])
+    }),
+    ("a snapshot's time is over, and the guest should run first", |w| {
+        w.records.snapshots.push(snapshot(1, "old", -60));
+        w.seen(300).run = Running::Stopped;
+    }),
 ];
 
 #[test]
@@ -365,6 +384,13 @@ fn nothing_is_done_to_what_is_not_provably_ours() {
         set_up(&mut world);
         assert!(world.plan().actions.is_empty(), "{}", world.plan());
     }
+}
+
+#[test]
+fn a_plan_asks_again_when_a_snapshots_time_ends() {
+    let mut world = world(3);
+    world.records.snapshots = vec![snapshot(1, "s1", 90), snapshot(2, "s2", 60), snapshot(2, "s3", 70)];
+    assert_eq!((world.plan().actions.len(), world.plan().again_at), (0, Some(at(60))));
 }
 
 #[test]

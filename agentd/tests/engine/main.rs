@@ -5,13 +5,19 @@
 //! | --- | --- |
 //! | `attach` | a volume for a guest that was made; protection ends on |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
+//! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
+//! | `roll_back` | a guest goes back and is made fresh, once |
+//! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod attach;
+mod backup;
 mod drift;
 mod fault;
 mod parked;
+mod roll_back;
+mod snapshot;
 mod world;

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentd::execute::failpoint::{Failpoints, Nowhere};
+use agentd::execute::run::run;
 use agentd::execute::{GuestDoor, Ports};
 use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
-use agentd::model::record::{HelloRecord, VolumeId};
-use agentd::operation::{NumberWish, Operation, Provision};
+use agentd::model::record::{HelloRecord, TakenBy, VolumeId};
+use agentd::operation::log::Status;
+use agentd::operation::progress::Progress;
+use agentd::operation::{NumberWish, Operation, Provision, Snapshot, Target};
 use agentd::port::clock::{Clock, Pause};
 use agentd::port::pve::task::{TaskKind, TaskQuery};
 use agentd::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role};
@@ -231,6 +234,9 @@ fn plain(line: &str) -> String {
     if let Some((before, _)) = line.split_once("HOLDFAST_BOOTSTRAP=ey") {
         return format!("{before}HOLDFAST_BOOTSTRAP=(a ticket)");
     }
+    if line.starts_with("snaptime: ") {
+        return "snaptime: …".to_owned();
+    }
     match line.split_once("hwaddr=") {
         Some((before, after)) => {
             format!("{before}hwaddr=…{}", after.split_once(',').map_or("", |(_, rest)| rest))
@@ -267,6 +273,42 @@ pub async fn open(ports: &Ports, n: u8, operation: Operation) -> agentd::operati
         at: ports.clock.now(),
     };
     ports.store.open_operation(new).await.unwrap()
+}
+
+/// The guest that the tests make first, as later operations name it.
+pub fn target() -> Target {
+    Target { uid: guest(1).uid, name: guest(1).name, vmid: vmid(300) }
+}
+
+/// Makes it, with an agent that nothing disturbs, and gives that agent.
+pub async fn made(world: &World) -> Ports {
+    let ports = world.sound().await;
+    let _controllers = Controllers::start(&ports);
+    let done = end(&ports, 0, world.provision(1)).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    ports
+}
+
+/// Brings an operation to its end.
+pub async fn end(ports: &Ports, n: u8, operation: Operation) -> Progress {
+    run(ports, open(ports, n, operation).await).await.unwrap()
+}
+
+/// A snapshot of that guest, which may go after so many seconds.
+pub fn snapshot(name: &str, lives_s: i64) -> Operation {
+    let now = FastClock::start().now().as_second();
+    Operation::Snapshot(Snapshot {
+        target: target(),
+        name: name.parse().unwrap(),
+        taken_by: TakenBy::Guest,
+        expires_at: Timestamp::from_second(now + lives_s).unwrap(),
+    })
+}
+
+/// How many tasks of a kind were ever begun for that guest by the agent.
+pub async fn tasks(world: &World, kind: TaskKind) -> usize {
+    let query = TaskQuery { vmid: vmid(300), kind, role: Role::Operate, since_epoch_s: 0 };
+    world.pve().find_tasks(query).await.unwrap().len()
 }
 
 /// The guests' controllers: whoever runs and holds a ticket trades it and says hello. Ends when dropped.

@@ -18,6 +18,7 @@ use crate::kit::{FOREIGN, Kit, target};
 use crate::life::{Begin, End, live, told};
 use crate::points::Conductor;
 use crate::scene::Scene;
+use crate::story::snapshot::taking;
 use crate::virtual_time;
 use crate::world::{Beginning, World, copy, folder};
 
@@ -30,6 +31,8 @@ pub enum Ground {
     GuestRuns,
     /// The same guest, stopped.
     GuestStands,
+    /// The running guest, with a snapshot of ours whose time is over.
+    Snapshotted,
     /// Two guests of one customer, 300 and 301, both running.
     TwoGuests,
 }
@@ -49,6 +52,7 @@ impl Ground {
                 (Some(Self::Empty), |kit| Some(Operation::Provision(Box::new(kit.provision(1)))))
             }
             Self::GuestStands => (Some(Self::GuestRuns), |_| Some(Operation::Stop(target(1)))),
+            Self::Snapshotted => (Some(Self::GuestRuns), |_| Some(taking())),
             Self::TwoGuests => {
                 (Some(Self::GuestRuns), |kit| Some(Operation::Provision(Box::new(kit.provision(2)))))
             }
@@ -56,12 +60,14 @@ impl Ground {
     }
 
     /// The number under which its operation is opened; each is another.
-    const fn number(self) -> u8 {
+    #[must_use]
+    pub const fn number(self) -> u8 {
         match self {
             Self::Empty => 200,
             Self::GuestRuns => 201,
             Self::GuestStands => 202,
             Self::TwoGuests => 203,
+            Self::Snapshotted => 204,
         }
     }
 }

@@ -154,9 +154,13 @@ impl From<OperationKind> for Work {
     fn from(kind: OperationKind) -> Self {
         match kind {
             OperationKind::AttachVolume => Self::AttachVolume,
+            OperationKind::Backup => Self::Backup,
+            OperationKind::ExpireSnapshot => Self::ExpireSnapshot,
             OperationKind::Grow => Self::Grow,
             OperationKind::Provision => Self::Provision,
             OperationKind::Reconfigure => Self::Reconfigure,
+            OperationKind::RollBack => Self::RollBack,
+            OperationKind::Snapshot => Self::Snapshot,
             OperationKind::Start => Self::Start,
             OperationKind::Stop => Self::Stop,
         }

@@ -5,7 +5,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, json, parsed, time, vmid};
-use super::{Part, Store, StoreError};
+use super::{Part, Store, StoreError, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::model::record::{Access, GuestRecord, HelloRecord, Place, VolumeId};
 
@@ -176,7 +176,7 @@ pub(super) fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Resul
             [uid.to_string()],
         )
         .map_err(StoreError::sqlite("forget a guest's place"))?;
-    Ok(())
+    snapshot::gone_with(transaction, uid)
 }
 
 impl Store {

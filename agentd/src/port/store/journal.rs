@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, guest};
+use super::{Part, Store, StoreError, audit, backup, guest, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
@@ -150,17 +150,9 @@ pub(super) fn append(
             insert.execute((serial, entry.number, micros(entry.at), body))
         })
         .map_err(StoreError::sqlite("write the journal"))?;
-    let uid = after.operation.uid();
     if let Event::Succeeded { facts, .. } = &entry.event {
         for fact in facts {
-            match (&after.operation, fact) {
-                (Operation::Provision(_), Fact::Vmid(vmid)) => guest::set_vmid(transaction, uid, *vmid)?,
-                // From its making on it is ours to know, whatever becomes of the steps that follow.
-                (Operation::AttachVolume(_), Fact::Volume(volume)) => {
-                    guest::add_volume(transaction, uid, volume)?
-                }
-                _ => {}
-            }
+            learn(transaction, after, fact)?;
         }
     }
     match (&entry.event, after.status().is_end()) {
@@ -169,6 +161,27 @@ pub(super) fn append(
         (_, false) => {}
     }
     audit_event(transaction, after, entry)
+}
+
+/// What a fact changes in our records.
+fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result<(), StoreError> {
+    match (fact, &after.operation) {
+        (Fact::Vmid(vmid), Operation::Provision(provision)) => {
+            guest::set_vmid(transaction, provision.guest.uid, *vmid)
+        }
+        // From its making on it is ours to know, whatever becomes of the steps that follow.
+        (Fact::Volume(volume), Operation::AttachVolume(attach)) => {
+            guest::add_volume(transaction, attach.target.uid, volume)
+        }
+        (Fact::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
+            snapshot::taken(transaction, spec, after.id, *at)
+        }
+        (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec),
+        (Fact::BackupFound { archive, bytes, at }, _) => {
+            backup::found(transaction, after, archive, *bytes, *at)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// It is under way again. The index of open operations refuses it when another one is under way on its guest.

@@ -17,12 +17,15 @@
 //! | [`journal`] | operations and their events |
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`recovery`] | what was planned at each start |
+//! | [`snapshot`] | snapshots that stand |
+//! | [`backup`] | backups that were found |
 //! | [`records`] | all of it as the plan takes it |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
 //! | `migration` | the file's version, and the way to it from every older one |
 
 pub mod access;
 pub mod audit;
+pub mod backup;
 pub mod desired;
 mod error;
 pub mod guest;
@@ -36,6 +39,7 @@ pub mod records;
 pub mod recovery;
 pub mod refusal;
 mod rows;
+pub mod snapshot;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};

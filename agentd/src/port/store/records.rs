@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
-use super::{Store, StoreError, guest};
+use super::{Store, StoreError, guest, snapshot};
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
@@ -136,6 +136,7 @@ impl Store {
                 parked: parked(connection)?,
                 attempts: attempts(connection, generation)?,
                 touched: touched(connection, now)?,
+                snapshots: snapshot::all(connection)?,
             })
         })
         .await

@@ -335,3 +335,55 @@ async fn a_changed_audit_line_is_found() {
     let broken = store.verify_audit().await.unwrap_err();
     assert!(matches!(broken, audit::ChainError::Broken { number: 1 }));
 }
+
+fn snapshot_of(n: u8) -> Operation {
+    Operation::Snapshot(crate::operation::Snapshot {
+        target: crate::operation::Target { uid: uid(n), name: guest(n).name, vmid: vmid(300) },
+        name: "s1".parse().unwrap(),
+        taken_by: crate::model::record::TakenBy::Guest,
+        expires_at: at(60),
+    })
+}
+
+/// What a step learnt and what our records say of it are one transaction.
+#[tokio::test]
+async fn a_snapshot_is_known_from_its_outcome_on_until_its_removal() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let name = || "s1".parse().unwrap();
+    let mut progress = store.open_operation(new_operation(1, snapshot_of(1))).await.unwrap();
+    let succeeded = |step, facts| Event::Succeeded { step, facts, note: None };
+    for event in [
+        Event::Begun,
+        Event::Intended { step: 0 },
+        succeeded(0, Vec::new()),
+        Event::Intended { step: 1 },
+        succeeded(1, vec![Fact::SnapshotTaken { at: at(5) }]),
+        Event::Finished,
+    ] {
+        assert!(store.snapshot(uid(1), name()).await.unwrap().is_none());
+        progress = store.append(&progress, event, at(1)).await.unwrap();
+        if progress.did(crate::operation::step::Step::TakeSnapshot) {
+            break;
+        }
+    }
+    store.append(&progress, Event::Finished, at(2)).await.unwrap();
+    let record = store.snapshot(uid(1), name()).await.unwrap().unwrap();
+    assert_eq!((record.made_by, record.taken_at, record.expires_at), (operation_id(1), at(5), at(60)));
+    assert_eq!(
+        store.records(Generation::new(1), at(9)).await.unwrap().snapshots.as_slice(),
+        std::slice::from_ref(&record)
+    );
+    assert!(store.snapshot(uid(2), name()).await.unwrap().is_none(), "another guest's");
+    let expiry = Operation::ExpireSnapshot(crate::operation::ExpireSnapshot {
+        target: crate::operation::Target { uid: uid(1), name: guest(1).name, vmid: vmid(300) },
+        name: name(),
+        made_by: record.made_by,
+        why: crate::operation::ExpiryWhy::PastItsTime,
+    });
+    let mut progress = store.open_operation(new_operation(2, expiry)).await.unwrap();
+    for event in [Event::Begun, Event::Intended { step: 0 }, succeeded(0, vec![Fact::SnapshotGone])] {
+        progress = store.append(&progress, event, at(61)).await.unwrap();
+    }
+    assert!(store.snapshots(uid(1)).await.unwrap().is_empty());
+}

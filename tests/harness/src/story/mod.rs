@@ -3,9 +3,11 @@
 //! In: a kind. Out: its stories, on the way there and on the way back. A new operation gets a file of its own here, with
 //! the ground it stands on, the operation, and the end it must come to however often it is killed.
 
+mod backup;
 mod power;
 mod provision;
 mod size;
+pub(crate) mod snapshot;
 mod volume;
 
 use agentd::operation::Operation;
@@ -76,6 +78,10 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Reconfigure => size::reconfigure(),
         OperationKind::Grow => size::grow(),
         OperationKind::AttachVolume => volume::attach(),
+        OperationKind::Snapshot => snapshot::take(),
+        OperationKind::ExpireSnapshot => snapshot::expire(),
+        OperationKind::RollBack => snapshot::roll_back(),
+        OperationKind::Backup => backup::take(),
     }
 }
 

@@ -1,0 +1,78 @@
+//! After a rollback: what the snapshot brought back is made fresh before the guest runs. One call, bound to the state it
+//! was decided on.
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{look_at, vmid, with_volumes};
+use super::step_config::{change, mark_changes};
+use super::step_roll_back::tags;
+use super::step_snapshot::find;
+use super::trouble::Trouble;
+use crate::model::mark::{self, Mark};
+use crate::port::pve::change::ConfigChange;
+use crate::port::pve::config::Switch;
+use crate::port::pve::snapshot::Found;
+use crate::port::pve::{GuestConfig, PveError};
+
+/// The guest right after its rollback. The snapshot may have brought back other tags; then the snapshot itself, which is
+/// kept in the same configuration, says whose the guest is.
+async fn rolled_back(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+    let (vmid, uid) = (vmid(context)?, context.progress.operation.uid());
+    let config = context.ports.pve.guest_config(vmid).await?;
+    let ours = match mark::read(&config.tags, &config.description) {
+        Mark::Of(found) => found == uid,
+        Mark::None | Mark::Broken => matches!(find(context).await?, Found::Whole(_)),
+    };
+    if !ours {
+        let text = format!("guest {vmid} is not {uid} any more: it is not touched");
+        return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
+    }
+    with_volumes(context, config).await
+}
+
+fn stale(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange>, Trouble> {
+    let mut changes = Vec::new();
+    if mark::read(&config.tags, &config.description) != Mark::Of(context.progress.operation.uid()) {
+        for change in mark_changes(context)? {
+            changes.push(match change {
+                ConfigChange::Tags(mut ours) => {
+                    let kept = tags(config)?.into_iter().filter(|tag| !tag.as_str().starts_with("hf-"));
+                    let kept: Vec<_> = kept.filter(|tag| !ours.contains(tag)).collect();
+                    ours.extend(kept);
+                    ConfigChange::Tags(ours)
+                }
+                other => other,
+            });
+        }
+    }
+    if config.env.is_some() {
+        changes.push(ConfigChange::ClearEnv);
+    }
+    if config.protection == Switch::Off {
+        changes.push(ConfigChange::Protect);
+    }
+    Ok(changes)
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let config = rolled_back(context).await?;
+    let fresh = stale(context, &config)?.is_empty();
+    Ok(if fresh { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = rolled_back(context).await?;
+    if let Some(kind) = config.lock.clone() {
+        return Err(PveError::Locked { kind }.into());
+    }
+    if config.env.is_some() {
+        // Whoever reads the old ticket finds its claim worthless.
+        context.ports.store.forget_claim(context.progress.operation.uid()).await?;
+    }
+    let changes = stale(context, &config)?;
+    if changes.is_empty() {
+        return Ok(Acted::Done);
+    }
+    change(context, config, changes).await
+}

@@ -1,0 +1,155 @@
+//! The rollback itself. Whether it has happened shows in a tag: it is set just before, and the rollback takes it away with
+//! all else that the snapshot does not know. So it happens once, whatever is lost or killed in between.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{free_config, look_at, own_config, vmid};
+use super::lost::at_work;
+use super::step_config::change;
+use super::step_power::runs;
+use super::step_snapshot::{find, half};
+use super::trouble::Trouble;
+use super::undo::Left;
+use crate::model::mark;
+use crate::operation::log::{Fact, PowerFound};
+use crate::operation::step::Step;
+use crate::operation::{BulkRule, Operation, RollBack};
+use crate::port::pve::change::{ConfigChange, ConfigUpdate, Tag};
+use crate::port::pve::snapshot::Found;
+use crate::port::pve::volume::InBackup;
+use crate::port::pve::{GuestConfig, OwnSnapshot, PveError, TaskKind, VolumeId};
+
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RollBack, Trouble> {
+    match &context.progress.operation {
+        Operation::RollBack(back) => Ok(back),
+        other => Err(Trouble::fault(format!("a {} rolls nothing back", other.kind().as_str()))),
+    }
+}
+
+/// The snapshot, when it is ours and whole.
+async fn own(context: &Context<'_>) -> Result<OwnSnapshot, Trouble> {
+    let name = &spec(context)?.snapshot;
+    match find(context).await? {
+        Found::Whole(own) => Ok(own),
+        Found::Half(state) => Err(half(context, &state).await?),
+        Found::Others => {
+            let text = format!("snapshot {name} is not one that was made here: nothing is rolled back to it");
+            Err(Trouble::give_up(ErrorCode::NotYours, text))
+        }
+        Found::Nothing => {
+            Err(Trouble::give_up(ErrorCode::NotFound, format!("snapshot {name} is not there any more")))
+        }
+    }
+}
+
+/// All that must be true before anything is touched.
+pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let back = spec(context)?;
+    let now = free_config(context).await?;
+    let record = context.ports.store.snapshot(back.target.uid, back.snapshot.clone()).await?;
+    if record.is_none_or(|record| record.made_by != back.made_by) {
+        let text = format!("our records do not know snapshot {}", back.snapshot);
+        return Err(Trouble::give_up(ErrorCode::NotFound, text));
+    }
+    own(context).await?;
+    let then = context.ports.pve.snapshot_config(vmid(context)?, &back.snapshot).await?;
+    same_volumes(&now, &then)?;
+    let bulk = now.mounts.values().find(|disk| disk.in_backup == InBackup::No);
+    if let (Some(disk), BulkRule::NoneThere) = (bulk, back.bulk) {
+        let at = disk.mount.as_deref().unwrap_or("a volume");
+        let text =
+            format!("{at} is in no backup, and what was written there would be lost: an operator must sign");
+        return Err(Trouble::give_up(ErrorCode::NeedsSignature, text));
+    }
+    let found = if runs(context).await? { PowerFound::Running } else { PowerFound::Standing };
+    Ok(Acted::Learnt(Learnt::fact(Fact::Found(found))))
+}
+
+/// A volume that came after the snapshot would be torn off the guest; one that went since is not there to go back.
+fn same_volumes(now: &GuestConfig, then: &GuestConfig) -> Result<(), Trouble> {
+    let mounted = |config: &GuestConfig| -> BTreeSet<VolumeId> {
+        config.rootfs.iter().chain(config.mounts.values()).filter_map(|disk| disk.volume()).cloned().collect()
+    };
+    let (now, then) = (mounted(now), mounted(then));
+    let why = match (now.difference(&then).next(), then.difference(&now).next()) {
+        (Some(new), _) => format!("volume {new} was attached after the snapshot, and would be torn off"),
+        (None, Some(gone)) => format!("volume {gone} left the guest after the snapshot"),
+        (None, None) => return Ok(()),
+    };
+    Err(Trouble::give_up(ErrorCode::Unsupported, format!("{why}: nothing is rolled back")))
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let tag = mark::rolling_tag(context.progress.id);
+    if context.step == Step::ArmRollBack {
+        let armed = own_config(context).await?.tags.contains(&tag);
+        return Ok(if armed { Probed::Happened(Learnt::nothing()) } else { Probed::Not });
+    }
+    let (vmid, name) = (vmid(context)?, &spec(context)?.snapshot);
+    let config = context.ports.pve.guest_config(vmid).await?;
+    let locked = config.lock.as_deref() == Some("rollback");
+    if locked && at_work(context, vmid, TaskKind::RollBack).await? {
+        return Err(PveError::Locked { kind: "rollback".to_owned() }.into());
+    }
+    if locked {
+        let text = format!(
+            "the rollback of guest {vmid} stopped half-way: some of its volumes may be of now, some of then"
+        );
+        let remedy = format!("pct unlock {vmid}; pct rollback {vmid} {name}");
+        return Err(Trouble::park(ErrorCode::Locked, text, remedy));
+    }
+    if config.tags.contains(&tag) {
+        return Ok(Probed::Not);
+    }
+    if config.other.get("parent").is_some_and(|parent| parent == name.as_str()) {
+        return Ok(Probed::Happened(Learnt::nothing()));
+    }
+    let text =
+        format!("guest {vmid} lost the tag {tag} although it was not rolled back: somebody changes it");
+    Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = free_config(context).await?;
+    if context.step == Step::ArmRollBack {
+        let mut tags = tags(&config)?;
+        tags.push(tag(&mark::rolling_tag(context.progress.id))?);
+        return change(context, config, vec![ConfigChange::Tags(tags)]).await;
+    }
+    if runs(context).await? {
+        let text = "the guest was shut down and runs again: somebody else starts it; nothing was rolled back";
+        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+    }
+    let own = own(context).await?;
+    Ok(Acted::Task(context.ports.pve.roll_back(&own).await?))
+}
+
+/// Takes off the tag, when the rollback did not.
+pub(super) async fn disarm(context: &Context<'_>) -> Result<Left, Trouble> {
+    let config = free_config(context).await?;
+    let rolling = mark::rolling_tag(context.progress.id);
+    if !config.tags.contains(&rolling) {
+        return Ok(Left::Nothing(None));
+    }
+    let mut tags = tags(&config)?;
+    tags.retain(|tag| tag.as_str() != rolling);
+    let update = ConfigUpdate::new(config.digest, vec![ConfigChange::Tags(tags)]);
+    let update = update.map_err(|error| Trouble::fault(error.to_string()))?;
+    context.ports.pve.configure(vmid(context)?, &update).await?;
+    Ok(Left::Nothing(None))
+}
+
+/// All tags of the guest, which a change repeats.
+pub(super) fn tags(config: &GuestConfig) -> Result<Vec<Tag>, Trouble> {
+    config.tags.iter().map(|text| tag(text)).collect()
+}
+
+fn tag(text: &str) -> Result<Tag, Trouble> {
+    text.parse().map_err(|_| {
+        let why = format!("the guest carries a tag {text:?} that cannot be written again: remove it by hand");
+        Trouble::give_up(ErrorCode::Unsupported, why)
+    })
+}

@@ -1,0 +1,128 @@
+//! May this guest have one more snapshot? Asked of our records (how many it has), of its storages (how full they are), and
+//! of Proxmox (whether every volume can).
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::StorageName;
+
+use super::attempt::{Acted, Context, Learnt};
+use super::identity::{free_config, vmid};
+use super::trouble::Trouble;
+use crate::model::limits;
+use crate::operation::{Operation, Snapshot};
+use crate::port::pve::read::StorageStatus;
+use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
+
+/// The kinds of storage that can snapshot a container's volume.
+const CAN: [&str; 5] = ["btrfs", "cephfs", "lvmthin", "rbd", "zfspool"];
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let Operation::Snapshot(new) = &context.progress.operation else {
+        return Err(Trouble::fault("only a snapshot asks for room"));
+    };
+    let config = free_config(context).await?;
+    within_quota(context, new).await?;
+    let storages = storages(context, &config).await?;
+    if context.ports.pve.can_snapshot(vmid(context)?).await? == CanSnapshot::No {
+        return Err(incapable(&config, &storages));
+    }
+    for (storage, (volume, status)) in &storages {
+        if let Some(why) = too_full(status) {
+            let text = format!(
+                "volume {volume} lies on {storage}, which {why}: no snapshot is taken until there is room"
+            );
+            return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+        }
+    }
+    Ok(Acted::Learnt(Learnt::nothing()))
+}
+
+async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), Trouble> {
+    let own = context.ports.store.snapshots(new.target.uid).await?;
+    // A repeat after a crash finds its own.
+    let others =
+        own.iter().filter(|one| one.taken_by == new.taken_by && one.made_by != context.progress.id).count();
+    if others < limits::SNAPSHOTS_PER_GUEST {
+        return Ok(());
+    }
+    let text = format!(
+        "the guest has {others} snapshots, and no more than {} are allowed: remove one, or wait until one expires",
+        limits::SNAPSHOTS_PER_GUEST
+    );
+    Err(Trouble::give_up(ErrorCode::Quota, text))
+}
+
+/// Each storage that a mounted volume lies on, with one such volume for the message.
+async fn storages(
+    context: &Context<'_>,
+    config: &GuestConfig,
+) -> Result<BTreeMap<StorageName, (VolumeId, StorageStatus)>, Trouble> {
+    let mut found = BTreeMap::new();
+    for volume in mounted(config) {
+        let storage: StorageName = volume
+            .storage()
+            .parse()
+            .map_err(|_| Trouble::fault(format!("volume {volume} names no storage")))?;
+        if let Entry::Vacant(place) = found.entry(storage) {
+            let status = context.ports.pve.storage_status(place.key()).await?;
+            place.insert((volume.clone(), status));
+        }
+    }
+    Ok(found)
+}
+
+fn mounted(config: &GuestConfig) -> impl Iterator<Item = &VolumeId> {
+    config.rootfs.iter().chain(config.mounts.values()).filter_map(|disk| disk.volume())
+}
+
+fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, StorageStatus)>) -> Trouble {
+    let cannot = |volume: &&VolumeId| {
+        let kind = storages.iter().find(|(name, _)| name.as_str() == volume.storage());
+        kind.is_none_or(|(_, (_, status))| !CAN.contains(&status.kind.as_str()))
+    };
+    let named: Vec<&str> = mounted(config).filter(cannot).map(VolumeId::as_str).collect();
+    let which = if named.is_empty() { "a volume of it".to_owned() } else { named.join(", ") };
+    let text = format!("the guest cannot be snapshotted: {which} lies on a storage without snapshots");
+    Trouble::give_up(ErrorCode::Unsupported, text)
+}
+
+fn too_full(status: &StorageStatus) -> Option<String> {
+    if !status.active || status.total == 0 {
+        return Some("does not answer".to_owned());
+    }
+    let percent = u128::from(status.used) * 100 / u128::from(status.total);
+    (percent >= u128::from(limits::SNAPSHOT_FILL_MAX_PERCENT))
+        .then(|| format!("is {percent} % full (from {} % on is too full)", limits::SNAPSHOT_FILL_MAX_PERCENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(used: u64, total: u64) -> StorageStatus {
+        StorageStatus {
+            storage: "tank".parse().unwrap(),
+            kind: "btrfs".to_owned(),
+            content: vec!["rootdir".to_owned()],
+            active: true,
+            enabled: true,
+            available: total - used,
+            total,
+            used,
+        }
+    }
+
+    #[test]
+    fn a_storage_is_too_full_from_the_level_on() {
+        assert_eq!(too_full(&status(84, 100)), None);
+        assert_eq!(too_full(&status(85, 100)).unwrap(), "is 85 % full (from 85 % on is too full)");
+        assert_eq!(
+            too_full(&status(u64::MAX, u64::MAX)).unwrap(),
+            "is 100 % full (from 85 % on is too full)"
+        );
+        assert!(too_full(&status(0, 0)).is_some(), "zero sizes mean nothing");
+        assert!(too_full(&StorageStatus { active: false, ..status(1, 100) }).is_some());
+    }
+}

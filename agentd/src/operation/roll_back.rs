@@ -1,0 +1,49 @@
+//! *roll_back*: a guest goes back to a snapshot that was made here, and is made fresh where the snapshot is stale.
+//!
+//! Proxmox puts the configuration back together with the disks: an old ticket in the environment, tags, protection,
+//! sizes. So what is ours is set again before the guest runs; what the document wants otherwise, the plan corrects.
+
+use holdfast_protocol::id::{OperationId, SnapshotName};
+use serde::{Deserialize, Serialize};
+
+use super::Target;
+use super::step::Step;
+
+/// A rollback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RollBack {
+    /// The guest.
+    pub target: Target,
+    /// To which snapshot.
+    pub snapshot: SnapshotName,
+    /// The operation that made the snapshot.
+    pub made_by: OperationId,
+    /// What of it lies outside every backup.
+    pub bulk: BulkRule,
+}
+
+/// Whether bulk volumes, which no backup holds, may go back as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkRule {
+    /// There is none; if there is one after all, the rollback is refused.
+    NoneThere,
+    /// An operator signed for it.
+    Signed,
+}
+
+impl RollBack {
+    /// The tag before the effect that takes it away, and nothing runs before what came back was made fresh.
+    pub(super) fn steps() -> Vec<Step> {
+        vec![
+            Step::ProveSnapshot,
+            Step::ArmRollBack,
+            Step::ShutDown,
+            Step::RollBack,
+            Step::Renew,
+            Step::StartAgain,
+            Step::ConfirmAgain,
+        ]
+    }
+}

@@ -1,0 +1,46 @@
+//! *snapshot* and *expire_snapshot*: a state to come back to for a while, and its end.
+
+use holdfast_protocol::id::{OperationId, SnapshotName};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Target;
+use crate::model::record::TakenBy;
+
+/// A snapshot to be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    /// The guest.
+    pub target: Target,
+    /// What it is called.
+    pub name: SnapshotName,
+    /// Who wishes for it.
+    pub taken_by: TakenBy,
+    /// When it may go.
+    pub expires_at: Timestamp,
+}
+
+/// A snapshot of ours to be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpireSnapshot {
+    /// The guest.
+    pub target: Target,
+    /// What it is called.
+    pub name: SnapshotName,
+    /// The operation that made it. Another one of that name is left alone.
+    pub made_by: OperationId,
+    /// Why it goes.
+    pub why: ExpiryWhy,
+}
+
+/// Why a snapshot goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpiryWhy {
+    /// Its time is over.
+    PastItsTime,
+    /// The guest that had wished for it does not need it any more.
+    Asked,
+}

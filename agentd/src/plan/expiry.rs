@@ -1,0 +1,27 @@
+//! Snapshots of ours whose time is over: removed one by one, after everything more urgent on the same guest.
+
+use super::Context;
+use super::present::Made;
+use crate::gate::{Effect, Expiry};
+use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, Target};
+
+/// The snapshot to remove next, and why. When none is due, the plan is told when one will be.
+pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, Vec<Effect>, String)> {
+    let (records, uid) = (context.inputs.records, made.record.uid);
+    let from = records.snapshots.partition_point(|one| one.guest < uid);
+    let next = records.snapshots.get(from).filter(|one| one.guest == uid)?;
+    if next.expires_at > context.inputs.now {
+        context.again(next.expires_at);
+        return None;
+    }
+    let target = Target { uid, name: made.record.name.clone(), vmid: made.vmid };
+    let expiry = ExpireSnapshot {
+        target,
+        name: next.name.clone(),
+        made_by: next.made_by,
+        why: ExpiryWhy::PastItsTime,
+    };
+    let reason = format!("snapshot {} was to go at {}", next.name, next.expires_at);
+    let effects = vec![Effect::ExpireSnapshot(Expiry::OwnPastItsTime)];
+    Some((Operation::ExpireSnapshot(expiry), effects, reason))
+}

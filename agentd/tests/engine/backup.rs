@@ -1,0 +1,123 @@
+//! Backups whose worker dies: what that leaves behind decides, not the task's word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::execute::Ports;
+use agentd::model::record::BackupWhy;
+use agentd::operation::log::Status;
+use agentd::operation::{Backup, Operation};
+use agentd::port::pve::{LogWindow, Role, TaskKind, TaskQuery};
+use holdfast_protocol::code::ErrorCode;
+use pve_sim::fault::{Aim, Fault};
+
+use super::world::{FastClock, World, end, find, guest, made, target, tasks, told, vmid};
+
+fn backup(world: &World) -> Operation {
+    let storage = world.policy().backup_storage.unwrap();
+    Operation::Backup(Backup { target: target(), storage, why: BackupWhy::Asked })
+}
+
+fn killed(phase: &str) -> Fault {
+    Fault::KillWorker { task: "vzdump".to_owned(), phase: phase.to_owned() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_backup_whatever_reply_is_lost_and_it_is_written_down() {
+    let faults: [fn(Aim) -> Fault; 2] = [|on| Fault::LostReply { on }, |on| Fault::DaemonSlow { on }];
+    for fault in faults {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        let first = ports.store.backups(guest(1).uid, 10).await.unwrap();
+        assert_eq!((first.len(), first[0].why), (1, BackupWhy::First));
+        world.sim.node.faults.arm(fault(Aim { method: "POST".to_owned(), path: "/vzdump".to_owned() }));
+        let done = end(&ports, 1, backup(&world)).await;
+        assert_eq!(done.status(), Status::Done, "{}", told(&done));
+        assert!(world.sim.node.faults.armed().is_empty());
+        assert_eq!(tasks(&world, TaskKind::Backup).await, 2, "the first one, and this");
+        let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
+        let seen = (record.why, record.vmid, record.storage.as_str());
+        assert_eq!(seen, (BackupWhy::Asked, vmid(300), "backup2"));
+        assert!(record.bytes > 1_000 && record.archive != first[0].archive, "{record:?}");
+    }
+}
+
+/// A request that never arrived is not sent again: another backup is the schedule's matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_request_is_no_backup() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let on = Aim { method: "POST".to_owned(), path: "/vzdump".to_owned() };
+    world.sim.node.faults.arm(Fault::LostRequest { on });
+    let undone = end(&ports, 1, backup(&world)).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(tasks(&world, TaskKind::Backup).await, 1, "the first one");
+    assert_eq!(ports.store.backup_of(undone.id).await.unwrap(), None);
+}
+
+/// Killed while it held the guest still: Proxmox says running, the guest may stand frozen. Said at once, and loudly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_that_may_stand_frozen_is_parked_at_once() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    world.sim.node.faults.arm(killed("snapshotting"));
+    let parked = end(&ports, 1, backup(&world)).await;
+    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    let cause = parked.cause().unwrap();
+    assert!(cause.code == ErrorCode::Locked && cause.message.contains("FROZEN"), "{cause}");
+    assert!(parked.remedy().unwrap().starts_with("pct unlock 300; "), "{}", told(&parked));
+    assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
+}
+
+/// Killed in the copy, and the copy goes on without its worker: the archive is found and kept, and the lock is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_that_an_orphan_finishes_is_adopted() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
+    world.sim.node.faults.arm(killed("copy"));
+    let (done, name) = tokio::join!(end(&ports, 1, backup(&world)), orphan(&world));
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
+    assert!(record.archive.as_str().ends_with(&name), "{record:?} is not {name}");
+    let condition = done.conditions().next().unwrap();
+    assert_eq!(condition.code, ErrorCode::Locked, "{condition}");
+    assert!(format!("{condition:?}").contains("pct unlock 300"), "{condition:?}");
+}
+
+/// Waits until the worker is dead, and then puts the archive in place that its log names.
+async fn orphan(world: &World) -> String {
+    let pve = world.pve();
+    let query = TaskQuery { vmid: vmid(300), kind: TaskKind::Backup, role: Role::Operate, since_epoch_s: 0 };
+    for _ in 0..3_000 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        for row in pve.find_tasks(query).await.unwrap().into_iter().filter(|row| row.end.is_some()) {
+            let log = pve.task_log(&row.upid, LogWindow { start: 0, limit: 500 }).await.unwrap();
+            let named = log.lines.iter().find_map(|line| line.split_once("creating vzdump archive '"));
+            // The other one is of the guest's making.
+            let finished = log.lines.iter().any(|line| line.contains("Finished Backup"));
+            if let (Some((_, path)), false) = (named, finished) {
+                let name = path.trim_end_matches('\'').rsplit('/').next().unwrap().to_owned();
+                std::fs::copy(&world.golden, beside_the_golden(world, &name)).unwrap();
+                return name;
+            }
+        }
+    }
+    panic!("no backup died in its copy");
+}
+
+fn beside_the_golden(world: &World, name: &str) -> std::path::PathBuf {
+    find(&world.dir.path().join("pve"), "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst").with_file_name(name)
+}
+
+/// Killed in the copy, and nothing comes of it: looked for, for a while, and then the lock is left for a person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_that_never_comes_is_waited_for_and_then_told() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let ports = Ports { clock: Arc::new(FastClock::times(2_000)), ..ports };
+    world.sim.node.faults.arm(killed("copy"));
+    let parked = end(&ports, 1, backup(&world)).await;
+    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert_eq!(parked.remedy(), Some("pct unlock 300"), "{}", told(&parked));
+}

@@ -1,0 +1,19 @@
+//! Backups of guests that were made.
+
+use agentd::model::record::BackupWhy;
+use agentd::operation::{Backup, Operation};
+
+use super::Story;
+use crate::ground::Ground;
+use crate::kit::target;
+
+pub(super) fn take() -> Vec<Story> {
+    vec![
+        Story::done("backup", Ground::GuestRuns, |_| backup("backup2")),
+        Story::undone("backup, no storage", Ground::GuestRuns, |_| backup("nosuch")),
+    ]
+}
+
+fn backup(storage: &str) -> Operation {
+    Operation::Backup(Backup { target: target(1), storage: storage.parse().unwrap(), why: BackupWhy::Asked })
+}

@@ -1,0 +1,60 @@
+//! Snapshots of guests that were made, their end, and the way back to them.
+
+use agentd::model::record::TakenBy;
+use agentd::operation::{BulkRule, ExpireSnapshot, ExpiryWhy, Operation, RollBack, Snapshot};
+use holdfast_protocol::id::OperationId;
+
+use super::Story;
+use crate::ground::Ground;
+use crate::kit::target;
+
+pub(super) fn take() -> Vec<Story> {
+    vec![
+        Story::done("snapshot", Ground::GuestRuns, |_| taking()),
+        Story::undone("snapshot, name taken", Ground::Snapshotted, |_| taking()),
+    ]
+}
+
+pub(super) fn expire() -> Vec<Story> {
+    let expire = |_: &_| {
+        Operation::ExpireSnapshot(ExpireSnapshot {
+            target: target(1),
+            name: "s1".parse().unwrap(),
+            made_by: made_by(),
+            why: ExpiryWhy::PastItsTime,
+        })
+    };
+    let story = Story::done("expire_snapshot", Ground::Snapshotted, expire);
+    vec![Story { may_take: |held| held.ends_with("@s1"), ..story }]
+}
+
+pub(super) fn roll_back() -> Vec<Story> {
+    vec![
+        Story::done("roll_back", Ground::Snapshotted, |_| back(BulkRule::Signed)),
+        Story::undone("roll_back, unsigned", Ground::Snapshotted, |_| back(BulkRule::NoneThere)),
+    ]
+}
+
+/// A snapshot whose time is over at once. The ground is made by it, too.
+pub(crate) fn taking() -> Operation {
+    Operation::Snapshot(Snapshot {
+        target: target(1),
+        name: "s1".parse().unwrap(),
+        taken_by: TakenBy::Guest,
+        expires_at: "2026-11-21T05:00:01Z".parse().unwrap(),
+    })
+}
+
+/// Who made the ground's snapshot.
+fn made_by() -> OperationId {
+    OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::Snapshotted.number())))
+}
+
+fn back(bulk: BulkRule) -> Operation {
+    Operation::RollBack(RollBack {
+        target: target(1),
+        snapshot: "s1".parse().unwrap(),
+        made_by: made_by(),
+        bulk,
+    })
+}
