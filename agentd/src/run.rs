@@ -43,8 +43,8 @@ use crate::task::status::StatusTask;
 use crate::task::stop::{self, Stop, Stopper};
 use crate::task::watchdog::WatchdogTask;
 
-/// How often the host is looked at when nothing is new: drift is seen within this, for seven small calls.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the host is looked at before there is a document that says how often.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Loops end within their own farewells (three seconds); more than this means that one hangs.
 const STOP_MAX: Duration = Duration::from_secs(10);

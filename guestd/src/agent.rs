@@ -11,7 +11,7 @@ use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::strict::{self, StrictError};
 use holdfast_tls::{Refusal, TlsError, Trust};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -147,9 +147,10 @@ impl Agent {
         }
     }
 
-    /// Says that the controller is up.
+    /// Says that the controller is up. It is the last word for minutes, so the agent need not keep the connection.
     pub async fn hello(&self, token: &Secret, hello: &Hello) -> Result<HelloAnswer, AgentError> {
         let request = self.request(Method::POST, "/v1/hello").header(AUTHORIZATION, bearer(token)?);
+        let request = request.header(CONNECTION, HeaderValue::from_static("close"));
         self.ask(with_json(request, hello)?).await
     }
 

@@ -45,7 +45,7 @@ pub struct DesiredDocument {
     pub schema: DesiredSchema,
     /// Its number; see [`crate::generation`].
     pub generation: Generation,
-    /// How often the agent asks the hub when nothing is new.
+    /// How often the agent asks the hub, and looks at its host, when nothing is new.
     pub poll_interval_s: PollSeconds,
     /// The guests this host should carry.
     #[schemars(length(max = 10_000))]

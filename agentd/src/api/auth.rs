@@ -48,7 +48,7 @@ impl FromRequestParts<Arc<Local>> for GuestScope {
     async fn from_request_parts(parts: &mut Parts, local: &Arc<Local>) -> Result<Self, ApiError> {
         let peer = *parts.extensions.get::<Peer>().ok_or(ApiError::Unauthenticated)?;
         let token = bearer(&parts.headers).ok_or(ApiError::Unauthenticated)?;
-        let record = local.store.guest_by_token(token).await?.ok_or(ApiError::Unauthenticated)?;
+        let record = local.holders.of(token).await?.ok_or(ApiError::Unauthenticated)?;
         if local.address_of(record.uid).await? != Some(peer.from.to_canonical()) {
             tracing::warn!(guest = %record.uid, from = %peer.from, "a guest's token was shown from another address");
             return Err(ApiError::Unauthenticated);

@@ -13,8 +13,10 @@ use super::frame::Data;
 use super::{LIMITS, Local, body};
 use crate::model::record::HelloRecord;
 
-/// Three missed hellos are three minutes, soon enough to notice a controller that fell silent.
-const HELLO_AGAIN_S: u32 = 60;
+/// A few guests say hello once a minute each. The more there are, the rarer, since every hello is a handshake: twelve a
+/// minute altogether, until that would be so rare that a controller which fell silent goes unnoticed.
+const HELLO_AGAIN_S: std::ops::RangeInclusive<u32> = 60..=600;
+const HELLO_EACH_S: u32 = 5;
 
 /// Versions and boot ids are shown in tables.
 const WORD_CHARS_MAX: usize = 64;
@@ -42,7 +44,12 @@ pub(super) async fn hello(
         at: local.clock.now(),
     };
     local.store.record_hello(scope.uid(), said).await?;
-    Ok(Data(HelloAnswer { again_in_s: HELLO_AGAIN_S }))
+    Ok(Data(HelloAnswer { again_in_s: again_in_s(local.wanted.count().await?) }))
+}
+
+fn again_in_s(guests: usize) -> u32 {
+    let together = u32::try_from(guests).unwrap_or(u32::MAX).saturating_mul(HELLO_EACH_S);
+    together.clamp(*HELLO_AGAIN_S.start(), *HELLO_AGAIN_S.end())
 }
 
 pub(super) async fn itself(
@@ -79,4 +86,14 @@ pub(super) async fn storage(
 
 async fn wanted(local: &Local, scope: &GuestScope) -> Result<DesiredGuest, ApiError> {
     local.wanted.guest(scope.uid()).await?.ok_or(ApiError::Unmanaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::again_in_s;
+
+    #[test]
+    fn many_guests_say_hello_rarely_and_none_too_rarely() {
+        assert_eq!([0, 1, 12, 100, 10_000].map(again_in_s), [60, 60, 60, 500, 600]);
+    }
 }

@@ -11,6 +11,7 @@
 //! | [`error`] | every refusal, and the one match to its code |
 //! | [`frame`] | ids and the envelope |
 //! | [`guest`] | hello, self, storage |
+//! | [`holders`] | who holds which token |
 //! | [`operations`] | progress of the guest's own operations |
 //! | [`rate`], [`seats`] | how often, and how many at once |
 //! | [`routes`] | the table of calls |
@@ -22,6 +23,7 @@ pub mod claim;
 pub mod error;
 pub mod frame;
 pub mod guest;
+pub mod holders;
 pub mod operations;
 pub mod rate;
 pub mod routes;
@@ -40,7 +42,7 @@ use crate::model::view::View;
 use crate::port::clock::Clock;
 use crate::port::store::{Store, StoreError};
 
-/// A controller says hello once a minute and follows an operation now and then; two a second is ten times that.
+/// A controller says hello at most once a minute and follows an operation now and then; two a second is ten times that.
 pub const REQUESTS_PER_MINUTE: u32 = 120;
 /// Twice a guest's own share, for those who have no token yet or a wrong one.
 pub const ADDRESS_REQUESTS_PER_MINUTE: u32 = 240;
@@ -69,6 +71,7 @@ pub struct Local {
     clock: Arc<dyn Clock>,
     view: watch::Receiver<Arc<View>>,
     wanted: wanted::Wanted,
+    holders: holders::Holders,
     pin: Pin,
     hub: String,
     by_guest: rate::Rates<GuestUid>,
@@ -87,6 +90,7 @@ impl Local {
     ) -> Arc<Self> {
         Arc::new(Self {
             wanted: wanted::Wanted::new(store.clone()),
+            holders: holders::Holders::new(store.clone()),
             store,
             clock,
             view,

@@ -27,6 +27,11 @@ impl Wanted {
         Ok(self.all().await?.get(&uid).cloned())
     }
 
+    /// How many it names.
+    pub(super) async fn count(&self) -> Result<usize, StoreError> {
+        Ok(self.all().await?.len())
+    }
+
     async fn all(&self) -> Result<ByGuest, StoreError> {
         // The count is taken before the reading, so a change meanwhile is read next time.
         let now = self.store.changes().borrow().desired;

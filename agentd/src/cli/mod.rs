@@ -41,7 +41,7 @@ enum Command {
     /// Make this box known to a hub, by an invite or by knocking.
     Enroll(enroll::EnrollArguments),
     /// Run the daemon in the foreground, as systemd starts it.
-    Run(run::RunArguments),
+    Run(Box<run::RunArguments>),
     /// Make in Proxmox, and on this box, what the agent needs: user, roles, tokens, folders, settings.
     Setup(Box<setup::SetupArguments>),
     /// Look whether everything in Proxmox is as the agent needs it, and say what mends what is not.

@@ -1,13 +1,13 @@
 //! `agentd run`: the daemon, in the foreground, as systemd starts it.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::port::privilege::{PrivilegeError, Privileges};
 use crate::run::{self, RunError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
-
-/// Two threads: one for the loops, one for guests' handshakes. SQLite and hashing have threads of their own.
-const WORKERS: usize = 2;
 
 /// The arguments.
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct RunArguments {
     config: ConfigPath,
     /// What is logged: a level, or directives such as `info,agentd::task=debug`.
     #[arg(long, env = "HOLDFAST_AGENT_LOG", default_value = "info", value_name = "FILTER", value_parser = filter)]
-    log: String,
+    log: Targets,
     /// Lines for people, or JSON for programs.
     #[arg(long, env = "HOLDFAST_AGENT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -34,8 +34,8 @@ pub enum LogFormat {
     Json,
 }
 
-fn filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
-    text.parse::<EnvFilter>().map(|_| text.to_owned())
+fn filter(text: &str) -> Result<Targets, ParseError> {
+    text.parse()
 }
 
 /// Why the daemon did not run, or ended.
@@ -77,9 +77,9 @@ pub fn run(arguments: &RunArguments) -> Result<(), RunCommandError> {
     let unprivileged = Privileges::of_this_process()?.none()?;
     let settings = Settings::load(&arguments.config)?;
     log_to_stderr(arguments);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .thread_name("agentd")
+    // One thread for all loops: none of them computes for long, a handshake takes a third of a millisecond, and SQLite
+    // and hashing have threads of their own. Each further thread is memory and wake-ups on a box that belongs to others.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(RunCommandError::Runtime)?;
@@ -87,11 +87,11 @@ pub fn run(arguments: &RunArguments) -> Result<(), RunCommandError> {
 }
 
 fn log_to_stderr(arguments: &RunArguments) {
-    let filter = EnvFilter::new(&arguments.log);
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match arguments.log_format {
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match arguments.log_format {
         // The journal has the time already; a terminal's reader looks at the clock.
-        LogFormat::Text => log.with_ansi(false).with_target(false).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
+        LogFormat::Text => lines.with_ansi(false).with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(arguments.log.clone())).init();
 }

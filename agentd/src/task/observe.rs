@@ -1,8 +1,8 @@
 //! Looking at the host: few calls, everything turned into [`Observed`].
 //!
 //! What comes in: Proxmox's answers. What goes out: one snapshot, in which what did not answer is unknown. A guest's
-//! configuration is read again when its line in the list changed, when an operation of ours touched it, and once a
-//! minute anyway. Deliberately absent: conclusions, and any memory over a restart.
+//! configuration is read again when its line in the list changed, when an operation of ours touched it, and now and then
+//! anyway, a few in each look. Deliberately absent: conclusions, and any memory over a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,8 +25,11 @@ use crate::port::pve::read::{GuestStatus, Power};
 use crate::port::pve::sight::{self, Wanted};
 use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
-/// A configuration that nothing points at is read again after this long.
-const STALE: Duration = Duration::from_secs(60);
+/// A configuration that nothing points at is read again after this long: the list does not tell of everything.
+const STALE: Duration = Duration::from_secs(300);
+
+/// But so many in a look at most, the longest unread first: with a hundred guests, each in a quarter of an hour.
+const STALE_READ_EACH: usize = 4;
 
 /// Who looks.
 pub struct Eye {
@@ -45,13 +48,15 @@ struct Known {
 }
 
 /// What of a guest's line would not change by itself.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 struct Line {
     name: Option<String>,
     power: Power,
     lock: Option<String>,
     tags: Vec<String>,
     memory_max: u64,
+    swap_max: u64,
+    cpus: Option<f64>,
     disk_max: u64,
 }
 
@@ -63,6 +68,8 @@ impl Line {
             lock: status.lock.clone(),
             tags: status.tags.clone(),
             memory_max: status.memory_max,
+            swap_max: status.swap_max,
+            cpus: status.cpus,
             disk_max: status.disk_max,
         }
     }
@@ -92,6 +99,7 @@ impl Eye {
     pub async fn look(&mut self, ask: &[Vmid]) -> Result<Observed, PveError> {
         let rows = self.pve.guests().await?;
         let sight = self.sight().await;
+        self.forget_the_stale();
         let mut guests = BTreeMap::new();
         for row in rows {
             guests.insert(row.vmid, self.guest(row).await);
@@ -110,6 +118,16 @@ impl Eye {
         Ok(Observed { at: self.clock.now(), guests, vmids, storages, sight, node })
     }
 
+    fn forget_the_stale(&mut self) {
+        let now = self.clock.monotonic();
+        let stale = self.known.iter().filter(|(_, known)| now.saturating_sub(known.at) >= STALE);
+        let mut stale: Vec<(Duration, Vmid)> = stale.map(|(vmid, known)| (known.at, *vmid)).collect();
+        stale.sort_unstable();
+        for (_, vmid) in stale.into_iter().take(STALE_READ_EACH) {
+            self.known.remove(&vmid);
+        }
+    }
+
     async fn sight(&self) -> Sight {
         let wanted = [Wanted { path: AclPath::pool(&self.pool), sight: sight::Sight::Guest }];
         match prove_sight(self.pve.as_ref(), Role::Observe, &wanted).await {
@@ -121,11 +139,10 @@ impl Eye {
 
     async fn guest(&mut self, row: GuestStatus) -> ObservedGuest {
         let (line, now) = (Line::of(&row), self.clock.monotonic());
-        let fresh = self.known.get(&row.vmid).filter(|known| {
-            known.line == line
-                && now.saturating_sub(known.at) < STALE
-                && matches!(known.detail, Detail::Known(_))
-        });
+        let fresh = self
+            .known
+            .get(&row.vmid)
+            .filter(|known| known.line == line && matches!(known.detail, Detail::Known(_)));
         let detail = match fresh {
             Some(known) => known.detail.clone(),
             None => {

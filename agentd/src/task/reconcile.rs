@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::desired::{Desired, DesiredGuest};
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::report::WaitingForSignature;
+use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -40,6 +41,12 @@ use crate::port::store::{Changes, Refusal, StoreError};
 const AWAY_FIRST: Duration = Duration::from_secs(1);
 const AWAY_MAX: Duration = Duration::from_secs(60);
 
+/// The host is looked at as often as the hub is asked, but drift is seen within a minute, and no document makes us a
+/// burden to Proxmox.
+fn look_every(poll: PollSeconds) -> Duration {
+    Duration::from_secs(poll.get().into()).clamp(Duration::from_secs(5), Duration::from_secs(60))
+}
+
 /// Everything the loop works with.
 pub struct Reconcile {
     /// What operations work with.
@@ -50,7 +57,7 @@ pub struct Reconcile {
     pub policy: Policy,
     /// The node, for the report.
     pub node: NodeName,
-    /// How often the host is looked at when nothing is new.
+    /// How often the host is looked at when nothing is new, until a document says how often.
     pub every: Duration,
     /// Where the picture goes.
     pub view: watch::Sender<Arc<View>>,
@@ -76,10 +83,25 @@ impl CycleError {
     }
 }
 
+/// The document in use, and the count of changes it was read at.
+struct InUse {
+    read_at: u64,
+    document: Option<Desired>,
+}
+
+impl InUse {
+    fn generation(&self) -> Generation {
+        self.document.as_ref().map_or(Generation::NONE, |desired| desired.numbered().generation)
+    }
+
+    fn guests(&self) -> &[DesiredGuest] {
+        self.document.as_ref().map_or(&[], Desired::guests)
+    }
+}
+
 /// The last whole picture, for telling what changed in the records only.
 struct Picture {
-    generation: Generation,
-    desired: Vec<DesiredGuest>,
+    desired: Arc<InUse>,
     observed: Observed,
 }
 
@@ -88,6 +110,8 @@ struct Picture {
 struct State {
     under_way: JoinSet<(OperationId, Option<Vmid>)>,
     ids: BTreeMap<OperationId, Option<Vmid>>,
+    desired: Option<Arc<InUse>>,
+    marked_good: Option<Generation>,
     picture: Option<Picture>,
     away: u32,
     seen: Changes,
@@ -173,15 +197,14 @@ impl Reconcile {
         state.seen = *store.changes().borrow();
         store.try_room().await;
         self.take_up(state).await?;
-        let desired = store.desired().await?;
-        let generation = desired.as_ref().map_or(Generation::NONE, |desired| desired.numbered().generation);
-        let guests = desired.map(|desired| desired.guests().to_vec()).unwrap_or_default();
+        let desired = self.desired(state).await?;
+        let generation = desired.generation();
         // The records first: what ends between them and the look is still open to the plan, and left alone.
         let records = store.records(generation, now).await?;
-        let observed = self.eye.look(&questions(&guests, &records)).await?;
+        let observed = self.eye.look(&questions(desired.guests(), &records)).await?;
         let inputs = Inputs {
             generation,
-            desired: &guests,
+            desired: desired.guests(),
             observed: &observed,
             records: &records,
             policy: &self.policy,
@@ -201,11 +224,22 @@ impl Reconcile {
         for action in plan.actions {
             self.open(state, action, generation).await?;
         }
-        if store.refusal().is_none() {
+        if state.marked_good != Some(generation) && store.refusal().is_none() {
             store.mark_good(generation, now).await?;
+            state.marked_good = Some(generation);
         }
-        state.picture = Some(Picture { generation, desired: guests, observed });
+        state.picture = Some(Picture { desired, observed });
         Ok(())
+    }
+
+    /// The document in use, read anew when another was taken.
+    async fn desired(&self, state: &mut State) -> Result<Arc<InUse>, StoreError> {
+        let now = state.seen.desired;
+        if let Some(desired) = state.desired.as_ref().filter(|desired| desired.read_at == now) {
+            return Ok(Arc::clone(desired));
+        }
+        let document = self.ports.store.desired().await?;
+        Ok(Arc::clone(state.desired.insert(Arc::new(InUse { read_at: now, document }))))
     }
 
     /// Operations that are open and that nobody performs.
@@ -297,7 +331,9 @@ impl Reconcile {
         }
         let now = self.ports.clock.now();
         let until = state.again_at.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-        until.map_or(self.every, |until| until.min(self.every))
+        let document = state.desired.as_ref().and_then(|desired| desired.document.as_ref());
+        let every = document.map_or(self.every, |desired| look_every(desired.document().poll_interval_s));
+        until.map_or(every, |until| until.min(every))
     }
 
     fn ended(
@@ -344,13 +380,14 @@ impl Reconcile {
     async fn tell_again(&self, state: &State) {
         let Some(picture) = &state.picture else { return };
         let now = self.ports.clock.now();
-        let records = match self.ports.store.records(picture.generation, now).await {
+        let generation = picture.desired.generation();
+        let records = match self.ports.store.records(generation, now).await {
             Ok(records) => records,
             Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
         };
         let inputs = Inputs {
-            generation: picture.generation,
-            desired: &picture.desired,
+            generation,
+            desired: picture.desired.guests(),
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,

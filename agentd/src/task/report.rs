@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::stop::Stop;
 use crate::model::view::View;
 use crate::port::clock::Clock;
-use crate::port::store::{Store, StoreError};
+use crate::port::store::{Changes, Store, StoreError};
 
 /// Ended operations that are still told of: about a day of a busy box, 20 KiB.
 const ENDED_OPERATIONS: u32 = 20;
@@ -41,11 +41,15 @@ impl ReportTask {
     /// Reports until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut changes = self.store.changes();
+        let mut told = None;
         loop {
-            changes.mark_unchanged();
+            let now = *changes.borrow_and_update();
             self.view.mark_unchanged();
-            match self.assemble().await {
-                Ok(sections) => self.publish(sections),
+            match self.assemble(told, now).await {
+                Ok(sections) => {
+                    self.publish(sections);
+                    told = Some(now);
+                }
                 Err(error) => tracing::error!(error = chain(&error), "the report could not be put together"),
             }
             tokio::select! {
@@ -68,9 +72,17 @@ impl ReportTask {
         });
     }
 
-    async fn assemble(&self) -> Result<Sections, StoreError> {
-        let operations = self.store.operation_views(ENDED_OPERATIONS).await?;
-        let desired = self.store.desired_section().await?;
+    /// What was `told` before is read again from the store only where that has changed since.
+    async fn assemble(&self, told: Option<Changes>, now: Changes) -> Result<Sections, StoreError> {
+        let last = Arc::clone(&self.sections.borrow());
+        let operations = match &last.operations {
+            Some(same) if told.is_some_and(|told| told.operations == now.operations) => same.clone(),
+            _ => self.store.operation_views(ENDED_OPERATIONS).await?,
+        };
+        let desired = match &last.desired {
+            Some(same) if told.is_some_and(|told| told.desired == now.desired) => same.clone(),
+            _ => self.store.desired_section().await?,
+        };
         let view = Arc::clone(&self.view.borrow());
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -62,7 +62,7 @@ impl Agent {
         let document = DesiredDocument {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
-            poll_interval_s: PollSeconds::try_from(30).unwrap(),
+            poll_interval_s: PollSeconds::try_from(10).unwrap(),
             guests,
         };
         self.ports

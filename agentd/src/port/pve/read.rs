@@ -178,6 +178,10 @@ pub struct GuestStatus {
     pub memory_used: u64,
     /// Memory allowed, in bytes.
     pub memory_max: u64,
+    /// Swap allowed, in bytes.
+    pub swap_max: u64,
+    /// CPUs allowed; half a one is a limit too.
+    pub cpus: Option<f64>,
     /// Size of the root file system as the guest sees it when it runs, in bytes.
     pub disk_max: u64,
     /// Used of it, in bytes.
@@ -205,6 +209,8 @@ impl GuestStatus {
             uptime_s: row.whole_opt("uptime")?.unwrap_or(0),
             memory_used: row.whole_opt("mem")?.unwrap_or(0),
             memory_max: row.whole_opt("maxmem")?.unwrap_or(0),
+            swap_max: row.whole_opt("maxswap")?.unwrap_or(0),
+            cpus: row.share_opt("cpus")?,
             disk_max: row.whole_opt("maxdisk")?.unwrap_or(0),
             disk_used: row.whole_opt("disk")?.unwrap_or(0),
             cpu_share: row.share_opt("cpu")?,

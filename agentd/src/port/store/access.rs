@@ -4,6 +4,8 @@
 //! first asked) may repeat a lost answer and gets a new token in place of the unseen one; any other second redeemer
 //! freezes the guest.
 
+use std::sync::Arc;
+
 use holdfast_protocol::id::{CustomerId, GuestUid};
 use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
@@ -144,7 +146,9 @@ impl Store {
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let heard = Arc::clone(&self.heard);
         self.write(Part::Guests, "mint a claim", move |transaction| {
+            heard.forget(uid);
             let changed = transaction
                 .execute(
                     "UPDATE guest SET claim_hash = ?2, claim_expires_at = ?3, claim_state = 'set', claim_redeemer = NULL,
@@ -249,22 +253,33 @@ impl Store {
         .await
     }
 
-    /// A controller's word.
+    /// A controller's word. What it only repeats wakes nobody, and the disk once an hour.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn record_hello(&self, uid: GuestUid, hello: HelloRecord) -> Result<(), StoreError> {
+        if self.heard.repeats(uid, &hello) {
+            return Ok(());
+        }
         let health = word("a health", &hello.health)?;
-        self.write(Part::Guests, "record a hello", move |transaction| {
-            transaction
-                .execute(
-                    "UPDATE guest SET hello_version = ?2, hello_health = ?3, hello_boot_id = ?4, hello_at = ?5
-                     WHERE uid = ?1",
-                    (uid.to_string(), hello.version, health, hello.boot_id, micros(hello.at)),
-                )
-                .map_err(StoreError::sqlite("record a hello"))?;
-            Ok(())
-        })
-        .await
+        let heard = Arc::clone(&self.heard);
+        let written = self
+            .write(Part::Guests, "record a hello", move |transaction| {
+                transaction
+                    .execute(
+                        "UPDATE guest SET hello_version = ?2, hello_health = ?3, hello_boot_id = ?4, hello_at = ?5
+                         WHERE uid = ?1",
+                        (uid.to_string(), &hello.version, health, &hello.boot_id, micros(hello.at)),
+                    )
+                    .map_err(StoreError::sqlite("record a hello"))?;
+                // On the store's thread, like the forgetting, so that the two keep their order.
+                heard.wrote(uid, hello);
+                Ok(())
+            })
+            .await;
+        if written.is_err() {
+            self.heard.forget(uid);
+        }
+        written
     }
 }

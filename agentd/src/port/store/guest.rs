@@ -185,7 +185,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn guest(&self, uid: GuestUid) -> Result<Option<GuestRecord>, StoreError> {
-        self.read(move |connection| find(connection, uid)).await
+        let mut found = self.read(move |connection| find(connection, uid)).await?;
+        if let Some(record) = &mut found {
+            self.heard.freshen(record);
+        }
+        Ok(found)
     }
 
     /// Reserves a number for a guest, for ever. The same guest may reserve it again.

@@ -11,7 +11,7 @@
 //! | [`audit`] | one hash-chained line per decision and effect |
 //! | [`desired`] | documents by generation, the last good one, the last refused one |
 //! | [`guest`] | our guests: place, volumes, reserved numbers |
-//! | [`access`] | claims, tokens, hellos |
+//! | [`access`] | claims, tokens, hellos; hellos that say nothing new only in memory (`heard`) |
 //! | [`keeping`] | from when on a guest's starts count against it |
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
@@ -29,6 +29,7 @@ pub mod backup;
 pub mod desired;
 mod error;
 pub mod guest;
+mod heard;
 pub mod idempotency;
 pub mod journal;
 pub mod keeping;
@@ -112,6 +113,7 @@ pub struct Store {
     worker: Worker,
     changes: Arc<watch::Sender<Changes>>,
     health: Arc<Health>,
+    heard: Arc<heard::Heard>,
 }
 
 impl Store {
@@ -169,7 +171,8 @@ impl Store {
             }
         };
         let (changes, _) = watch::channel(Changes::default());
-        Ok(Self { worker, changes: Arc::new(changes), health: Arc::new(health) })
+        let (health, heard) = (Arc::new(health), Arc::default());
+        Ok(Self { worker, changes: Arc::new(changes), health, heard })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>

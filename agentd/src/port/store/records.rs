@@ -129,16 +129,21 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn records(&self, generation: Generation, now: Timestamp) -> Result<Records, StoreError> {
-        self.read(move |connection| {
-            Ok(Records {
-                guests: guests(connection)?,
-                open: open(connection)?,
-                parked: parked(connection)?,
-                attempts: attempts(connection, generation)?,
-                touched: touched(connection, now)?,
-                snapshots: snapshot::all(connection)?,
+        let mut records = self
+            .read(move |connection| {
+                Ok(Records {
+                    guests: guests(connection)?,
+                    open: open(connection)?,
+                    parked: parked(connection)?,
+                    attempts: attempts(connection, generation)?,
+                    touched: touched(connection, now)?,
+                    snapshots: snapshot::all(connection)?,
+                })
             })
-        })
-        .await
+            .await?;
+        for record in &mut records.guests {
+            self.heard.freshen(record);
+        }
+        Ok(records)
     }
 }

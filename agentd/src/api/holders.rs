@@ -1,0 +1,51 @@
+//! Who holds which token, asked of the store again only when something there has changed.
+//!
+//! Controllers come back every few minutes with the token they had, and a lookup would wake the store's thread each time.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use holdfast_protocol::secret::TokenHash;
+
+use crate::model::record::GuestRecord;
+use crate::port::store::{Changes, Store, StoreError};
+
+/// The tokens that were shown and found good since the store last changed: at most one for each guest.
+pub struct Holders {
+    store: Store,
+    known: Mutex<(Changes, HashMap<[u8; 32], GuestRecord>)>,
+}
+
+impl Holders {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, known: Mutex::default() }
+    }
+
+    /// Whose token this is.
+    pub(super) async fn of(&self, token: TokenHash) -> Result<Option<GuestRecord>, StoreError> {
+        // Taken before the reading, so a change meanwhile is read next time.
+        let now = *self.store.changes().borrow();
+        if let Some(record) = self.with(now, |known| known.get(token.as_bytes()).cloned()) {
+            return Ok(Some(record));
+        }
+        let found = self.store.guest_by_token(token).await?;
+        if let Some(record) = &found {
+            self.with(now, |known| known.insert(*token.as_bytes(), record.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Works with what is known as of these changes; what was known before them is forgotten.
+    fn with<T>(
+        &self,
+        now: Changes,
+        work: impl FnOnce(&mut HashMap<[u8; 32], GuestRecord>) -> Option<T>,
+    ) -> Option<T> {
+        // Behind a poisoned lock lies a copy of what the store holds.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != now {
+            *known = (now, HashMap::new());
+        }
+        work(&mut known.1)
+    }
+}

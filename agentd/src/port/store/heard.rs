@@ -1,0 +1,106 @@
+//! Signs of life: hellos that only repeat what was said before.
+//!
+//! A controller says hello every few minutes, nearly always in the same words. Writing each would cost a sync of the disk,
+//! and telling each would send the whole list of guests to the hub. So a hello that repeats the last one only moves a
+//! time in memory; whoever reads the guests' records finds it there, in steps of a quarter of an hour. It is written
+//! again after an hour, so a crash makes a controller look unheard for so long at most, until its next hello.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_protocol::id::GuestUid;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::record::{GuestRecord, HelloRecord};
+
+/// What is on disk is never older than this while the controller lives.
+const WRITTEN_EVERY: SignedDuration = SignedDuration::from_hours(1);
+
+/// What is read is behind by at most this, and changes only so often.
+const STEP_S: i64 = 15 * 60;
+
+/// What a controller said, and since when it says so.
+struct Said {
+    written: HelloRecord,
+    last: Timestamp,
+}
+
+/// The controllers that were heard in this run of the agent.
+#[derive(Default)]
+pub(super) struct Heard(Mutex<BTreeMap<GuestUid, Said>>);
+
+impl Heard {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<GuestUid, Said>> {
+        // Behind a poisoned lock lie plain words and times.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a hello that says nothing new. One that does, or that is due on disk again, is left to be written.
+    pub(super) fn repeats(&self, uid: GuestUid, hello: &HelloRecord) -> bool {
+        let mut all = self.all();
+        let Some(said) = all.get_mut(&uid) else { return false };
+        let due = hello.at.duration_since(said.written.at) >= WRITTEN_EVERY;
+        if due || !same_words(&said.written, hello) {
+            return false;
+        }
+        said.last = said.last.max(hello.at);
+        true
+    }
+
+    /// A hello is on disk.
+    pub(super) fn wrote(&self, uid: GuestUid, hello: HelloRecord) {
+        self.all().insert(uid, Said { last: hello.at, written: hello });
+    }
+
+    /// What this guest's controller said counts no more.
+    pub(super) fn forget(&self, uid: GuestUid) {
+        self.all().remove(&uid);
+    }
+
+    /// Puts the time of the last hello into a record as it was read from disk.
+    pub(super) fn freshen(&self, record: &mut GuestRecord) {
+        let Some(hello) = &mut record.hello else { return };
+        if let Some(said) = self.all().get(&record.uid).filter(|said| same_words(&said.written, hello)) {
+            hello.at = hello.at.max(step(said.last));
+        }
+    }
+}
+
+fn same_words(one: &HelloRecord, other: &HelloRecord) -> bool {
+    (&one.version, one.health, &one.boot_id) == (&other.version, other.health, &other.boot_id)
+}
+
+fn step(at: Timestamp) -> Timestamp {
+    let second = at.as_second();
+    Timestamp::from_second(second - second.rem_euclid(STEP_S)).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_protocol::report::Health;
+
+    fn hello(second: i64, health: Health) -> HelloRecord {
+        let at = Timestamp::from_second(1_800_000_000 + second).unwrap();
+        HelloRecord { version: "0.1.0".to_owned(), health, boot_id: "b".to_owned(), at }
+    }
+
+    #[test]
+    fn news_is_written_and_a_repetition_is_not_until_an_hour_has_passed() {
+        let (heard, uid) = (Heard::default(), GuestUid::new(uuid::Uuid::from_u128(1)));
+        assert!(!heard.repeats(uid, &hello(0, Health::Well)), "never heard before");
+        heard.wrote(uid, hello(0, Health::Well));
+        assert!(heard.repeats(uid, &hello(60, Health::Well)));
+        assert!(!heard.repeats(uid, &hello(120, Health::Unwell)), "that is news");
+        assert!(heard.repeats(uid, &hello(3_599, Health::Well)));
+        assert!(!heard.repeats(uid, &hello(3_600, Health::Well)), "due on disk");
+        heard.forget(uid);
+        assert!(!heard.repeats(uid, &hello(61, Health::Well)), "a new claim begins anew");
+    }
+
+    #[test]
+    fn the_time_moves_in_steps_and_never_backwards() {
+        assert_eq!(step(hello(899, Health::Well).at), hello(0, Health::Well).at);
+        assert_eq!(step(hello(900, Health::Well).at), hello(900, Health::Well).at);
+    }
+}
