@@ -28,6 +28,8 @@ pub enum Moment {
     Outcome,
     /// The write of the operation's begin or end.
     Frame,
+    /// The write that opens the operation, with its audit line.
+    Opened,
 }
 
 /// One point.
@@ -53,6 +55,7 @@ impl fmt::Display for Point {
             Moment::Posted => "posted",
             Moment::Outcome => "outcome",
             Moment::Frame => "frame",
+            Moment::Opened => "opened",
         };
         write!(f, "{}:{side}:{moment}", self.step)
     }

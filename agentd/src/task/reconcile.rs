@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use super::observe::Eye;
 use super::stop::Stop;
+use crate::execute::failpoint::{Moment, Point, Side};
 use crate::execute::{Ports, recover, run};
 use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
@@ -271,7 +272,10 @@ impl Reconcile {
             reason: action.reason,
             at: self.ports.clock.now(),
         };
-        match self.ports.store.open_operation(new).await {
+        self.reach(Side::Before).await;
+        let opened = self.ports.store.open_operation(new).await;
+        self.reach(Side::After).await;
+        match opened {
             Ok(progress) => self.perform(state, progress),
             // The next cycle sees it as open.
             Err(OpenOperationError::Busy(guest)) => {
@@ -280,6 +284,14 @@ impl Reconcile {
             Err(OpenOperationError::Store(error)) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Where tests stop the world: the dead do nothing more.
+    async fn reach(&self, side: Side) {
+        let point = Point { step: "operation", side, moment: Moment::Opened };
+        if self.ports.failpoints.reached(point).is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     fn perform(&self, state: &mut State, progress: Progress) {

@@ -1,4 +1,4 @@
-//! Agent, simulator and controllers in one process under virtual time: every operation killed at every point.
+//! Agent, simulator, controllers and hub in one process under virtual time: every operation killed at every point.
 //!
 //! ```text
 //! story ──▶ ground (copied) ──▶ world: simulator, agent's folder, one clock
@@ -17,6 +17,7 @@
 //! | [`world`], [`ground`], [`kit`] | a node with an agent, and how it stands before a story |
 //! | [`points`], [`carrier`] | where the agent can be killed, and how its requests fail |
 //! | [`life`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
+//! | [`daemon`], [`hub`] | the agent's loops, and a hub, from a document to the report |
 //! | [`story`] | the register of operations |
 //! | [`scene`], [`book`], [`log`] | what there is, what is written, and what happened |
 //! | [`invariant`] | what must hold |
@@ -34,7 +35,9 @@ pub mod book;
 pub mod carrier;
 pub mod clock;
 pub mod controllers;
+pub mod daemon;
 pub mod ground;
+pub mod hub;
 pub mod invariant;
 pub mod kit;
 pub mod life;

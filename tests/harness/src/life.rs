@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::execute::run::{Stopped, run};
+use agentd::execute::{Ports, recover};
 use agentd::operation::Operation;
 use agentd::operation::progress::Progress;
+use agentd::plan::recovery::{Seen, recovery};
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
 use agentd::port::store::journal::NewOperation;
@@ -43,12 +45,15 @@ pub enum Begin {
 
 /// Lives once.
 pub async fn live(world: &World, conductor: &Arc<Conductor>, speech: Speech, begin: Begin) -> End {
-    let ports = world.agent(conductor);
+    let ports = world.agent(conductor).await;
     let store = ports.store.clone();
     let work = async {
         let open = match begin {
             Begin::With(number, operation) => vec![open(&store, world, number, *operation).await],
-            Begin::TakingUp => store.open_operations().await.map_err(|error| error.to_string())?,
+            Begin::TakingUp => match take_up(world, &ports, conductor).await? {
+                Some(open) => open,
+                None => return Ok(None),
+            },
         };
         let mut ended = Vec::new();
         for progress in open {
@@ -75,6 +80,30 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, speech: Speech, beg
         },
         () = speak(world, &store, speech) => End::Stuck("the controllers ended".to_owned()),
     }
+}
+
+/// What the reconcile loop does at its start: it plans the recovery, keeps the plan, and writes what the plan adopts or
+/// parks. None when it was killed over that.
+async fn take_up(
+    world: &World,
+    ports: &Ports,
+    conductor: &Conductor,
+) -> Result<Option<Vec<Progress>>, String> {
+    let open = ports.store.open_operations().await.map_err(|error| error.to_string())?;
+    if let Some(first) = open.first() {
+        conductor.takes_up(first.status());
+        let observed = world.eye(ports).look(&[]).await.ok();
+        let tasks = recover::lost_tasks(ports, &open).await;
+        let now = Clock::now(&world.timeline);
+        let plan = recovery(&open, Seen { observed: observed.as_ref(), tasks: &tasks }, now);
+        ports.store.keep_recovery(plan.clone(), now).await.map_err(|error| error.to_string())?;
+        match recover::settle(ports, open, &plan).await {
+            Ok(()) => {}
+            Err(Stopped::Killed(_)) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    ports.store.open_operations().await.map(Some).map_err(|error| error.to_string())
 }
 
 /// Opens an operation as the reconcile loop does.

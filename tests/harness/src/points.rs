@@ -20,6 +20,8 @@ pub enum At {
     Agent(Moment),
     /// A request.
     Request,
+    /// A step of the exchange with the hub.
+    Exchange,
 }
 
 /// One point.
@@ -48,6 +50,8 @@ impl fmt::Display for Place {
             (At::Agent(moment), side) => Point { step: self.step, side, moment }.fmt(f),
             (At::Request, Side::Before) => write!(f, "{}:before:request", self.step),
             (At::Request, Side::After) => write!(f, "{}:after:request", self.step),
+            (At::Exchange, Side::Before) => write!(f, "{}:before:exchange", self.step),
+            (At::Exchange, Side::After) => write!(f, "{}:after:exchange", self.step),
         }
     }
 }
@@ -135,7 +139,10 @@ impl Conductor {
         if state.dead.is_some() {
             return Err(Dead);
         }
-        state.step = place.step;
+        // The exchange with the hub goes on beside the operations.
+        if place.at != At::Exchange {
+            state.step = place.step;
+        }
         let nth = state.places.len();
         state.places.push(place);
         let outcome = place.at == At::Agent(Moment::Outcome) && place.side == Side::Before;
@@ -169,6 +176,14 @@ impl Conductor {
     pub fn request(&self, side: Side) -> Result<(), Dead> {
         let step = self.state.lock().unwrap().step;
         self.reach(Place { step, side, at: At::Request })
+    }
+
+    /// A step of the exchange with the hub.
+    ///
+    /// # Errors
+    /// [`Dead`]: nothing more may be done.
+    pub fn exchange(&self, step: &'static str, side: Side) -> Result<(), Dead> {
+        self.reach(Place { step, side, at: At::Exchange })
     }
 
     /// How the next request of this step fails, if it does.

@@ -15,11 +15,28 @@ pub struct Scene {
     /// What stands in the files of `FOREIGN` guests, byte by byte.
     pub raw: BTreeMap<u32, String>,
     /// Volumes and snapshots: `tank:300/vm-300-disk-0`, `tank:300/vm-300-disk-0@before`.
-    pub volumes: BTreeMap<String, u64>,
+    pub volumes: BTreeMap<String, Volume>,
     /// Archives: `backup2:vzdump-lxc-300-….tar.zst`.
     pub archives: BTreeMap<String, u64>,
     /// Who runs.
     pub running: BTreeSet<u32>,
+}
+
+/// A volume or a snapshot of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// A hash of the names and bytes in it.
+    pub content: u64,
+    /// How large it is.
+    pub bytes: u64,
+}
+
+impl Volume {
+    fn of(place: &Path) -> Self {
+        let size = std::fs::read_to_string(place.join("size")).ok();
+        let bytes = size.and_then(|text| text.trim().parse().ok()).unwrap_or_default();
+        Self { content: hash_of(&place.join("tree")), bytes }
+    }
 }
 
 impl Scene {
@@ -41,7 +58,7 @@ impl Scene {
             for owner in entries(&storage.join("images")) {
                 for volume in entries(&owner) {
                     let id = format!("{name}:{}/{}", file_name(&owner), file_name(&volume));
-                    scene.volumes.insert(id, hash_of(&volume));
+                    scene.volumes.insert(id, Volume::of(&volume));
                 }
             }
             for archive in entries(&storage.join("dump")) {
@@ -92,7 +109,7 @@ impl Scene {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparable {
     guests: BTreeMap<u32, String>,
-    volumes: BTreeMap<String, u64>,
+    volumes: BTreeMap<String, Volume>,
     archives: BTreeMap<u32, usize>,
     running: BTreeSet<u32>,
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use agentd::execute::{DigestCache, GuestDoor, Ports};
 use agentd::port::clock::Clock;
 use agentd::port::pve::{ApiToken, PveClient, Role};
-use agentd::port::store::Store;
+use agentd::port::store::{OpenError, Store};
+use agentd::task::observe::Eye;
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
 use jiff::Timestamp;
@@ -85,6 +86,7 @@ impl World {
             .clock(Arc::clone(&clock) as Arc<dyn pve_sim::clock::Clock>)
             .pace(PACE)
             .login_delay(Duration::ZERO)
+            .guard()
             .open()
             .unwrap();
         Self { node: opened.node, timeline, log, kit, clock, dir }
@@ -109,8 +111,7 @@ impl World {
     }
 
     /// An agent on this world, with what is to go wrong in it.
-    #[must_use]
-    pub fn agent(&self, conductor: &Arc<Conductor>) -> Ports {
+    pub async fn agent(&self, conductor: &Arc<Conductor>) -> Ports {
         let carrier = InProcess {
             node: Arc::clone(&self.node),
             timeline: self.timeline,
@@ -119,13 +120,33 @@ impl World {
         };
         let node = "pve1".parse().unwrap();
         let pve = PveClient::over(Arc::new(carrier), node, &self.tokens(), Arc::new(self.timeline)).unwrap();
-        std::fs::create_dir_all(self.agent_folder()).unwrap();
-        let store = Store::open_on_callers_thread(&self.agent_folder(), self.timeline.now()).unwrap();
+        let store = self.store().await;
         let door =
             GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
         let clock: Arc<dyn Clock> = Arc::new(self.timeline);
         let failpoints = Arc::clone(conductor) as Arc<dyn agentd::execute::failpoint::Failpoints>;
         Ports { failpoints, digests: digests(), ..Ports::new(Arc::new(pve), store, clock, door) }
+    }
+
+    /// The tasks of an agent that was just killed hold its folder until the runtime has dropped them.
+    async fn store(&self) -> Store {
+        std::fs::create_dir_all(self.agent_folder()).unwrap();
+        for _ in 0..1_000 {
+            match Store::open_on_callers_thread(&self.agent_folder(), self.timeline.now()) {
+                Err(OpenError::Held(_)) => tokio::task::yield_now().await,
+                opened => return opened.unwrap(),
+            }
+        }
+        panic!("somebody holds the agent's folder {}", self.agent_folder().display())
+    }
+
+    /// Who looks at the host for an agent.
+    #[must_use]
+    pub fn eye(&self, ports: &Ports) -> Eye {
+        let policy = self.kit.policy();
+        let storages = [Some(policy.storage), policy.bulk_storage, policy.backup_storage];
+        let storages = storages.into_iter().flatten().collect();
+        Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool, storages)
     }
 
     fn tokens(&self) -> BTreeMap<Role, ApiToken> {

@@ -16,7 +16,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("agentd", &["holdfast-protocol", "holdfast-tls", "holdfast-trust"], &[]),
     ("e2e", &[], &["agentd", "hubd"]),
     ("guestd", &["holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
-    ("harness", &["agentd", "holdfast-protocol", "pve-sim"], &["reqwest", "rustls"]),
+    ("harness", &["agentd", "holdfast-protocol", "hubd", "pve-sim"], &["reqwest", "rustls"]),
     ("holdfast", &["holdfast-protocol", "holdfast-tls", "holdfast-trust"], &["axum", "rusqlite"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),

@@ -2,14 +2,19 @@
 
 use super::{Evidence, Found};
 use crate::kit::FOREIGN;
-use crate::scene::Scene;
+use crate::scene::{Scene, Volume};
 
-/// I1: no volume, snapshot or backup that was there before is gone without a licence.
+/// I1: no volume, snapshot or backup that was there before is gone, or has lost what was in it, without a licence.
 pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Found {
     let now: std::collections::BTreeSet<_> = evidence.after.holdings().collect();
     let gone = evidence.before.holdings().filter(|held| !now.contains(held));
-    gone.filter(|held| !(evidence.story.may_take)(held))
-        .map(|held| format!("{held} of {:?} is gone", Scene::owner(held)))
+    let gone = gone.map(|held| (held, "is gone"));
+    let changed = evidence.before.volumes.iter().filter(|(held, before)| {
+        evidence.after.volumes.get(*held).is_some_and(|after| after.content != before.content)
+    });
+    gone.chain(changed.map(|(held, _)| (held, "has other content")))
+        .filter(|(held, _)| !(evidence.story.may_take)(held))
+        .map(|(held, what)| format!("{held} of {:?} {what}", Scene::owner(held)))
         .collect()
 }
 
@@ -24,9 +29,9 @@ pub(super) fn what_is_not_ours_is_untouched(evidence: &Evidence<'_>) -> Found {
         if before.running.contains(&number) != after.running.contains(&number) {
             found.push(format!("foreign guest {number} was started or stopped"));
         }
-        let theirs = |scene: &Scene| -> Vec<(String, u64)> {
+        let theirs = |scene: &Scene| -> Vec<(String, Volume)> {
             let volumes = scene.volumes.iter().filter(|(name, _)| Scene::owner(name) == Some(number));
-            volumes.map(|(name, hash)| (name.clone(), *hash)).collect()
+            volumes.map(|(name, volume)| (name.clone(), *volume)).collect()
         };
         if theirs(before) != theirs(after) {
             found.push(format!("a volume of foreign guest {number} was changed"));

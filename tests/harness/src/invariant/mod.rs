@@ -60,6 +60,8 @@ pub struct Evidence<'a> {
     pub tasks: &'a [(TaskSpan, String)],
     /// When the world began, in microseconds since 1970.
     pub began_micros: i64,
+    /// What was sent and must never be, by the simulator's guard.
+    pub offences: &'a [String],
     /// What was seen wrong on the way.
     pub on_the_way: &'a [Violation],
 }
@@ -90,6 +92,7 @@ pub const ALL: &[(&str, Invariant)] = &[
     ("I12", journal::it_settled),
     ("I14", journal::written_before_done),
     ("I15", loss::what_is_not_ours_is_untouched),
+    ("wire", |evidence| evidence.offences.to_vec()),
 ];
 
 /// Holds the evidence to all invariants. What can only be seen on the way (I7, and that a case ran at all) is part of it.

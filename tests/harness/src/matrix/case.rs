@@ -258,6 +258,7 @@ fn close(
     let ended = |upid: &str| play.world.node.tasks.ended(upid).map_or("?".to_owned(), |ended| ended.status);
     let tasks: Vec<_> =
         play.world.log.tasks().into_iter().map(|task| (task.clone(), ended(&task.upid))).collect();
+    let offences: Vec<String> = play.world.node.guard.offences().iter().map(ToString::to_string).collect();
     let evidence = Evidence {
         story: play.story,
         reference,
@@ -270,6 +271,7 @@ fn close(
         effects: &play.world.log.effects(),
         tasks: &tasks,
         began_micros,
+        offences: &offences,
         on_the_way: &std::mem::take(&mut play.wrong),
     };
     Outcome {

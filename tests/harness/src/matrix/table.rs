@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 
 use super::case::{Case, Outcome};
@@ -99,7 +99,7 @@ impl Report {
     #[must_use]
     pub fn table(&self) -> String {
         let mut table = Table::new();
-        table.load_preset(UTF8_HORIZONTAL_ONLY);
+        table.load_preset(UTF8_BORDERS_ONLY);
         let mut header = vec!["operation".to_owned(), "step".to_owned()];
         header.extend(MOMENTS.iter().map(|moment| format!("{moment}\nbefore/after")));
         header.extend(["again".to_owned(), "fails".to_owned(), "violations".to_owned()]);

@@ -1,0 +1,131 @@
+//! The agent's loops, not only its engine: from a document at the hub to the report that says it is so.
+//!
+//! In: a world, perhaps a hub, who decides about death, and what is waited for. Out: whether that came, or where the agent
+//! died. The reconcile loop and the report are the agent's own; the exchange with the hub is the harness's, because the
+//! agent's needs sockets: it takes the document by the same parser and the same law into the same store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::execute::Ports;
+use agentd::execute::failpoint::Side;
+use agentd::model::view::View;
+use agentd::task::reconcile::Reconcile;
+use agentd::task::report::ReportTask;
+use agentd::task::stop;
+use holdfast_protocol::checkin::{CheckinRequest, Coverage};
+use holdfast_protocol::desired::Desired;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::operator::HostDetail;
+use holdfast_protocol::report::{ReportSchema, Sections};
+use tokio::sync::watch;
+
+use crate::controllers::{Speech, speak};
+use crate::hub::Hub;
+use crate::points::{Conductor, Place};
+use crate::world::World;
+
+/// How often the host is looked at, as in the agent.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the hub is asked.
+const CHECK_IN_EVERY: Duration = Duration::from_secs(5);
+/// A host whose faults are over has settled after this much virtual time.
+const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
+
+/// How it went.
+#[derive(Debug)]
+pub enum Served {
+    /// What was waited for came.
+    Reached,
+    /// Killed here.
+    Killed(Place),
+    /// It never came.
+    Stuck(String),
+}
+
+/// What is waited for.
+pub type Wish<'a> = &'a dyn Fn(&HostDetail) -> bool;
+
+/// Serves until the hub was told what is waited for, or until death.
+pub async fn serve(
+    world: &World,
+    hub: &Hub,
+    conductor: &Arc<Conductor>,
+    speech: Speech,
+    wish: Wish<'_>,
+) -> Served {
+    let ports = world.agent(conductor).await;
+    let (view, seen) = watch::channel(Arc::new(View::default()));
+    let (sections, report) = watch::channel(Arc::new(Sections::default()));
+    let (_stopper, stop) = stop::pair();
+    let reconcile = Reconcile {
+        ports: ports.clone(),
+        eye: world.eye(&ports),
+        policy: world.kit.policy(),
+        node: "pve1".parse().unwrap(),
+        every: LOOK_EVERY,
+        view,
+        stop: stop.clone(),
+    };
+    let teller = ReportTask {
+        store: ports.store.clone(),
+        view: seen.clone(),
+        sections,
+        clock: Arc::clone(&ports.clock),
+        started_at: ports.clock.now(),
+    };
+    let exchange = exchange(world, hub, &ports, conductor, report, wish);
+    tokio::select! {
+        biased;
+        place = conductor.death() => Served::Killed(place),
+        () = exchange => Served::Reached,
+        () = reconcile.run() => Served::Stuck("the reconcile loop ended".to_owned()),
+        () = teller.run(stop) => Served::Stuck("the report ended".to_owned()),
+        () = speak(world, &ports.store, speech) => Served::Stuck("the controllers ended".to_owned()),
+        () = tokio::time::sleep(SETTLED_WITHIN) => {
+            let operations = ports.store.operation_views(9).await;
+            Served::Stuck(format!("never told so: {:#?}\n{operations:#?}", *seen.borrow()))
+        }
+    }
+}
+
+/// Reports, hears of documents and takes them, until the hub shows what is waited for.
+async fn exchange(
+    world: &World,
+    hub: &Hub,
+    ports: &Ports,
+    conductor: &Conductor,
+    report: watch::Receiver<Arc<Sections>>,
+    wish: Wish<'_>,
+) {
+    for sequence in 1.. {
+        tokio::time::sleep(CHECK_IN_EVERY).await;
+        let desired = ports.store.desired_section().await.unwrap();
+        let mut sections = Sections::clone(&report.borrow());
+        if sections.agent.is_none() {
+            continue;
+        }
+        let held = desired.held;
+        sections.desired = Some(desired);
+        let request =
+            CheckinRequest { schema: ReportSchema::V1, sequence, held, coverage: Coverage::Full, sections };
+        pass(conductor, "report", Side::Before).await;
+        let answer = hub.check_in(&request).await;
+        pass(conductor, "report", Side::After).await;
+        if let Some(text) = answer.desired {
+            let desired = Desired::parse(text.as_bytes()).unwrap();
+            pass(conductor, "document", Side::Before).await;
+            ports.store.offer_desired(desired, world.timeline.now()).await.unwrap();
+            pass(conductor, "document", Side::After).await;
+        } else if held != Generation::NONE && wish(&hub.host().await) {
+            return;
+        }
+    }
+}
+
+/// The dead wait for ever.
+async fn pass(conductor: &Conductor, step: &'static str, side: Side) {
+    if conductor.exchange(step, side).is_err() {
+        std::future::pending::<()>().await;
+    }
+}

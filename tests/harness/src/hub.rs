@@ -1,0 +1,150 @@
+//! A hub in the same process: its own routes, its own database, no sockets.
+//!
+//! In: what an operator and an agent would send, as JSON. Out: what they would be answered. The hub's threads work in real
+//! time; virtual time stands still while they do. Deliberately absent: TLS; which host asks is told as the handshake would.
+
+use std::sync::Arc;
+
+use agentd::port::identity::{IdentityFolder, Purpose};
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
+use holdfast_protocol::enrol::{EnrolRequest, Enrolled, Invite};
+use holdfast_protocol::envelope::Envelope;
+use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteRequest};
+use hubd::api::{Hub as Parts, Turns, Waiters, router};
+use hubd::domain::identity::Presented;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use crate::clock::Timeline;
+use crate::world::folder;
+
+/// The longest answer of a small hub.
+const ANSWER_BYTES: usize = 4 << 20;
+
+/// How the host is called.
+const HOST: &str = "box1";
+
+struct HubClock(Timeline);
+
+impl hubd::clock::Clock for HubClock {
+    fn now(&self) -> Timestamp {
+        // The hub keeps milliseconds.
+        let now = self.0.now();
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+    }
+}
+
+/// A hub with one enrolled host.
+pub struct Hub {
+    routes: axum::Router,
+    admin: String,
+    host: Presented,
+    _stop: watch::Sender<bool>,
+    _opened: (hubd::store::WriterThread, TempDir),
+}
+
+/// Lets virtual time stand still while other threads work on this.
+async fn standing_still<T>(work: impl Future<Output = T>) -> T {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    // Time does not jump while a blocking task runs. It ends when the rope is let go.
+    let guard = tokio::task::spawn_blocking(move || held.recv().is_err());
+    let done = work.await;
+    drop(release);
+    guard.await.unwrap();
+    done
+}
+
+impl Hub {
+    /// A fresh hub, and the host enrolled with it.
+    pub async fn open(timeline: Timeline) -> Self {
+        standing_still(Self::make(timeline)).await
+    }
+
+    async fn make(timeline: Timeline) -> Self {
+        let dir = folder();
+        let clock: Arc<dyn hubd::clock::Clock> = Arc::new(HubClock(timeline));
+        let opened = hubd::run::open(&dir.path().join("hub"), clock.as_ref()).await.unwrap();
+        let admin = std::fs::read_to_string(opened.admin_token.as_ref().unwrap()).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let parts = Parts {
+            store: opened.store,
+            authority: opened.authority,
+            clock,
+            public_url: "https://hub.example:8443".to_owned(),
+            waiters: Waiters::default(),
+            stop: stopped,
+            turns: Turns::default(),
+        };
+        let mut hub = Self {
+            routes: router(Arc::new(parts)),
+            admin: admin.trim().to_owned(),
+            host: Presented { host: uuid::Uuid::nil().to_string().parse().unwrap(), generation: 0 },
+            _stop: stop,
+            _opened: (opened.writer, dir),
+        };
+        let enrolled = hub.enrol().await;
+        hub.host = Presented { host: enrolled.host_id, generation: enrolled.certificate_generation };
+        hub
+    }
+
+    async fn enrol(&self) -> Enrolled {
+        let wish = InviteRequest { host_name: HOST.parse().unwrap() };
+        let made: InviteCreated = self.operator("POST", "/v1/invites", &json!(wish)).await;
+        let invite = Invite::open(&made.code).unwrap();
+        let box_folder = folder();
+        let key = IdentityFolder::open(box_folder.path()).unwrap().pending(Purpose::Enrol).unwrap();
+        let request = EnrolRequest { secret: invite.secret, csr_pem: key.csr_pem().unwrap() };
+        let ask = Request::post("/v1/enroll").body(Body::from(json!(request).to_string())).unwrap();
+        self.answered(ask).await
+    }
+
+    /// An operator puts a document.
+    pub async fn put_desired(&self, if_match: &str, document: &Value) {
+        let put =
+            DesiredPut { reason: "a story".to_owned().try_into().unwrap(), document: document.to_string() };
+        let ask = Request::put(format!("/v1/hosts/{HOST}/desired"))
+            .header(header::IF_MATCH, if_match)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.admin))
+            .body(Body::from(json!(put).to_string()))
+            .unwrap();
+        let _: Value = standing_still(self.answered(ask)).await;
+    }
+
+    /// The agent checks in; the answer is not held open.
+    pub async fn check_in(&self, request: &CheckinRequest) -> CheckinAnswer {
+        let mut ask =
+            Request::post("/v1/agent/checkin?wait=0s").body(Body::from(json!(request).to_string())).unwrap();
+        ask.extensions_mut().insert(self.host);
+        standing_still(self.answered(ask)).await
+    }
+
+    /// What an operator sees of the host.
+    pub async fn host(&self) -> HostDetail {
+        standing_still(self.operator("GET", &format!("/v1/hosts/{HOST}"), &Value::Null)).await
+    }
+
+    async fn operator<T: serde::de::DeserializeOwned>(&self, method: &str, path: &str, body: &Value) -> T {
+        let ask = Request::builder().method(method).uri(path);
+        let ask = ask.header(header::AUTHORIZATION, format!("Bearer {}", self.admin));
+        self.answered(ask.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    async fn answered<T: serde::de::DeserializeOwned>(&self, mut ask: Request<Body>) -> T {
+        let what = format!("{} {}", ask.method(), ask.uri());
+        ask.headers_mut().insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+        let answer = self.routes.clone().oneshot(ask).await.unwrap();
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), ANSWER_BYTES).await.unwrap();
+        let frame: Envelope<T> = serde_json::from_slice(&body)
+            .unwrap_or_else(|error| panic!("{what}: {error}: {}", String::from_utf8_lossy(&body)));
+        match frame.data {
+            Some(data) if status == StatusCode::OK || status == StatusCode::CREATED => data,
+            _ => panic!("{what}: {status}: {:?}", frame.error),
+        }
+    }
+}
