@@ -1,17 +1,16 @@
 //! Backups whose worker dies: what that leaves behind decides, not the task's word.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::model::record::BackupWhy;
 use agentd::operation::log::Status;
 use agentd::operation::{Backup, Operation};
-use agentd::port::pve::{LogWindow, Role, TaskKind, TaskQuery};
+use agentd::port::pve::TaskKind;
 use holdfast_protocol::code::ErrorCode;
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{FastClock, World, end, find, guest, made, target, tasks, told, vmid};
+use super::world::{FastClock, World, end, guest, made, target, tasks, told, vmid};
 
 fn backup(world: &World) -> Operation {
     let storage = world.policy().backup_storage.unwrap();
@@ -75,39 +74,26 @@ async fn an_archive_that_an_orphan_finishes_is_adopted() {
     let world = World::start().await;
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
-    world.sim.node.faults.arm(killed("copy"));
-    let (done, name) = tokio::join!(end(&ports, 1, backup(&world)), orphan(&world));
+    world.sim.node.faults.arm(Fault::OrphanBackup { vmid: 300, after_ms: 500 });
+    let done = end(&ports, 1, backup(&world)).await;
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
     let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
-    assert!(record.archive.as_str().ends_with(&name), "{record:?} is not {name}");
+    assert!(record.bytes > 1_000 && record.archive.as_str().contains("vzdump-lxc-300-"), "{record:?}");
     let condition = done.conditions().next().unwrap();
     assert_eq!(condition.code, ErrorCode::Locked, "{condition}");
     assert!(format!("{condition:?}").contains("pct unlock 300"), "{condition:?}");
 }
 
-/// Waits until the worker is dead, and then puts the archive in place that its log names.
-async fn orphan(world: &World) -> String {
-    let pve = world.pve();
-    let query = TaskQuery { vmid: vmid(300), kind: TaskKind::Backup, role: Role::Operate, since_epoch_s: 0 };
-    for _ in 0..3_000 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        for row in pve.find_tasks(query).await.unwrap().into_iter().filter(|row| row.end.is_some()) {
-            let log = pve.task_log(&row.upid, LogWindow { start: 0, limit: 500 }).await.unwrap();
-            let named = log.lines.iter().find_map(|line| line.split_once("creating vzdump archive '"));
-            // The other one is of the guest's making.
-            let finished = log.lines.iter().any(|line| line.contains("Finished Backup"));
-            if let (Some((_, path)), false) = (named, finished) {
-                let name = path.trim_end_matches('\'').rsplit('/').next().unwrap().to_owned();
-                std::fs::copy(&world.golden, beside_the_golden(world, &name)).unwrap();
-                return name;
-            }
-        }
-    }
-    panic!("no backup died in its copy");
-}
-
-fn beside_the_golden(world: &World, name: &str) -> std::path::PathBuf {
-    find(&world.dir.path().join("pve"), "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst").with_file_name(name)
+/// Proxmox says OK, and there is no archive: that is no backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ok_without_an_archive_is_no_backup() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    world.sim.node.faults.arm(Fault::NoArchive { vmid: 300 });
+    let undone = end(&ports, 1, backup(&world)).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", told(&undone));
+    assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
 }
 
 /// Killed in the copy, and nothing comes of it: looked for, for a while, and then the lock is left for a person.

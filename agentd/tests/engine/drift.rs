@@ -19,6 +19,7 @@ use holdfast_protocol::desired::{
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
 use holdfast_protocol::report::{GuestReport, Running, Standing};
 use holdfast_protocol::size::{MemoryMib, PollSeconds};
 use jiff::Timestamp;
@@ -26,7 +27,7 @@ use pve_sim::fault::{Aim, Fault};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::world::{Controllers, World, guest, uid};
+use super::world::{Controllers, World, guest, open, snapshot, uid, vmid};
 
 struct Agent {
     ports: Ports,
@@ -211,6 +212,40 @@ async fn a_guest_follows_its_document() {
     let config = world.pve().guest_config(number).await.unwrap();
     assert_eq!(config.rootfs.unwrap().size, Some(3 << 30), "nothing shrank");
     agent.stop().await;
+}
+
+/// A snapshot whose time is over goes by itself, and one whose time is not over stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_goes_when_its_time_is_over() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("a guest that serves", |view| serves(view, 1)).await;
+    for (n, name, lives_s) in [(100, "young", 3_600), (101, "old", -1)] {
+        // The loop takes up what is open.
+        let id = open(&agent.ports, n, snapshot(name, lives_s)).await.id;
+        ended(&agent.ports, |view| view.id == id).await;
+    }
+    ended(&agent.ports, |view| view.kind == OperationKind::ExpireSnapshot).await;
+    let left = agent.ports.store.snapshots(uid(1)).await.unwrap();
+    assert_eq!(left.iter().map(|record| record.name.as_str()).collect::<Vec<_>>(), ["young"]);
+    assert_eq!(world.pve().snapshots(vmid(300)).await.unwrap().len(), 1);
+    agent.stop().await;
+}
+
+/// Waits until such an operation is done.
+async fn ended(ports: &Ports, is: impl Fn(&OperationView) -> bool) {
+    let mut changes = ports.store.changes();
+    for _ in 0..1_000 {
+        changes.mark_unchanged();
+        let views = ports.store.operation_views(10).await.unwrap();
+        if let Some(found) = views.iter().find(|view| is(view) && view.status.is_end()) {
+            assert_eq!(found.status, OperationStatus::Done, "{found:#?}");
+            return;
+        }
+        tokio::time::timeout(Duration::from_secs(60), changes.changed()).await.unwrap().unwrap();
+    }
+    panic!("it never ended");
 }
 
 /// Proxmox away: it is said, what was seen before stays with its time, and when it is back the work goes on.

@@ -1,12 +1,14 @@
 //! Snapshots: taken once, refused with the reason, parked when half-made, removed only when provably ours.
 
 use agentd::execute::Ports;
+use agentd::model::view::ProgressLine;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::{ExpireSnapshot, ExpiryWhy, Operation};
 use agentd::port::pve::change::Description;
 use agentd::port::pve::{NewSnapshot, TaskKind};
 use holdfast_protocol::code::ErrorCode;
+use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
 use super::world::{World, end, guest, made, snapshot, target, tasks, told, vmid};
@@ -130,6 +132,40 @@ async fn what_cannot_be_snapshotted_is_refused_with_the_reason() {
     assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
     assert_eq!(refused.cause().unwrap().code, ErrorCode::Quota, "{}", told(&refused));
     assert_eq!(listed(&world).await.len(), 9, "theirs, and eight of ours");
+}
+
+/// A pool that runs full stops every guest on it, so there is no snapshot on one that is nearly full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_that_is_nearly_full_is_named_and_spared() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let fill = |percent| apply(&world.sim.node, &Edit::StorageFill { storage: "tank".to_owned(), percent });
+    fill(Some(91)).unwrap();
+    let refused = end(&ports, 1, snapshot("s1", 60)).await;
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    let cause = refused.cause().unwrap();
+    assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
+    assert!(cause.message.contains("tank:300/vm-300-disk-0") && cause.message.contains("90 % full"), "{cause}");
+    fill(Some(50)).unwrap();
+    taken(&ports, 2, "s1", 60).await;
+}
+
+/// A guest that a task holds is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_guest_is_waited_for() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let (key, value) = ("lock".to_owned(), "backup".to_owned());
+    apply(&world.sim.node, &Edit::Set { vmid: 300, key: key.clone(), value }).unwrap();
+    let mut lines = ports.lines.subscribe();
+    let free = async {
+        let waits = |line: &ProgressLine| line.line.contains("guest is locked (backup)");
+        lines.wait_for(|lines| lines.values().any(waits)).await.unwrap();
+        apply(&world.sim.node, &Edit::Unset { vmid: 300, key }).unwrap();
+    };
+    let (done, ()) = tokio::join!(end(&ports, 1, snapshot("s1", 60)), free);
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(tasks(&world, TaskKind::Snapshot).await, 1, "none was begun on the locked guest");
 }
 
 /// Not past its time, not in our records, not with our line: whatever is not proved stays.
