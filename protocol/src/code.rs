@@ -143,6 +143,8 @@ codes! {
     StorageFull = "STORAGE_FULL", 409
     /// Not JSON, or not one document.
     Syntax = "SYNTAX", 400
+    /// What a signature was for is not as the operator saw it any more.
+    TargetChanged = "TARGET_CHANGED", 409
     /// The act cannot be done to this kind of thing.
     TargetKind = "TARGET_KIND", 400
     /// No token, or none that is known.

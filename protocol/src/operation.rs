@@ -17,6 +17,8 @@ pub enum OperationKind {
     Backup,
     /// Removes a snapshot that the agent made.
     ExpireSnapshot,
+    /// Destroys a guest, by an operator's signature.
+    Destroy,
     /// Makes the root disk or a volume larger.
     Grow,
     /// Makes a guest by restoring the golden archive.
@@ -38,6 +40,7 @@ impl OperationKind {
     pub const ALL: &'static [Self] = &[
         Self::AttachVolume,
         Self::Backup,
+        Self::Destroy,
         Self::ExpireSnapshot,
         Self::Grow,
         Self::Provision,
@@ -55,6 +58,7 @@ impl OperationKind {
             Self::AttachVolume => "attach_volume",
             Self::Backup => "backup",
             Self::ExpireSnapshot => "expire_snapshot",
+            Self::Destroy => "destroy",
             Self::Grow => "grow",
             Self::Provision => "provision",
             Self::Reconfigure => "reconfigure",

@@ -38,10 +38,18 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
             let text = format!(
                 "guest {vmid} does not carry the mark of {uid}: it is somebody else's now, and is not touched"
             );
-            return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
+            return Err(Trouble::park(other(context), text, look_at(vmid)));
         }
     }
     with_volumes(context, config).await
+}
+
+/// What it is called when the guest is not the one that was meant.
+const fn other(context: &Context<'_>) -> ErrorCode {
+    match context.progress.operation {
+        Operation::Destroy(_) => ErrorCode::TargetChanged,
+        _ => ErrorCode::ForeignGuest,
+    }
 }
 
 /// The configuration back, when it still has every volume that we made.
@@ -53,7 +61,7 @@ pub(super) async fn with_volumes(context: &Context<'_>, config: GuestConfig) -> 
     match ours.iter().find(|volume| !present.contains(*volume)) {
         Some(missing) => {
             let text = format!("guest {vmid} has lost volume {missing} that we made: it is not touched");
-            Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
+            Err(Trouble::park(other(context), text, look_at(vmid)))
         }
         None => Ok(config),
     }

@@ -66,6 +66,7 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         Step::TakeSnapshot => Some((&[TaskKind::Snapshot], Role::Operate)),
         Step::RemoveSnapshot => Some((&[TaskKind::RemoveSnapshot], Role::Operate)),
         Step::RollBack => Some((&[TaskKind::RollBack], Role::Operate)),
+        Step::DestroyGuest => Some((&[TaskKind::Destroy], Role::Allocate)),
         Step::ChooseVmid
         | Step::JudgeArchive
         | Step::Mark
@@ -85,6 +86,8 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::ProveSnapshot
         | Step::ArmRollBack
         | Step::Renew
-        | Step::ConfirmAgain => None,
+        | Step::ConfirmAgain
+        | Step::ProveTarget
+        | Step::ConfirmGone => None,
     }
 }

@@ -30,6 +30,7 @@ mod step_archive;
 mod step_backup;
 mod step_claim;
 mod step_config;
+mod step_destroy;
 mod step_disk;
 mod step_hello;
 mod step_power;

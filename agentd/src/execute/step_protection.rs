@@ -7,10 +7,11 @@ use holdfast_protocol::code::ErrorCode;
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{look_at, own_config, recorded_volumes, vmid};
 use super::step_config::change;
-use super::step_volume;
 use super::trouble::Trouble;
+use super::{step_destroy, step_volume};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
+use crate::operation::Operation;
 use crate::operation::step::Step;
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
@@ -36,6 +37,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
 }
 
 async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof, Trouble> {
+    if let Operation::Destroy(destroy) = &context.progress.operation {
+        return Ok(LiftProof::of_destroy(&step_destroy::proof(context, destroy, config)?));
+    }
     let (uid, vmid) = (context.progress.operation.uid(), vmid(context)?);
     let volumes: BTreeSet<_> = recorded_volumes(context)
         .await?

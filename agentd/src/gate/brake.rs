@@ -111,6 +111,8 @@ pub const fn counts(operation: &Operation) -> bool {
         // A guest stops for it, but by its own wish.
         | Operation::RollBack(_)
         | Operation::Backup(_) => false,
+        // A signature for one guest is no bulk change.
+        Operation::Destroy(_) => false,
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Verb {
     ApproveRelease,
     /// Takes over a guest that our records do not know.
     AdoptGuest,
+    /// Destroys a guest.
+    DestroyGuest,
     /// Makes a disk smaller, which means making it anew.
     Restore,
     /// Lets a bulk change through.

@@ -11,11 +11,13 @@
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
 //! | [`held`] | what an operator would sign |
+//! | [`warrant`] | what an operator signed |
 
 pub mod archive;
 pub mod brake;
 pub mod held;
 pub mod of;
+pub mod warrant;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
 

@@ -36,5 +36,6 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
             Effect::Protect,
         ],
         Operation::Backup(_) => vec![Effect::Backup],
+        Operation::Destroy(_) => vec![Effect::StopOrRestart, Effect::DestroyGuest],
     }
 }

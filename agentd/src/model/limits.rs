@@ -71,6 +71,9 @@ pub const SNAPSHOT_FILL_MAX_PERCENT: u64 = 85;
 /// Start, stop, resize, destroy: Proxmox itself waits 60 s for a start.
 pub const SHORT_TASK_MAX_S: u64 = 300;
 
+/// Freeing a thousand gigabytes of a file-backed disk takes minutes on a slow file system; an hour is ten times that.
+pub const DESTROY_MAX_S: u64 = 3_600;
+
 /// A guest asked to go down gets this long before the plug is pulled.
 pub const SHUTDOWN_S: u32 = 60;
 

@@ -11,3 +11,4 @@ pub mod planted;
 pub mod policy;
 pub mod record;
 pub mod view;
+pub mod warrant;

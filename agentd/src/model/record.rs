@@ -79,6 +79,11 @@ pub enum Place {
         /// The operation that made it.
         by: OperationId,
     },
+    /// It was destroyed by a signature, and is not made again.
+    Gone {
+        /// The operation that destroyed it.
+        by: OperationId,
+    },
 }
 
 impl Place {
@@ -86,7 +91,7 @@ impl Place {
     #[must_use]
     pub fn vmid(&self) -> Option<Vmid> {
         match self {
-            Self::Nowhere => None,
+            Self::Nowhere | Self::Gone { .. } => None,
             Self::Making { vmid, .. } => *vmid,
             Self::Made { vmid, .. } => Some(*vmid),
         }

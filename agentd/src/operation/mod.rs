@@ -6,6 +6,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`attach`] | a volume for a guest that was made |
+//! | [`destroy`] | the end of a guest, by a signature |
 //! | [`provision`] | making a guest |
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
@@ -18,6 +19,7 @@
 
 pub mod attach;
 pub mod backup;
+pub mod destroy;
 pub mod lane;
 pub mod log;
 pub mod progress;
@@ -33,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub use attach::AttachVolume;
 pub use backup::Backup;
+pub use destroy::Destroy;
 pub use provision::{NumberWish, Provision};
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
@@ -66,6 +69,8 @@ pub enum Operation {
     RollBack(RollBack),
     /// Takes a backup.
     Backup(Backup),
+    /// Destroys a guest, by a signature.
+    Destroy(Box<Destroy>),
 }
 
 /// A guest that was made, by all we know it by.
@@ -101,6 +106,7 @@ impl Operation {
             Self::ExpireSnapshot(_) => OperationKind::ExpireSnapshot,
             Self::RollBack(_) => OperationKind::RollBack,
             Self::Backup(_) => OperationKind::Backup,
+            Self::Destroy(_) => OperationKind::Destroy,
         }
     }
 
@@ -133,6 +139,7 @@ impl Operation {
             Self::ExpireSnapshot(expiry) => expiry.target.about(),
             Self::RollBack(back) => back.target.about(),
             Self::Backup(backup) => backup.target.about(),
+            Self::Destroy(destroy) => destroy.about(),
         }
     }
 
@@ -150,6 +157,7 @@ impl Operation {
             Self::ExpireSnapshot(_) => vec![Step::RemoveSnapshot],
             Self::RollBack(_) => RollBack::steps(),
             Self::Backup(_) => vec![Step::TakeBackup],
+            Self::Destroy(_) => Destroy::steps(),
         }
     }
 }

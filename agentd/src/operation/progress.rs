@@ -236,6 +236,12 @@ impl Progress {
         self.records.get(usize::from(place))?.upid.as_deref()
     }
 
+    /// The task of the last try of a step of this kind.
+    #[must_use]
+    pub fn upid_of(&self, step: Step) -> Option<&str> {
+        self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?.1.upid.as_deref()
+    }
+
     /// When the running try, or the running undo, was written down.
     #[must_use]
     pub fn intended_at(&self, place: u16) -> Option<Timestamp> {

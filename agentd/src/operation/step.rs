@@ -48,7 +48,7 @@ pub enum Step {
     Configure,
     /// Grows one disk.
     GrowDisk,
-    /// Takes protection off for as long as a volume is attached.
+    /// Takes protection off, for a volume that is attached or a destroy that was signed.
     LiftProtection,
     /// Makes a volume and mounts it in a guest that was made.
     AddVolume,
@@ -74,6 +74,12 @@ pub enum Step {
     ConfirmAgain,
     /// Takes a backup.
     TakeBackup,
+    /// Compares the guest with what an operator signed for.
+    ProveTarget,
+    /// Destroys the guest that an operator signed for.
+    DestroyGuest,
+    /// Sees that the guest is gone, and every one of its volumes.
+    ConfirmGone,
 }
 
 /// How a step is taken back.
@@ -143,6 +149,8 @@ pub enum Probe {
     RolledBack,
     /// No ticket, whole mark, protection on.
     Fresh,
+    /// Nobody has the number any more.
+    GuestGone,
 }
 
 /// How long and how often a step may try.
@@ -209,6 +217,9 @@ impl Step {
         Self::StartAgain,
         Self::ConfirmAgain,
         Self::TakeBackup,
+        Self::ProveTarget,
+        Self::DestroyGuest,
+        Self::ConfirmGone,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -247,6 +258,9 @@ impl Step {
             Self::StartAgain => "start_again",
             Self::ConfirmAgain => "confirm_again",
             Self::TakeBackup => "take_backup",
+            Self::ProveTarget => "prove_target",
+            Self::DestroyGuest => "destroy_guest",
+            Self::ConfirmGone => "confirm_gone",
         }
     }
 
@@ -264,7 +278,9 @@ impl Step {
             | Self::ConfirmStopped
             | Self::CheckRoom
             | Self::ProveSnapshot
-            | Self::ConfirmAgain => Undo::Nothing("it only looks"),
+            | Self::ConfirmAgain
+            | Self::ProveTarget
+            | Self::ConfirmGone => Undo::Nothing("it only looks"),
             Self::TakeSnapshot => Undo::RemoveSnapshot,
             Self::RemoveSnapshot => Undo::Nothing("its time was over, and what it held is gone"),
             Self::ArmRollBack => Undo::Disarm,
@@ -286,6 +302,10 @@ impl Step {
             Self::LiftProtection => Undo::ProtectAgain,
             Self::AddVolume => Undo::WithdrawWish,
             Self::ProtectAgain => Undo::Nothing("protection belongs on"),
+            // It is taken back only when nothing was destroyed; half a destroy is left for a person.
+            Self::DestroyGuest => {
+                Undo::Nothing("what was destroyed is in no hand of ours; a backup can be restored")
+            }
         }
     }
 
@@ -294,7 +314,8 @@ impl Step {
     pub const fn probe(self) -> Probe {
         match self {
             Self::ChooseVmid => Probe::Reservation,
-            Self::JudgeArchive | Self::ReadBack => Probe::LookAgain,
+            Self::JudgeArchive | Self::ReadBack | Self::ProveTarget | Self::ConfirmGone => Probe::LookAgain,
+            Self::DestroyGuest => Probe::GuestGone,
             Self::Restore => Probe::OwnRestore,
             Self::Mark => Probe::MarkSet,
             Self::GrowRootfs | Self::GrowDisk => Probe::DiskSize,
@@ -334,6 +355,10 @@ impl Step {
             Self::RollBack => (limits::RESTORE_MAX_S, 2),
             Self::ShutDown => (limits::SHORT_TASK_MAX_S, 2),
             Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
+            // A second one frees what the first, cut short, did not.
+            Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
+            Self::ConfirmGone => (60, limits::STEP_TRIES),
+            Self::ProveTarget => (60, limits::STEP_TRIES),
             Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),
             Self::ChooseVmid
             | Self::Mark
@@ -360,9 +385,9 @@ impl Step {
     pub const fn on_failure(self) -> OnFailure {
         match self {
             Self::FirstBackup => OnFailure::Note,
-            Self::DropClaim | Self::ReadBack | Self::ProtectAgain => OnFailure::Park,
             // The rollback has happened and cannot be taken back.
             Self::Renew | Self::StartAgain | Self::ConfirmAgain => OnFailure::Park,
+            Self::DropClaim | Self::ReadBack | Self::ProtectAgain | Self::ConfirmGone => OnFailure::Park,
             _ => OnFailure::Undo,
         }
     }

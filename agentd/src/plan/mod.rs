@@ -271,7 +271,14 @@ fn judge(
     }
     match (guest, place) {
         (Some(guest), Place::Nowhere) => Some(absent::judge(context, guest)),
-        (None, Place::Nowhere) => None,
+        (None, Place::Nowhere | Place::Gone { .. }) => None,
+        (Some(guest), Place::Gone { by }) => Some(Judged::new(Standing::Absent).with(
+            ErrorCode::Forbidden,
+            format!(
+                "{} was destroyed by a signature (operation {by}) and is not made again: take it out of the document, or name a guest with a new uid",
+                guest.name
+            ),
+        )),
         (_, Place::Making { .. }) => Some(Judged::new(Standing::Parked).with(
             ErrorCode::Parked,
             "its making stopped half-way and no operation is open for it: look at it on the node",

@@ -47,7 +47,8 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
         return Judged::new(Standing::Foreign).with(ErrorCode::ForeignGuest, text);
     }
     let Some(guest) = made.guest else {
-        return Judged::new(Standing::Unmanaged);
+        let held = decommission(context, made, facts).into_iter().collect();
+        return Judged { held, ..Judged::new(Standing::Unmanaged) };
     };
     let mut judged = Judged::new(Standing::Managed);
     if made.record.access == Access::Frozen {
@@ -145,6 +146,29 @@ fn attach(
     let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage: storage.clone() };
     let effects = vec![Effect::LiftToAttach, Effect::AttachNewVolume, Effect::Protect];
     Some((Operation::AttachVolume(Box::new(attach)), effects, reason))
+}
+
+/// What an operator would sign to let a guest go that the document no longer names.
+fn decommission(context: &Context<'_>, made: &Made<'_>, facts: &GuestFacts) -> Option<Held> {
+    let Verdict::NeedsSignature(reason) =
+        gate(&Effect::DestroyGuest, Provenance::Document, &context.approved)
+    else {
+        return None;
+    };
+    let name = made.record.name.clone();
+    let volumes = facts.volumes.iter().map(ToString::to_string).collect();
+    Some(Held {
+        effect: format!("destroy guest {name} ({}), which the document no longer names", made.vmid),
+        reason,
+        verb: Verb::DestroyGuest,
+        target: HeldTarget {
+            kind: TargetKind::Guest,
+            uid: made.record.uid,
+            vmid: Some(made.vmid),
+            fingerprint: Fingerprint { name, volumes },
+        },
+        args: BTreeMap::new(),
+    })
 }
 
 const fn bytes(size: DiskGib) -> u64 {

@@ -274,6 +274,10 @@ const SITUATIONS: &[Situation] = &[
     }),
     ("the document no longer names it", |w| w.desired.truncate(1)),
     ("the document names nobody", |w| w.desired.clear()),
+    ("it was destroyed by a signature, and the document still names it", |w| {
+        w.records.guests[0].place = Place::Gone { by: op(8) };
+        w.observed.guests.remove(&vmid(300));
+    }),
     ("its mark was removed", |w| w.facts(300).mark = mark::Mark::None),
     ("its number was reused for another of ours", |w| w.facts(300).mark = mark::Mark::Of(uid(77))),
     ("its disk was exchanged", |w| w.facts(300).volumes = volumes(800)),

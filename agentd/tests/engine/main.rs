@@ -4,6 +4,7 @@
 //! | module | shows |
 //! | --- | --- |
 //! | `attach` | a volume for a guest that was made; protection ends on |
+//! | `destroy` | a signed destroy takes exactly what was signed for |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
 //! | `roll_back` | a guest goes back and is made fresh, once |
@@ -15,6 +16,7 @@
 
 mod attach;
 mod backup;
+mod destroy;
 mod drift;
 mod fault;
 mod parked;

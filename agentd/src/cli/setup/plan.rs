@@ -271,10 +271,10 @@ pub(super) mod tests {
                 "/storage/backup2 operate HfStSpace",
                 "/storage/backup2 allocate HfStSpace",
                 "/storage/labbtrfs observe HfStAudit",
-                "/storage/labbtrfs operate HfStSpace",
+                "/storage/labbtrfs operate HfStDisks",
                 "/storage/labbtrfs allocate HfStSpace",
                 "/storage/labdir observe HfStAudit",
-                "/storage/labdir operate HfStSpace",
+                "/storage/labdir operate HfStDisks",
                 "/storage/labdir allocate HfStSpace",
                 "/vms/900001 allocate HfGolden",
             ]

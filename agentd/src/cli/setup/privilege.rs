@@ -77,6 +77,7 @@ pub const NEEDS: &[Need] = &[
     need("change networks", Role::Operate, Place::Bridge, &["SDN.Use"]),
     need("make volumes and grow disks", Role::Operate, Place::Pool, &["VM.Config.Disk", "VM.Config.Options"]),
     need("make volumes and grow disks", Role::Operate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
+    need("see which volumes a guest has left", Role::Operate, Place::GuestStorage, &["Datastore.Audit"]),
     need("make and expire snapshots, roll back", Role::Operate, Place::Pool, &["VM.Snapshot"]),
     need("back up, list backups", Role::Operate, Place::Pool, &["VM.Backup"]),
     need("back up, list backups", Role::Operate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
@@ -134,6 +135,7 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (Role::Scratch, Place::Pool | Place::ScratchPool) => "HfScratch",
         (_, Place::Node) => "HfNode",
         (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) => "HfStAudit",
+        (Role::Operate, Place::GuestStorage) => "HfStDisks",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
         (_, Place::Bridge) => "HfSdn",
@@ -227,6 +229,7 @@ mod tests {
                 "HfScratch: VM.Allocate VM.Audit VM.Config.Network VM.PowerMgmt",
                 "HfSdn: SDN.Use",
                 "HfStAudit: Datastore.Audit",
+                "HfStDisks: Datastore.AllocateSpace Datastore.Audit",
                 "HfStSpace: Datastore.AllocateSpace",
             ]
         );

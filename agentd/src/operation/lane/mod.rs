@@ -156,6 +156,7 @@ impl From<OperationKind> for Work {
             OperationKind::AttachVolume => Self::AttachVolume,
             OperationKind::Backup => Self::Backup,
             OperationKind::ExpireSnapshot => Self::ExpireSnapshot,
+            OperationKind::Destroy => Self::Destroy,
             OperationKind::Grow => Self::Grow,
             OperationKind::Provision => Self::Provision,
             OperationKind::Reconfigure => Self::Reconfigure,

@@ -13,6 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
+use super::destroy::DestroyProof;
 use super::lift::LiftProof;
 use super::restore::RestoreRequest;
 use super::sight::AclPath;
@@ -402,6 +403,11 @@ impl Call {
 
     /// Bare, without any parameter. What the parameters of this call can do is nothing we want.
     pub(super) fn destroy(node: &NodeName, proof: &UndoProof) -> Self {
+        Self::guest(Endpoint::Destroy, Role::Allocate, node, proof.vmid(), "")
+    }
+
+    /// The same call, for the other witness: a signature opens the destroy of this guest, not its parameters.
+    pub(super) fn destroy_signed(node: &NodeName, proof: &DestroyProof) -> Self {
         Self::guest(Endpoint::Destroy, Role::Allocate, node, proof.vmid(), "")
     }
 }

@@ -13,6 +13,7 @@ use super::call::Call;
 use super::carrier::Carrier;
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::{ArchiveConfig, Digest, GuestConfig};
+use super::destroy::DestroyProof;
 use super::error::PveError;
 use super::https::Https;
 use super::lift::LiftProof;
@@ -276,5 +277,9 @@ impl Pve for PveClient {
 
     fn destroy(&self, proof: UndoProof) -> Reply<'_, Upid> {
         self.started(Call::destroy(&self.node, &proof))
+    }
+
+    fn destroy_signed(&self, proof: DestroyProof) -> Reply<'_, Upid> {
+        self.started(Call::destroy_signed(&self.node, &proof))
     }
 }

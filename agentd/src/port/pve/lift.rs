@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use holdfast_protocol::id::Vmid;
 
 use super::config::GuestConfig;
+use super::destroy::DestroyProof;
 use super::undo::UndoProof;
 use super::volume::VolumeId;
 
@@ -70,6 +71,12 @@ impl LiftProof {
     /// A guest that this operation made and takes back.
     #[must_use]
     pub fn of_undo(proof: &UndoProof) -> Self {
+        Self { vmid: proof.vmid() }
+    }
+
+    /// A guest that an operator signed to be destroyed.
+    #[must_use]
+    pub const fn of_destroy(proof: &DestroyProof) -> Self {
         Self { vmid: proof.vmid() }
     }
 

@@ -13,6 +13,7 @@ pub mod change;
 mod classify;
 mod client;
 pub mod config;
+pub mod destroy;
 pub mod error;
 mod https;
 pub mod lift;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use change::{ConfigChange, ConfigUpdate, DiskSlot};
 pub use client::PveClient;
 pub use config::{ArchiveConfig, Digest, GuestConfig};
+pub use destroy::DestroyProof;
 pub use error::{PveError, RetryClass};
 pub use lift::{KnownGuest, LiftProof};
 pub use restore::RestoreRequest;
@@ -225,6 +227,10 @@ pub trait Pve: Send + Sync {
 
     /// Starts destroying a guest that this operation made. It must stand still and be unprotected.
     fn destroy(&self, proof: UndoProof) -> Reply<'_, Upid>;
+
+    /// Starts destroying a guest that an operator signed for. It must stand still and be unprotected. `OK` of the task
+    /// does not prove that its volumes are gone.
+    fn destroy_signed(&self, proof: DestroyProof) -> Reply<'_, Upid>;
 }
 
 /// Asks for the permissions behind each wanted sight, path by path.

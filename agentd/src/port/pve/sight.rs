@@ -111,6 +111,10 @@ pub enum Sight {
     Storage,
     /// Pools: `Pool.Audit`.
     Pool,
+    /// Disks on a storage, beside [`Sight::DisksOf`]: `Datastore.Audit`.
+    Disks,
+    /// The disks of a guest, beside [`Sight::Disks`]: `VM.Config.Disk`.
+    DisksOf,
 }
 
 impl Sight {
@@ -119,6 +123,8 @@ impl Sight {
             Self::Guest => &["VM.Audit"],
             Self::Storage => &["Datastore.Audit", "Datastore.AllocateSpace"],
             Self::Pool => &["Pool.Audit"],
+            Self::Disks => &["Datastore.Audit"],
+            Self::DisksOf => &["VM.Config.Disk"],
         }
     }
 }

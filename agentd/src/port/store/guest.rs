@@ -19,7 +19,7 @@ pub enum Reserved {
 }
 
 pub(super) const COLUMNS: &str = "uid, name, customer, golden, place, vmid, made_by, volumes, access, token_generation, \
-     hello_version, hello_health, hello_boot_id, hello_at";
+     hello_version, hello_health, hello_boot_id, hello_at, gone_by";
 
 /// A row as SQLite gives it, before its words are understood.
 pub(super) struct RawGuest {
@@ -27,6 +27,7 @@ pub(super) struct RawGuest {
     place: String,
     vmid: Option<i64>,
     made_by: Option<String>,
+    gone_by: Option<String>,
     volumes: String,
     access: String,
     token_generation: u32,
@@ -44,6 +45,7 @@ pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
         place: row.get(4)?,
         vmid: row.get(5)?,
         made_by: row.get(6)?,
+        gone_by: row.get(14)?,
         volumes: row.get(7)?,
         access: row.get(8)?,
         token_generation: row.get(9)?,
@@ -89,7 +91,10 @@ impl RawGuest {
             source: "made, but not by whom or where".into(),
         };
         match self.place.as_str() {
-            "nowhere" => Ok(Place::Nowhere),
+            "nowhere" => Ok(match self.gone_by.as_deref() {
+                Some(by) => Place::Gone { by: parsed("an operation", by)? },
+                None => Place::Nowhere,
+            }),
             "making" => Ok(Place::Making { by: by.ok_or_else(half)?, vmid: number }),
             _ => {
                 let volumes: std::collections::BTreeSet<VolumeId> = from_json("volumes", &self.volumes)?;
@@ -177,6 +182,23 @@ pub(super) fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Resul
         )
         .map_err(StoreError::sqlite("forget a guest's place"))?;
     snapshot::gone_with(transaction, uid)
+}
+
+/// It was destroyed by a signature. Its number stays used, its token is worth nothing, and it is not made again.
+pub(super) fn set_gone(
+    transaction: &Transaction<'_>,
+    uid: GuestUid,
+    by: OperationId,
+) -> Result<(), StoreError> {
+    set_nowhere(transaction, uid)?;
+    transaction
+        .execute("DELETE FROM snapshot WHERE guest = ?1", [uid.to_string()])
+        .and_then(|_| {
+            transaction
+                .execute("UPDATE guest SET gone_by = ?2 WHERE uid = ?1", (uid.to_string(), by.to_string()))
+        })
+        .map_err(StoreError::sqlite("note a guest as gone"))?;
+    Ok(())
 }
 
 impl Store {

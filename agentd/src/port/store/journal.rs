@@ -150,7 +150,10 @@ pub(super) fn append(
             insert.execute((serial, entry.number, micros(entry.at), body))
         })
         .map_err(StoreError::sqlite("write the journal"))?;
-    if let Event::Succeeded { facts, .. } = &entry.event {
+    if let Event::Succeeded { step, facts, .. } = &entry.event {
+        if after.step(*step) == Some(Step::DestroyGuest) {
+            guest::set_gone(transaction, after.operation.uid(), after.id)?;
+        }
         for fact in facts {
             learn(transaction, after, fact)?;
         }

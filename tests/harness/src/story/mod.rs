@@ -4,6 +4,7 @@
 //! the ground it stands on, the operation, and the end it must come to however often it is killed.
 
 mod backup;
+mod destroy;
 mod power;
 mod provision;
 mod size;
@@ -82,6 +83,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::ExpireSnapshot => snapshot::expire(),
         OperationKind::RollBack => snapshot::roll_back(),
         OperationKind::Backup => backup::take(),
+        OperationKind::Destroy => destroy::destroy(),
     }
 }
 

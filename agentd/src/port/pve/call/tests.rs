@@ -10,6 +10,9 @@ use super::super::task::TaskKind;
 use super::super::undo::{Evidence, Made};
 use super::super::volume::InBackup;
 use super::*;
+use crate::gate::warrant::{Allows, Seen, Warrant};
+use crate::model::mark;
+use holdfast_protocol::id::{GuestUid, JobId};
 use serde_json::{Value as Json, json};
 
 const DIGEST: &str = "0efe9d8b6dd8ab19dfd1c70300537ee86bad8bf0";
@@ -93,6 +96,17 @@ fn own_snapshot() -> OwnSnapshot {
     }
 }
 
+fn signed() -> DestroyProof {
+    let uid: GuestUid = "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
+    let seen = json!({
+        "digest": DIGEST, "hostname": "web-1",
+        "tags": mark::tags(uid).join(";"), "description": mark::description(uid)
+    });
+    let target = Seen { uid, vmid: vmid(), name: "web-1".parse().unwrap(), volumes: BTreeSet::new() };
+    let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::nil()), Allows::DestroyGuest, target);
+    DestroyProof::establish(&warrant, &GuestConfig::read(&seen).unwrap()).unwrap()
+}
+
 /// Every request with every parameter it can have.
 fn all() -> Vec<Call> {
     let node: NodeName = "pve1".parse().unwrap();
@@ -136,6 +150,7 @@ fn all() -> Vec<Call> {
         Call::task_log(&node, Role::Allocate, &upid, LogWindow { start: 0, limit: 500 }),
         Call::task_stop(&node, Role::Allocate, &upid),
         Call::destroy(&node, &proof()),
+        Call::destroy_signed(&node, &signed()),
     ]
 }
 
@@ -179,8 +194,10 @@ fn what_must_never_be_sent_cannot_be_said() {
             assert!(!(key == "net0" && value.expose().contains("hwaddr")), "{text} fixes a MAC");
         }
     }
-    let bare = Call::destroy(&"pve1".parse().unwrap(), &proof());
-    assert!(bare.params().is_empty());
+    let node: NodeName = "pve1".parse().unwrap();
+    for bare in [Call::destroy(&node, &proof()), Call::destroy_signed(&node, &signed())] {
+        assert!(bare.params().is_empty());
+    }
     let node = "pve1".parse().unwrap();
     for call in [Call::remove_snapshot(&node, &own_snapshot()), Call::roll_back(&node, &own_snapshot())] {
         assert!(call.params().is_empty(), "{}", call.endpoint().text());

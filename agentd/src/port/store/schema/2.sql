@@ -48,3 +48,5 @@ CREATE TABLE starts_forgiven (
 
 -- What the brake counts: operations of some kinds within a window.
 CREATE INDEX operation_kind ON operation (kind, opened_at);
+-- The operation that destroyed a guest by a signature. Such a guest is nowhere, and is not made again under its uid.
+ALTER TABLE guest ADD COLUMN gone_by TEXT;

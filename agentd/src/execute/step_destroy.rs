@@ -1,0 +1,218 @@
+//! Destroying a guest that an operator signed for: proved, destroyed, and then looked for.
+//!
+//! A task's OK proves nothing here: Proxmox says OK when it leaves a volume behind, and it takes the guest out of its
+//! pool before it is gone, so that from then on no token of ours sees it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{StorageName, Vmid};
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::look_at;
+use super::trouble::Trouble;
+use crate::gate::warrant::{Seen, road};
+use crate::gate::{Approved, Effect, Verdict, gate};
+use crate::model::record::{Place, VolumeId};
+use crate::operation::step::Step;
+use crate::operation::{Destroy, Operation};
+use crate::port::clock::ClockPace;
+use crate::port::pve::sight::{Sight, Wanted};
+use crate::port::pve::task::{Patience, TaskOutcome};
+use crate::port::pve::{
+    AclPath, ContentKind, DestroyProof, GuestConfig, PveError, Role, Upid, VmidUse, follow_task, prove_sight,
+};
+
+/// Is it all as the operator saw it? Nothing was done yet, so whatever changed parks the operation before it begins.
+pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let destroy = spec(context)?;
+    let target = destroy.warrant().target();
+    match context.ports.store.guest(target.uid).await?.map(|record| record.place) {
+        Some(Place::Made { vmid, .. }) if vmid == target.vmid => {}
+        _ => return Err(changed(target.vmid, "our records do not know it under this number")),
+    }
+    let config = match context.ports.pve.guest_config(target.vmid).await {
+        Ok(config) => config,
+        Err(PveError::Gone { .. } | PveError::Permission { .. }) => {
+            return Err(changed(target.vmid, "it is not there any more, or not ours to see"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    proof(context, destroy, &config)?;
+    let text = format!(
+        "{} with {} volumes, as signed by job {}",
+        target.name,
+        target.volumes.len(),
+        destroy.warrant().job()
+    );
+    Ok(Acted::Learnt(Learnt::note(text)))
+}
+
+/// The witness, and the gate's word beside it.
+pub(super) fn proof(
+    context: &Context<'_>,
+    destroy: &Destroy,
+    config: &GuestConfig,
+) -> Result<DestroyProof, Trouble> {
+    let warrant = destroy.warrant();
+    match gate(&Effect::DestroyGuest, road(warrant), &Approved::default()) {
+        Verdict::Free => {}
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(Trouble::fault(why)),
+    }
+    if let Some(lock) = &config.lock {
+        context.say(format!("the guest is locked ({lock})"));
+        return Err(PveError::Locked { kind: lock.clone() }.into());
+    }
+    DestroyProof::establish(warrant, config).map_err(|why| changed(warrant.target().vmid, &why.to_string()))
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let target = spec(context)?.warrant().target();
+    let vmid = target.vmid;
+    if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
+        return Ok(Probed::Happened(Learnt::note(format!("nobody has the number {vmid} any more"))));
+    }
+    let asked = context.progress.upid(context.place).is_some();
+    let config = match context.ports.pve.guest_config(vmid).await {
+        Ok(config) => config,
+        Err(PveError::Gone { .. } | PveError::Permission { .. }) if asked => return Err(zombie(vmid)),
+        Err(PveError::Gone { .. } | PveError::Permission { .. }) => {
+            return Err(changed(vmid, "it is not there any more, or not ours to see"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if config.lock.as_deref() == Some("destroyed") {
+        return Err(zombie(vmid));
+    }
+    if asked && context.progress.tries(context.place) >= context.step.bound().tries {
+        whole(context, target).await?;
+    }
+    Ok(Probed::Not)
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let destroy = spec(context)?;
+    let config = context.ports.pve.guest_config(destroy.warrant().target().vmid).await?;
+    let proof = proof(context, destroy, &config)?;
+    Ok(Acted::Task(context.ports.pve.destroy_signed(proof).await?))
+}
+
+/// The guest is gone; each of its volumes must be as well. With the guest goes our right to see its volumes, so a list
+/// that shows none proves nothing: what counts is the end and the log of the task, and what a list still shows.
+pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let target = spec(context)?.warrant().target();
+    let (clean, spared) = task_word(context, target).await?;
+    let mut left = present(context, target).await?;
+    left.extend(spared);
+    if !left.is_empty() {
+        let names: Vec<&str> = left.iter().map(VolumeId::as_str).collect();
+        let text = format!(
+            "guest {} is destroyed, but of its volumes these are left: {}",
+            target.vmid,
+            names.join(", ")
+        );
+        let remedy = names.iter().map(|name| format!("pvesm free {name}")).collect::<Vec<_>>().join("; ");
+        return Err(Trouble::park(ErrorCode::Unavailable, text, remedy));
+    }
+    if clean {
+        let text =
+            format!("{} volumes are gone by the task's end, its log and the lists", target.volumes.len());
+        return Ok(Acted::Learnt(Learnt::note(text)));
+    }
+    let names: Vec<&str> = target.volumes.iter().map(VolumeId::as_str).collect();
+    let text = format!(
+        "guest {} is gone, but nobody knows how its destroy ended, and our rights no longer show its volumes: look for {}",
+        target.vmid,
+        names.join(", ")
+    );
+    let remedy: BTreeSet<String> = storages(target)?
+        .iter()
+        .map(|storage| format!("pvesm list {storage} --vmid {}", target.vmid))
+        .collect();
+    let remedy = remedy.into_iter().collect::<Vec<_>>().join("; ");
+    Err(Trouble::park(ErrorCode::Unavailable, text, remedy))
+}
+
+/// Whether the destroy's task ended well, and which volumes it says it spared: those that another number owns.
+async fn task_word(context: &Context<'_>, target: &Seen) -> Result<(bool, BTreeSet<VolumeId>), Trouble> {
+    let upid = context.progress.upid_of(Step::DestroyGuest).and_then(|text| text.parse::<Upid>().ok());
+    let Some(upid) = upid else { return Ok((false, BTreeSet::new())) };
+    let pve = context.ports.pve.as_ref();
+    let patience = Patience::up_to(Duration::from_secs(context.step.bound().seconds));
+    let mut spared = BTreeSet::new();
+    let mut on_line = |line: &str| {
+        // Proxmox says so in words only; a line of a good destroy names none of the volumes.
+        let named = target.volumes.iter().filter(|volume| line.contains(volume.as_str()));
+        spared.extend(named.filter(|_| line.contains("ignore deletion")).cloned());
+    };
+    let outcome =
+        follow_task(pve, &ClockPace(context.ports.clock.as_ref()), &upid, patience, &mut on_line).await?;
+    Ok((outcome == TaskOutcome::Ok, spared))
+}
+
+/// The destroy did not come to its end. If nothing was freed the operation can still be taken back; else it is a
+/// person's. The guest is still there, so our rights still show its volumes, if they ever did.
+async fn whole(context: &Context<'_>, target: &Seen) -> Result<(), Trouble> {
+    let vmid = target.vmid;
+    let mut wanted = vec![Wanted { path: AclPath::guest(vmid), sight: Sight::DisksOf }];
+    wanted.extend(
+        storages(target)?.iter().map(|name| Wanted { path: AclPath::storage(name), sight: Sight::Disks }),
+    );
+    if let Err(blind) = prove_sight(context.ports.pve.as_ref(), Role::Operate, &wanted).await? {
+        let text = format!(
+            "the destroy of guest {vmid} did not come to its end, and what it freed cannot be told: {blind}"
+        );
+        return Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid)));
+    }
+    let left = present(context, target).await?;
+    let gone: Vec<&str> = target.volumes.difference(&left).map(VolumeId::as_str).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "guest {vmid} is destroyed by half: {} are gone, its configuration still stands",
+        gone.join(", ")
+    );
+    Err(Trouble::park(ErrorCode::Unavailable, text, format!("pct destroy {vmid}")))
+}
+
+/// Which of its volumes a list shows.
+async fn present(context: &Context<'_>, target: &Seen) -> Result<BTreeSet<VolumeId>, Trouble> {
+    let mut found = BTreeSet::new();
+    for storage in storages(target)? {
+        let list =
+            context.ports.pve.storage_content(Role::Operate, &storage, ContentKind::Rootdir, None).await?;
+        found.extend(list.into_iter().map(|entry| VolumeId::new(entry.volid)));
+    }
+    Ok(target.volumes.intersection(&found).cloned().collect())
+}
+
+fn storages(target: &Seen) -> Result<BTreeSet<StorageName>, Trouble> {
+    let named = target.volumes.iter().filter_map(|volume| volume.as_str().split_once(':'));
+    named
+        .map(|(storage, _)| storage.parse().map_err(|_| Trouble::fault(format!("{storage:?} is no storage"))))
+        .collect()
+}
+
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Destroy, Trouble> {
+    match &context.progress.operation {
+        Operation::Destroy(destroy) => Ok(destroy),
+        other => Err(Trouble::fault(format!("a {} destroys no guest", other.kind().as_str()))),
+    }
+}
+
+fn changed(vmid: Vmid, why: &str) -> Trouble {
+    let text = format!(
+        "guest {vmid} is not what was signed for: {why}; nothing is destroyed, a new signature is needed"
+    );
+    Trouble::park(ErrorCode::TargetChanged, text, look_at(vmid))
+}
+
+/// Its volumes are freed and its rights taken away, and then the task died over the last line.
+fn zombie(vmid: Vmid) -> Trouble {
+    let text = format!(
+        "guest {vmid} is destroyed but for its configuration file, which is locked and which no token of ours can clear"
+    );
+    Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
+}

@@ -1,0 +1,171 @@
+//! The warrant: what an operator signed, as the engine carries it.
+//!
+//! What comes in: nothing yet. The one constructor will stand where a signature is checked; until then nothing in this
+//! program can make a warrant, and tests make theirs by a feature that is never shipped (`docs/adr/0010`). What goes
+//! out: [`Warrant`], which names one act on one target as the operator saw it. Deliberately absent: `Deserialize`. The
+//! journal alone may read back what was written there, through [`journal`], and a test holds its callers to a list.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::id::{GuestName, GuestUid, JobId, Vmid};
+use serde::{Deserialize, Serialize};
+
+use super::record::VolumeId;
+
+/// A target as the operator saw it. If any of it changed since, the signature is void.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
+    /// Our identity for it.
+    pub uid: GuestUid,
+    /// Its number.
+    pub vmid: Vmid,
+    /// Its name.
+    pub name: GuestName,
+    /// Its volumes, all of them.
+    pub volumes: BTreeSet<VolumeId>,
+}
+
+/// What was signed for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allows {
+    /// Destroying the target.
+    DestroyGuest,
+    /// Handing one of its volumes to another guest of the same customer.
+    HandOverVolume {
+        /// Which.
+        volume: VolumeId,
+        /// To whom, as the operator saw it.
+        to: Box<Seen>,
+    },
+}
+
+impl Allows {
+    const fn words(&self) -> &'static str {
+        match self {
+            Self::DestroyGuest => "destroying a guest",
+            Self::HandOverVolume { .. } => "handing a volume over",
+        }
+    }
+}
+
+/// A checked signature for one act on one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warrant {
+    job: JobId,
+    allows: Allows,
+    target: Seen,
+}
+
+/// A warrant for another act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job {job} was signed for {allows}, not for {wanted}")]
+pub struct WrongWarrant {
+    job: JobId,
+    allows: &'static str,
+    wanted: &'static str,
+}
+
+impl Warrant {
+    /// A warrant that nobody signed.
+    #[cfg(any(test, feature = "warrants-for-tests"))]
+    #[must_use]
+    pub fn for_tests(job: JobId, allows: Allows, target: Seen) -> Self {
+        Self { job, allows, target }
+    }
+
+    /// The job that was signed.
+    #[must_use]
+    pub const fn job(&self) -> JobId {
+        self.job
+    }
+
+    /// The target.
+    #[must_use]
+    pub const fn target(&self) -> &Seen {
+        &self.target
+    }
+
+    /// Holds it to destroying a guest.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn destroys(&self) -> Result<(), WrongWarrant> {
+        match &self.allows {
+            Allows::DestroyGuest => Ok(()),
+            Allows::HandOverVolume { .. } => Err(self.wrong("destroying a guest")),
+        }
+    }
+
+    /// Holds it to handing a volume over, and says which and to whom.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn hands_over(&self) -> Result<(&VolumeId, &Seen), WrongWarrant> {
+        match &self.allows {
+            Allows::HandOverVolume { volume, to } => Ok((volume, to)),
+            Allows::DestroyGuest => Err(self.wrong("handing a volume over")),
+        }
+    }
+
+    const fn wrong(&self, wanted: &'static str) -> WrongWarrant {
+        WrongWarrant { job: self.job, allows: self.allows.words(), wanted }
+    }
+}
+
+/// How the journal writes a warrant down and reads it back. Nobody else may call this.
+pub(crate) mod journal {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Allows, JobId, Seen, Warrant};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(remote = "Warrant", deny_unknown_fields)]
+    struct Written {
+        job: JobId,
+        allows: Allows,
+        target: Seen,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(warrant: &Warrant, to: S) -> Result<S::Ok, S::Error> {
+        Written::serialize(warrant, to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Warrant, D::Error> {
+        Written::deserialize(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Reading one back from text is making one, so only the specs of operations may, and only for the journal.
+    #[test]
+    fn only_the_journal_reads_a_warrant_back() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut all = Vec::new();
+        sources(&root, &mut all);
+        let lawful = ["model/warrant.rs", "operation/destroy.rs"];
+        for path in all {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            let reads = text.contains("warrant::journal") || text.contains("Written::deserialize");
+            assert_eq!(reads, lawful.contains(&name.as_str()), "{name}");
+            let makes = text.contains("Warrant::for_tests") && !text.contains("#[cfg(test)]");
+            assert!(!makes || name.contains("tests"), "{name} makes a warrant");
+        }
+    }
+}
