@@ -21,7 +21,9 @@ use tokio::task::JoinSet;
 
 use crate::api::Local;
 use crate::api::routes::router;
+use crate::execute::heavy::HeavyLane;
 use crate::execute::{GuestDoor, Ports};
+use crate::model::limits;
 use crate::model::policy::{Golden, Policy, Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
 use crate::model::view::{ProgressLines, View};
@@ -124,6 +126,7 @@ struct Wires {
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
     lines: watch::Sender<ProgressLines>,
+    heavy: HeavyLane,
 }
 
 /// Everything that is opened before the first loop starts.
@@ -199,6 +202,7 @@ fn start(settings: &Settings, parts: Parts, listeners: Listeners, stop: &Stop) -
         view: watch::channel(Arc::new(View::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
+        heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         contact: watch::channel(Contact {
             reached_at: None,
             problem: None,
@@ -280,6 +284,7 @@ fn start_tellers(
         sections: wires.sections.subscribe(),
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),
+        heavy: wires.heavy.watch(),
         clock: Arc::clone(&parts.clock),
     };
     let watchdog = WatchdogTask {
@@ -320,7 +325,7 @@ fn start_reconcile(
             .collect();
     let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
-    let ports = Ports { lines: wires.lines.clone(), ..ports };
+    let ports = Ports { lines: wires.lines.clone(), heavy: wires.heavy.clone(), ..ports };
     let reconcile = Reconcile {
         ports,
         eye,

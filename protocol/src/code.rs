@@ -39,6 +39,8 @@ codes! {
     BulkChangeHeld = "BULK_CHANGE_HELD", 409
     /// The queue is full; come back after `Retry-After`.
     Busy = "BUSY", 503
+    /// It was cancelled before it began.
+    Cancelled = "CANCELLED", 409
     /// The certificate is not ours, expired, revoked or of an older generation.
     Certificate = "CERTIFICATE", 401
     /// The claim is unknown, used or too old.
@@ -113,6 +115,8 @@ codes! {
     Parked = "PARKED", 409
     /// The other side showed a certificate that is not the pinned one.
     PinMismatch = "PIN_MISMATCH", 502
+    /// It waited, and ended for work that goes before it.
+    Preempted = "PREEMPTED", 409
     /// `If-Match` does not name the current version.
     PreconditionFailed = "PRECONDITION_FAILED", 412
     /// A mutation without the header that names what it changes (`If-Match`).
@@ -151,6 +155,8 @@ codes! {
     Unauthenticated = "UNAUTHENTICATED", 401
     /// Something the operation needs does not answer.
     Unavailable = "UNAVAILABLE", 503
+    /// It is under way: it can no longer be cancelled.
+    UnderWay = "UNDER_WAY", 409
     /// A field the schema does not have.
     UnknownField = "UNKNOWN_FIELD", 400
     /// The guest or a storage of it cannot do this at all.

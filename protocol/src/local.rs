@@ -9,6 +9,19 @@
 //! | `GET /v1/self` | | [`SelfView`] |
 //! | `GET /v1/storage` | | [`StorageView`] |
 //! | `GET /v1/operations/{id}` | | [`crate::operation::OperationView`] |
+//! | `DELETE /v1/operations/{id}` | | [`crate::operation::OperationView`] |
+//! | `POST /v1/snapshots` | [`work::SnapshotRequest`] | [`work::Accepted`] |
+//! | `GET /v1/snapshots` | | [`work::SnapshotsView`] |
+//! | `DELETE /v1/snapshots/{name}` | | [`work::Accepted`] |
+//! | `POST /v1/rollback` | [`work::RollBackRequest`] | [`work::Accepted`] |
+//! | `POST /v1/backups` | [`work::BackupRequest`] | [`work::Accepted`] |
+//! | `GET /v1/backups` | | [`work::BackupsView`] |
+//! | `GET /v1/backups/{id}` | | [`work::BackupView`] |
+//!
+//! Every call that changes something takes the header `Idempotency-Key`: the same key with the same request is answered
+//! with the same work, and with another request it is refused.
+
+pub mod work;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

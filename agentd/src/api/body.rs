@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use holdfast_protocol::local::BODY_BYTES_MAX;
 use holdfast_protocol::strict;
 use serde::de::DeserializeOwned;
@@ -14,14 +14,23 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(10);
 
 /// Reads one JSON document.
 pub(super) async fn read<T: DeserializeOwned>(what: &'static str, body: Body) -> Result<T, ApiError> {
-    let bytes = match tokio::time::timeout(ARRIVAL_MAX, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(Ok(bytes)) => bytes,
+    parse(what, &bytes(body).await?)
+}
+
+/// One JSON document.
+pub(super) fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, ApiError> {
+    strict::parse(what, bytes, BODY_BYTES_MAX).map_err(ApiError::Body)
+}
+
+/// Reads the bytes.
+pub(super) async fn bytes(body: Body) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(ARRIVAL_MAX, to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             let too_large = std::error::Error::source(&error)
                 .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
-            return Err(if too_large { ApiError::TooLarge } else { ApiError::SlowBody });
+            Err(if too_large { ApiError::TooLarge } else { ApiError::SlowBody })
         }
-        Err(_) => return Err(ApiError::SlowBody),
-    };
-    strict::parse(what, &bytes, BODY_BYTES_MAX).map_err(ApiError::Body)
+        Err(_) => Err(ApiError::SlowBody),
+    }
 }

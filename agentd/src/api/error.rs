@@ -3,12 +3,14 @@
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::IdError;
 use holdfast_protocol::local::BODY_BYTES_MAX;
 use holdfast_protocol::strict::{StrictError, chain};
 
 use super::frame::{Outcome, carry};
 use super::rate::TooOften;
 use crate::port::store::StoreError;
+use crate::port::store::request::AskError;
 
 /// Why a guest's request is refused.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +28,7 @@ pub enum ApiError {
     #[error("the claim was redeemed before: both holders are frozen until an operator looks")]
     ClaimTwice,
     /// Another guest's thing.
-    #[error("this operation is another guest's")]
+    #[error("this is another guest's: a token speaks for its own guest alone")]
     NotYours,
     /// No such thing.
     #[error("there is no such {0}")]
@@ -57,6 +59,18 @@ pub enum ApiError {
     /// Too many requests.
     #[error("too many requests: wait {} s", .0.retry_after_s)]
     TooOften(TooOften),
+    /// Work that is not taken.
+    #[error(transparent)]
+    NotTaken(AskError),
+    /// It is too late to cancel.
+    #[error("it is under way and can no longer be cancelled: follow it to its end")]
+    UnderWay,
+    /// It is too late to cancel.
+    #[error("it has ended already")]
+    Over,
+    /// No name for a snapshot.
+    #[error("the agent cannot make a name for the snapshot")]
+    MadeName(#[source] IdError),
     /// The store.
     #[error("the agent cannot answer now")]
     Store(#[from] StoreError),
@@ -83,9 +97,13 @@ impl ApiError {
             Self::TooLarge => ErrorCode::Size,
             Self::SlowBody | Self::Part { .. } => ErrorCode::Range,
             Self::TooOften(_) => ErrorCode::RateLimited,
+            Self::NotTaken(why) => not_taken(why),
+            Self::UnderWay | Self::Over => ErrorCode::UnderWay,
             Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
             Self::Store(StoreError::Refusing(refusal)) => refusal.code(),
-            Self::Store(_) | Self::Randomness(_) | Self::Unwritable(_) => ErrorCode::Internal,
+            Self::Store(_) | Self::MadeName(_) | Self::Randomness(_) | Self::Unwritable(_) => {
+                ErrorCode::Internal
+            }
         }
     }
 
@@ -107,6 +125,27 @@ impl ApiError {
     }
 }
 
+const fn not_taken(why: &AskError) -> ErrorCode {
+    match why {
+        AskError::Mismatch => ErrorCode::IdempotencyMismatch,
+        AskError::Busy { .. } => ErrorCode::Busy,
+        AskError::Lane(_) => ErrorCode::Locked,
+        AskError::NoSuchSnapshot(_) => ErrorCode::NotFound,
+        AskError::NameTaken(_) => ErrorCode::NameTaken,
+        AskError::Quota => ErrorCode::Quota,
+        AskError::Store(_) => ErrorCode::Internal,
+    }
+}
+
+impl From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Store(error) => Self::Store(error),
+            other => Self::NotTaken(other),
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if self.code() == ErrorCode::Internal {
@@ -114,6 +153,7 @@ impl IntoResponse for ApiError {
         }
         let retry_after_s = match &self {
             Self::TooOften(often) => Some(often.retry_after_s),
+            Self::NotTaken(AskError::Busy { retry_after_s }) => Some(*retry_after_s),
             _ => None,
         };
         carry(Outcome::Problem { problem: self.problem(), retry_after_s })

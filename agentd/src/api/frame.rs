@@ -49,6 +49,7 @@ impl Ids {
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
     Data(Value),
+    InWork(Value),
     Problem { problem: Problem, retry_after_s: Option<u32> },
 }
 
@@ -60,6 +61,19 @@ impl<T: Serialize> IntoResponse for Data<T> {
     fn into_response(self) -> Response {
         match serde_json::to_value(&self.0) {
             Ok(value) => carry(Outcome::Data(value)),
+            Err(error) => ApiError::Unwritable(error).into_response(),
+        }
+    }
+}
+
+/// Work that was taken and is not done yet.
+#[derive(Debug)]
+pub struct InWork<T>(pub T);
+
+impl<T: Serialize> IntoResponse for InWork<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_value(&self.0) {
+            Ok(value) => carry(Outcome::InWork(value)),
             Err(error) => ApiError::Unwritable(error).into_response(),
         }
     }
@@ -87,6 +101,7 @@ pub async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, ne
 fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {
     let (status, retry_after_s, data, error) = match outcome {
         Outcome::Data(value) => (StatusCode::OK, None, Some(value), None),
+        Outcome::InWork(value) => (StatusCode::ACCEPTED, None, Some(value), None),
         Outcome::Problem { problem, retry_after_s } => {
             let status = StatusCode::from_u16(problem.code.http_status());
             (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), retry_after_s, None, Some(problem))

@@ -6,18 +6,21 @@
 //! | module | does |
 //! | --- | --- |
 //! | [`auth`] | token and source address → [`auth::GuestScope`], the only way to be a guest |
+//! | [`backups`] | the guest's backups |
 //! | [`body`] | a bounded body, strictly read |
 //! | [`claim`] | the claim for the token |
 //! | [`error`] | every refusal, and the one match to its code |
 //! | [`frame`] | ids and the envelope |
 //! | [`guest`] | hello, self, storage |
 //! | [`holders`] | who holds which token |
-//! | [`operations`] | progress of the guest's own operations |
+//! | [`operations`] | progress of the guest's own operations; cancelling what has not begun |
 //! | [`rate`], [`seats`] | how often, and how many at once |
 //! | [`routes`] | the table of calls |
+//! | [`work`] | snapshots, rollback and backups, asked for |
 //! | [`wanted`] | the document in use, by guest |
 
 pub mod auth;
+pub mod backups;
 pub mod body;
 pub mod claim;
 pub mod error;
@@ -29,6 +32,7 @@ pub mod rate;
 pub mod routes;
 pub mod seats;
 pub mod wanted;
+pub mod work;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

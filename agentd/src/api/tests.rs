@@ -1,5 +1,7 @@
 //! The calls against a real store: who is let in, what it may see, and that every refusal changes nothing.
 
+mod work;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

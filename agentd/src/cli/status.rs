@@ -80,7 +80,41 @@ fn page(status: &AgentStatus) -> String {
     if let Some(operations) = status.sections.operations.as_ref().filter(|all| !all.is_empty()) {
         section(&mut page, "Operations", operation_table(operations, status.at));
     }
+    let lanes = lane_lines(status);
+    if !lanes.is_empty() {
+        page.push_str("\nLanes\n");
+        for line in lanes {
+            // Writing into a String cannot fail.
+            let _infallible = writeln!(page, "  {line}");
+        }
+    }
     page
+}
+
+/// Who waits for what, a line each.
+fn lane_lines(status: &AgentStatus) -> Vec<String> {
+    let sections = &status.sections;
+    let operation = |id| sections.operations.iter().flatten().find(|operation| operation.id == id);
+    let called = |id| match operation(id) {
+        Some(operation) => format!("{} of {}", operation.kind.as_str(), operation.name),
+        None => format!("operation {id}"),
+    };
+    let mut lines = Vec::new();
+    for lane in &status.lanes {
+        let guest = sections.guests.iter().flatten().find(|guest| guest.uid == Some(lane.guest));
+        let name = guest.map_or_else(|| lane.guest.to_string(), |guest| guest.name.clone());
+        let behind = match lane.holds {
+            Some(id) => format!("behind {}", called(id)),
+            None => "next".to_owned(),
+        };
+        let waits = lane.waits.iter();
+        let waits =
+            waits.map(|one| format!("{} (asked {})", one.kind.as_str(), ago(one.asked_at, status.at)));
+        lines.push(format!("{name}, {behind}: {}", waits.collect::<Vec<_>>().join(", ")));
+    }
+    let heavy = status.heavy.waiting.iter();
+    lines.extend(heavy.map(|ticket| format!("{} waits for a place at heavy work", called(ticket.operation))));
+    lines
 }
 
 fn section(page: &mut String, title: &str, table: Table) {

@@ -17,11 +17,13 @@
 //! | `identity` | is this still our guest? |
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
+//! | [`heavy`] | the places for heavy steps |
 //! | [`failpoint`] | where tests stop the world |
 
 mod attempt;
 mod digest;
 pub mod failpoint;
+pub mod heavy;
 mod identity;
 mod lost;
 pub mod recover;
@@ -49,7 +51,7 @@ mod undo;
 use std::sync::Arc;
 
 use holdfast_protocol::pin::Pin;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::model::limits;
 use crate::model::view::ProgressLines;
@@ -59,6 +61,7 @@ use crate::port::store::Store;
 
 pub use digest::DigestCache;
 use failpoint::Failpoints;
+use heavy::HeavyLane;
 
 /// Everything an operation works with.
 #[derive(Clone)]
@@ -71,8 +74,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Where guests find us.
     pub door: GuestDoor,
-    /// How much heavy work may run at once.
-    pub heavy: Arc<Semaphore>,
+    /// How much heavy work may run at once, and who waits for a place.
+    pub heavy: HeavyLane,
     /// Hashes of archives that were checked.
     pub digests: Arc<DigestCache>,
     /// The latest line of each operation under way, for people who watch.
@@ -100,7 +103,7 @@ impl Ports {
             store,
             clock,
             door,
-            heavy: Arc::new(Semaphore::new(limits::HEAVY_AT_ONCE)),
+            heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
             digests: Arc::new(DigestCache::default()),
             lines,
             failpoints: failpoint::from_environment(),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use tokio::sync::SemaphorePermit;
 
 use super::Ports;
 use super::attempt::{Context, Entry, Learnt};
 use super::failpoint::{Killed, Moment, Point, Side};
+use super::heavy::HeavyPlace;
 use super::trouble::{Next, Trouble};
 use super::undo;
 use crate::model::planted::{Bug, planted};
@@ -98,14 +98,12 @@ impl<'a> Run<'a> {
     }
 
     /// Heavy steps wait for a place; everything else goes on.
-    async fn heavy(&self, place: u16, step: Step) -> Option<SemaphorePermit<'a>> {
+    async fn heavy(&self, place: u16, step: Step) -> Option<HeavyPlace> {
         if step.weight() == Weight::Light {
             return None;
         }
         Context { ports: self.ports, progress: &self.progress, place, step }.say("waits for its turn");
-        let ports: &'a Ports = self.ports;
-        // The semaphore is never closed; if it were, going on unbounded is better than not at all.
-        ports.heavy.acquire().await.ok()
+        Some(self.ports.heavy.place(self.progress.id, self.progress.opened_at).await)
     }
 
     async fn failed(&mut self, place: u16, step: Step, trouble: Trouble) -> Result<(), Stopped> {

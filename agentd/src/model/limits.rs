@@ -28,6 +28,15 @@ pub const REQUEST_WAIT_MAX_S: i64 = 24 * 3_600;
 /// Ended requests that are kept per guest, so that who asked can read how it ended; the oldest goes first.
 pub const ENDED_REQUESTS_PER_GUEST: u32 = 64;
 
+/// A snapshot that a guest asks for is kept at least an hour: shorter ones are gone before a person could use them.
+pub const SNAPSHOT_KEEP_MIN_S: u32 = 3_600;
+
+/// A snapshot that nobody gave a time is kept a day: long enough to see whether an update was good.
+pub const SNAPSHOT_KEEP_S: u32 = 24 * 3_600;
+
+/// A snapshot is transient: after a month it costs a whole copy of the guest.
+pub const SNAPSHOT_KEEP_MAX_S: u32 = 30 * 24 * 3_600;
+
 /// A full lane behind a light operation moves within seconds.
 pub const BUSY_LIGHT_S: u32 = 10;
 

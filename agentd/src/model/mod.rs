@@ -10,5 +10,6 @@ pub mod parked;
 pub mod planted;
 pub mod policy;
 pub mod record;
+pub mod request;
 pub mod view;
 pub mod warrant;

@@ -12,6 +12,8 @@ use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::request::QueuedRequest;
+
 /// The name of a volume, as Proxmox writes it: `storage:path-on-it`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -247,4 +249,8 @@ pub struct Records {
     pub touched: Vec<Touched>,
     /// Snapshots that stand, sorted by guest and time of expiry.
     pub snapshots: Vec<SnapshotRecord>,
+    /// What guests asked for and wait for, oldest first.
+    pub requests: Vec<QueuedRequest>,
+    /// The number of the last request, whatever became of it.
+    pub last_request: u64,
 }

@@ -1,8 +1,11 @@
 //! What the reconcile loop last saw and decided, for those who only tell it on: the hub report, the local API, `status`.
 
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{GuestReport, HostSection, WaitingForSignature};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// The latest cycle's picture.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +20,53 @@ pub struct View {
     pub waiting: Vec<WaitingForSignature>,
     /// What keeps the agent from its work.
     pub problems: Vec<Problem>,
+    /// Who waits for what, where anybody does.
+    pub lanes: Vec<LaneView>,
+}
+
+/// One guest's lane, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneView {
+    /// Whose it is.
+    pub guest: GuestUid,
+    /// The operation that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<OperationId>,
+    /// What its guest asked for and waits for, first come first.
+    pub waits: Vec<WaitingView>,
+}
+
+/// One request that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitingView {
+    /// The operation it will be.
+    pub id: OperationId,
+    /// What it will do.
+    pub kind: OperationKind,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+}
+
+/// Who is at heavy work, and who waits for a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeavyView {
+    /// At work.
+    pub holding: Vec<HeavyTicket>,
+    /// Waiting, the next one first.
+    pub waiting: Vec<HeavyTicket>,
+}
+
+/// One operation's place at heavy work, by its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeavyTicket {
+    /// When the operation was opened.
+    pub opened_at: Timestamp,
+    /// Which.
+    pub operation: OperationId,
 }
 
 /// The latest line of each operation under way.

@@ -7,6 +7,7 @@
 //!
 //! | module | decides |
 //! | --- | --- |
+//! | [`asked`] | what becomes of what guests asked for |
 //! | [`absent`] | what to do for a guest that is not there |
 //! | `hold` | which of it the brake holds |
 //! | [`present`] | what to do for a guest that was made |
@@ -15,6 +16,7 @@
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
+pub mod asked;
 mod expiry;
 mod hold;
 mod present;
@@ -41,6 +43,7 @@ use crate::model::observed::{Detail, Observed, ObservedGuest};
 use crate::model::policy::Policy;
 use crate::model::record::{Attempts, GuestRecord, ParkedOperation, Place, Records};
 use crate::operation::Operation;
+use asked::Asked;
 
 /// Everything a plan is made from.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,8 @@ pub struct Plan {
     pub generation: Generation,
     /// Operations to open, in order.
     pub actions: Vec<Action>,
+    /// What becomes of what guests asked for.
+    pub asked: Vec<Asked>,
     /// Wishes that wait for a signature.
     pub held: Vec<Held>,
     /// A bulk change that the brake holds.
@@ -208,6 +213,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
     let mut plan = Plan {
         generation: inputs.generation,
         actions: Vec::new(),
+        asked: asked::judge(&context),
         held: Vec::new(),
         braked: None,
         verdicts: Vec::with_capacity(inputs.desired.len()),

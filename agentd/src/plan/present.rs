@@ -89,7 +89,7 @@ fn unseen(context: &Context<'_>, vmid: Vmid) -> Judged {
 }
 
 /// Why it is not ours any more, if so: number, mark and volumes must all agree.
-fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
+pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
     if planted(Bug::TrustNumberAlone) || (planted(Bug::TrustTagAlone) && facts.mark != Mark::None) {
         return None;
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use holdfast_protocol::report::Standing;
 
+use super::asked::Answer;
 use super::{GuestVerdict, Plan};
 
 impl fmt::Display for Plan {
@@ -13,6 +14,17 @@ impl fmt::Display for Plan {
             let operation = &action.operation;
             let vmid = operation.vmid().map(|vmid| format!(" ({vmid})")).unwrap_or_default();
             writeln!(f, "  {:<11} {}{vmid}: {}", operation.kind().as_str(), operation.name(), action.reason)?;
+        }
+        for asked in &self.asked {
+            match &asked.answer {
+                Answer::Begin(action) => {
+                    let operation = &action.operation;
+                    let vmid = operation.vmid().map(|vmid| format!(" ({vmid})")).unwrap_or_default();
+                    let kind = operation.kind().as_str();
+                    writeln!(f, "  {kind:<11} {}{vmid}: {}", operation.name(), action.reason)?;
+                }
+                Answer::Refuse(problem) => writeln!(f, "  refuse      request {}: {problem}", asked.request)?,
+            }
         }
         for held in &self.held {
             writeln!(f, "  hold        {}: {}", held.effect, held.reason)?;

@@ -1,7 +1,9 @@
 //! What is told of each guest and of the host, derived from the same inputs as the plan.
 
+use std::collections::BTreeMap;
+
 use holdfast_protocol::desired::GuestSize;
-use holdfast_protocol::id::NodeName;
+use holdfast_protocol::id::{GuestUid, NodeName};
 use holdfast_protocol::report::{
     ControllerReport, GuestReport, HostSection, Running, StorageReport, StorageState,
 };
@@ -9,6 +11,8 @@ use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
 use super::{GuestVerdict, Inputs, Plan};
 use crate::model::observed::{Detail, GuestFacts, Observed, StorageFact};
+use crate::model::record::Records;
+use crate::model::view::{LaneView, WaitingView};
 
 /// Sizes that change all the time are rounded to this, so that noise is no change.
 const ROUND_BYTES: u64 = 64 << 20;
@@ -64,6 +68,22 @@ fn size(facts: &GuestFacts) -> Option<GuestSize> {
         swap_mib: SwapMib::try_from(number(facts.swap_mib)?).ok()?,
         rootfs_gib: DiskGib::try_from(number(facts.rootfs_bytes? >> 30)?).ok()?,
     })
+}
+
+/// The lanes in which somebody waits.
+#[must_use]
+pub fn lanes(records: &Records) -> Vec<LaneView> {
+    let mut lanes: BTreeMap<GuestUid, LaneView> = BTreeMap::new();
+    for request in &records.requests {
+        let guest = request.guest;
+        let lane = lanes.entry(guest).or_insert_with(|| {
+            let holder = records.open.iter().find(|open| open.guest == guest);
+            LaneView { guest, holds: holder.map(|open| open.id), waits: Vec::new() }
+        });
+        let (id, kind, asked_at) = (request.id, request.ask.kind(), request.asked_at);
+        lane.waits.push(WaitingView { id, kind, asked_at });
+    }
+    lanes.into_values().collect()
 }
 
 /// The box, when it answered.

@@ -1,5 +1,7 @@
 //! One small host per situation, each with its printed plan as a golden file.
 
+mod asked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::desired::{DesiredGuest, RunState};

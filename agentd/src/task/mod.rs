@@ -18,4 +18,5 @@ pub mod reconcile;
 pub mod report;
 pub mod status;
 pub mod stop;
+mod turns;
 pub mod watchdog;

@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use super::observe::Eye;
 use super::stop::Stop;
+use super::turns::{Arrivals, Begin, Origin};
 use crate::execute::failpoint::{Moment, Point, Side};
 use crate::execute::{Ports, recover, run};
 use crate::model::limits;
@@ -31,8 +32,9 @@ use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
 use crate::model::view::View;
 use crate::operation::progress::Progress;
+use crate::plan::asked::{Answer, Asked};
 use crate::plan::recovery::{Seen, recovery};
-use crate::plan::{Action, Inputs, plan, questions, report};
+use crate::plan::{Inputs, plan, questions, report};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
@@ -47,6 +49,9 @@ const AWAY_MAX: Duration = Duration::from_secs(60);
 fn look_every(poll: PollSeconds) -> Duration {
     Duration::from_secs(poll.get().into()).clamp(Duration::from_secs(5), Duration::from_secs(60))
 }
+
+/// Guests that ask all the time bring about at most four looks at Proxmox a second.
+const REQUEST_GATHER: Duration = Duration::from_millis(250);
 
 /// Everything the loop works with.
 pub struct Reconcile {
@@ -117,11 +122,13 @@ struct State {
     away: u32,
     seen: Changes,
     again_at: Option<Timestamp>,
+    arrivals: Arrivals,
 }
 
 /// What woke the loop.
 enum Woken {
     Cycle,
+    Asked,
     TellOnly,
     Stop,
 }
@@ -154,6 +161,11 @@ impl Reconcile {
             loop {
                 match self.wait(&mut state).await {
                     Woken::Cycle => break,
+                    Woken::Asked => {
+                        // What guests ask for in one breath is one look at Proxmox.
+                        self.ports.clock.sleep(REQUEST_GATHER).await;
+                        break;
+                    }
                     Woken::TellOnly => self.tell_again(&state).await,
                     Woken::Stop => return,
                 }
@@ -222,8 +234,13 @@ impl Reconcile {
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
         }
-        for action in plan.actions {
-            self.open(state, action, generation).await?;
+        let turns = state.arrivals.choose(plan.actions, &plan.asked, &records);
+        // Where nothing can be written, nothing is begun and nothing is ended.
+        if store.refusal().is_none() {
+            self.end_requests(&plan.asked, &turns.preempted, now).await?;
+        }
+        for begin in turns.begin {
+            self.open(state, begin, generation).await?;
         }
         if state.marked_good != Some(generation) && store.refusal().is_none() {
             store.mark_good(generation, now).await?;
@@ -243,6 +260,26 @@ impl Reconcile {
         Ok(Arc::clone(state.desired.insert(Arc::new(InUse { read_at: now, document }))))
     }
 
+    /// Ends the requests that cannot be served, and those that something goes before. Who waits behind them is looked at
+    /// in the next cycle, which this brings about.
+    async fn end_requests(
+        &self,
+        asked: &[Asked],
+        preempted: &[(OperationId, &'static str)],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for asked in asked {
+            if let Answer::Refuse(problem) = &asked.answer {
+                tracing::info!(request = %asked.request, %problem, "a guest's request is refused");
+                self.ports.store.refuse_request(asked.request, problem.clone(), now).await?;
+            }
+        }
+        for (request, by) in preempted {
+            self.ports.store.preempt_request(*request, by, now).await?;
+        }
+        Ok(())
+    }
+
     /// Operations that are open and that nobody performs.
     async fn take_up(&self, state: &mut State) -> Result<(), StoreError> {
         if self.ports.store.refusal().is_some() {
@@ -259,27 +296,37 @@ impl Reconcile {
     async fn open(
         &self,
         state: &mut State,
-        action: Action,
+        Begin { action, origin }: Begin,
         generation: Generation,
     ) -> Result<(), StoreError> {
         if self.ports.store.refusal().is_some() || state.ids.len() >= limits::OPERATIONS_AT_ONCE {
             return Ok(());
         }
+        let id = match origin {
+            Origin::Document => OperationId::new(Uuid::now_v7()),
+            Origin::Request(id) => id,
+        };
         let new = NewOperation {
-            id: OperationId::new(Uuid::now_v7()),
+            id,
             operation: action.operation,
             generation,
             reason: action.reason,
             at: self.ports.clock.now(),
         };
         self.reach(Side::Before).await;
-        let opened = self.ports.store.open_operation(new).await;
+        let opened = match origin {
+            Origin::Document => self.ports.store.open_operation(new).await,
+            Origin::Request(_) => self.ports.store.open_request(new).await,
+        };
         self.reach(Side::After).await;
         match opened {
             Ok(progress) => self.perform(state, progress),
             // The next cycle sees it as open.
             Err(OpenOperationError::Busy(guest)) => {
                 tracing::debug!(%guest, "an operation is under way already")
+            }
+            Err(OpenOperationError::Ended(request)) => {
+                tracing::debug!(%request, "the request was cancelled before its turn came");
             }
             Err(OpenOperationError::Store(error)) => return Err(error),
         }
@@ -323,6 +370,7 @@ impl Reconcile {
             }
             changed = changes.wait_for(|now| concerns(*now, seen)) => {
                 match changed.map(|now| *now) {
+                    Ok(now) if now.requests != seen.requests => Woken::Asked,
                     Ok(now) if Changes { guests: seen.guests, operations: seen.operations, ..now } != seen => {
                         Woken::Cycle
                     }
@@ -385,6 +433,7 @@ impl Reconcile {
             guests: report::guests(inputs, plan),
             waiting: waiting(plan),
             problems,
+            lanes: report::lanes(inputs.records),
         }));
     }
 

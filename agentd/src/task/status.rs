@@ -17,7 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
 use super::stop::Stop;
-use crate::model::view::{ProgressLines, View};
+use crate::model::view::{HeavyView, ProgressLines, View};
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
 use crate::port::status_door::{
@@ -52,6 +52,8 @@ pub struct StatusTask {
     pub view: watch::Receiver<Arc<View>>,
     /// The latest line of each operation under way.
     pub lines: watch::Receiver<ProgressLines>,
+    /// Who is at heavy work, and who waits for a place.
+    pub heavy: watch::Receiver<HeavyView>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -87,6 +89,8 @@ impl StatusTask {
             hub: self.hub.clone(),
             contact: self.contact.borrow().clone(),
             sections: self.with_lines(),
+            lanes: self.view.borrow().lanes.clone(),
+            heavy: self.heavy.borrow().clone(),
         }
     }
 
@@ -235,6 +239,7 @@ mod tests {
             sections,
             view,
             lines: watch::channel(ProgressLines::new()).1,
+            heavy: watch::channel(HeavyView::default()).1,
             clock: Arc::new(RealClock::start()),
         };
         let (stopper, stop) = stop::pair();

@@ -29,16 +29,16 @@ use tokio::task::JoinHandle;
 
 use super::world::{Controllers, World, guest, open, snapshot, uid, vmid};
 
-struct Agent {
-    ports: Ports,
+pub struct Agent {
+    pub ports: Ports,
     view: watch::Receiver<Arc<View>>,
     stopper: Stopper,
-    task: JoinHandle<()>,
+    pub task: JoinHandle<()>,
     _controllers: Controllers,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
-async fn start(world: &World) -> Agent {
+pub async fn start(world: &World) -> Agent {
     let ports = world.sound().await;
     let policy = world.policy();
     let storages: BTreeSet<_> = [policy.storage.clone(), "backup2".parse().unwrap()].into();
@@ -59,7 +59,7 @@ async fn start(world: &World) -> Agent {
 }
 
 impl Agent {
-    async fn wish(&self, generation: u64, guests: Vec<DesiredGuest>) {
+    pub async fn wish(&self, generation: u64, guests: Vec<DesiredGuest>) {
         let document = DesiredDocument {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
@@ -74,7 +74,7 @@ impl Agent {
     }
 
     /// Waits until the view is as described, and gives it.
-    async fn until(&mut self, what: &str, is: impl Fn(&View) -> bool) -> Arc<View> {
+    pub async fn until(&mut self, what: &str, is: impl Fn(&View) -> bool) -> Arc<View> {
         let waiting = self.view.wait_for(|view| is(view));
         let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
         if let Ok(Ok(view)) = waited.map(|view| view.map(|view| Arc::clone(&view))) {
@@ -84,7 +84,7 @@ impl Agent {
         panic!("never {what}: {:#?}\n{operations:#?}", *self.view.borrow())
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.stopper.stop();
         self.task.await.unwrap();
     }
@@ -94,7 +94,7 @@ fn report(view: &View, n: u8) -> Option<&GuestReport> {
     view.guests.iter().find(|report| report.uid == Some(uid(n)))
 }
 
-fn serves(view: &View, n: u8) -> bool {
+pub fn serves(view: &View, n: u8) -> bool {
     report(view, n).is_some_and(|report| {
         report.standing == Standing::Managed
             && report.run == Running::Running

@@ -9,6 +9,7 @@
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
+//! | `lanes` | what guests ask for, one after another and side by side |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod backup;
 mod destroy;
 mod drift;
 mod fault;
+mod lanes;
 mod parked;
 mod roll_back;
 mod snapshot;

@@ -30,7 +30,16 @@ fn status() -> AgentStatus {
                     "steps": [step("start", "failed")], "opened_at": "2026-11-20T11:58:00Z",
                     "problem": {"code": "PARKED", "message": "locked: run `pct unlock 10002`"}}],
             "waiting": [{"effect": "shrink rootfs of web", "reason": "data would be lost", "payload": "{}"}]
-        }
+        },
+        "lanes": [
+            {"guest": uid, "holds": uid, "waits": [
+                {"id": uid, "kind": "snapshot", "asked_at": "2026-11-21T11:59:30Z"},
+                {"id": uid, "kind": "backup", "asked_at": "2026-11-21T11:59:50Z"}]},
+            {"guest": "018f3c1e-6b1f-7c1d-9d0a-000000000009", "waits": [
+                {"id": uid, "kind": "roll_back", "asked_at": "2026-11-21T11:40:00Z"}]}],
+        "heavy": {
+            "holding": [{"opened_at": "2026-11-21T11:58:00Z", "operation": uid}],
+            "waiting": [{"opened_at": "2026-11-21T11:59:00Z", "operation": "018f3c1e-6b1f-7c1d-9d0a-000000000007"}]}
     }))
     .unwrap()
 }

@@ -14,11 +14,13 @@
 pub mod table;
 pub mod turn;
 
-use holdfast_protocol::id::OperationId;
+use holdfast_protocol::id::{OperationId, SnapshotName};
 use holdfast_protocol::operation::OperationKind;
 
+use super::Operation;
 use super::step::Weight;
 use crate::model::limits;
+use crate::model::request::Ask;
 use table::{At, Likeness, Meeting, Why, meet};
 
 /// Work that holds a guest's lane while it is under way.
@@ -191,7 +193,26 @@ pub enum Subject {
     /// The guest as a whole.
     Guest,
     /// A snapshot of it, by name.
-    Snapshot(String),
+    Snapshot(SnapshotName),
+}
+
+impl Subject {
+    /// Of what is asked for.
+    #[must_use]
+    pub fn of_ask(ask: &Ask) -> Self {
+        ask.snapshot().map_or(Self::Guest, |name| Self::Snapshot(name.clone()))
+    }
+
+    /// Of an operation.
+    #[must_use]
+    pub fn of(operation: &Operation) -> Self {
+        match operation {
+            Operation::Snapshot(snapshot) => Self::Snapshot(snapshot.name.clone()),
+            Operation::ExpireSnapshot(expiry) => Self::Snapshot(expiry.name.clone()),
+            Operation::RollBack(back) => Self::Snapshot(back.snapshot.clone()),
+            _ => Self::Guest,
+        }
+    }
 }
 
 /// One that holds or waits.

@@ -21,7 +21,7 @@ fn entry(n: u64, work: Work, subject: Subject) -> Entry {
 }
 
 fn snapshot(name: &str) -> Subject {
-    Subject::Snapshot(name.to_owned())
+    Subject::Snapshot(format!("snap-{name}").parse().unwrap())
 }
 
 fn lane(holds: Option<Entry>, waits: Vec<Entry>) -> Lane {

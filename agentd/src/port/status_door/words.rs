@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::parked::ParkedEntry;
+use crate::model::view::{HeavyView, LaneView};
 use crate::plan::recovery::RecoveryReport;
 use crate::port::hub::Contact;
 
@@ -125,4 +126,10 @@ pub struct AgentStatus {
     pub contact: Contact,
     /// The whole report.
     pub sections: Sections,
+    /// The lanes in which somebody waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LaneView>,
+    /// Who is at heavy work, and who waits for a place.
+    #[serde(default)]
+    pub heavy: HeavyView,
 }

@@ -36,6 +36,9 @@ pub enum OpenOperationError {
     /// Another one is under way on this guest.
     #[error("an operation is under way on guest {0}: wait until it ended")]
     Busy(GuestUid),
+    /// The request it would serve was cancelled, or ended otherwise, in the meantime.
+    #[error("request {0} does not wait any more: nothing is done for it")]
+    Ended(OperationId),
     /// It could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -93,7 +96,7 @@ pub(super) fn serials(
         .map_err(StoreError::sqlite("list operations"))
 }
 
-fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
+pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
     let uid = new.operation.uid();
     let busy: i64 = transaction
         .query_row(
@@ -133,6 +136,24 @@ fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOpe
         detail: &format!("{}: {}", new.operation.kind().as_str(), new.reason),
     };
     Ok(audit::append(transaction, &line)?)
+}
+
+/// One operation, replayed.
+pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<Progress>, StoreError> {
+    match serial(connection, id) {
+        Ok(serial) => load(connection, serial).map(Some),
+        Err(StoreError::Unknown { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The operation that is open on a guest.
+pub(super) fn open_on(connection: &Connection, guest: GuestUid) -> Result<Option<Progress>, StoreError> {
+    let serial: Option<i64> = connection
+        .prepare_cached("SELECT serial FROM operation WHERE guest = ?1 AND ended_at IS NULL")
+        .and_then(|mut select| select.query_row([guest.to_string()], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("look for open operations"))?;
+    serial.map(|serial| load(connection, serial)).transpose()
 }
 
 /// Writes one event with all it changes.
@@ -303,12 +324,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn operation(&self, id: OperationId) -> Result<Option<Progress>, StoreError> {
-        self.read(move |connection| match serial(connection, id) {
-            Ok(serial) => load(connection, serial).map(Some),
-            Err(StoreError::Unknown { .. }) => Ok(None),
-            Err(error) => Err(error),
-        })
-        .await
+        self.read(move |connection| one(connection, id)).await
     }
 
     /// Open and parked operations, and the last ended ones, for report and status; oldest first.

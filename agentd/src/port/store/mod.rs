@@ -19,6 +19,8 @@
 //! | [`recovery`] | what was planned at each start |
 //! | [`snapshot`] | snapshots that stand |
 //! | [`backup`] | backups that were found |
+//! | [`request`] | what guests asked for, until it is an operation or has ended |
+//! | [`shown`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
 //! | `migration` | the file's version, and the way to it from every older one |
@@ -39,7 +41,9 @@ pub mod parked;
 pub mod records;
 pub mod recovery;
 pub mod refusal;
+pub mod request;
 mod rows;
+pub mod shown;
 pub mod snapshot;
 
 use std::fs::File;
@@ -71,6 +75,8 @@ pub struct Changes {
     pub answers: u64,
     /// Of whether the records can be written.
     pub health: u64,
+    /// Of requests that wait, or no longer do.
+    pub requests: u64,
 }
 
 /// What a call changed.
@@ -82,6 +88,7 @@ enum Part {
     Operations,
     Answers,
     Health,
+    Requests,
 }
 
 /// A quarter of a mebibyte, written and taken back: the space stays with the file, for the first calls afterwards.
@@ -264,6 +271,7 @@ impl Store {
             Part::Operations => changes.operations += 1,
             Part::Answers => changes.answers += 1,
             Part::Health => changes.health += 1,
+            Part::Requests => changes.requests += 1,
         });
     }
 }

@@ -57,6 +57,11 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<SnapshotRecord>, StoreE
     select(connection, "ORDER BY guest, expires_at, name", ())
 }
 
+/// One guest's, those that expire first at the head.
+pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
+    select(connection, "WHERE guest = ?1 ORDER BY expires_at, name", [guest.to_string()])
+}
+
 /// One was taken. One of the same name that we knew is gone, else this one could not have been made.
 pub(super) fn taken(
     transaction: &Transaction<'_>,
@@ -104,10 +109,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn snapshots(&self, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
-        self.read(move |connection| {
-            select(connection, "WHERE guest = ?1 ORDER BY expires_at, name", [guest.to_string()])
-        })
-        .await
+        self.read(move |connection| of(connection, guest)).await
     }
 
     /// One of them.

@@ -15,7 +15,6 @@ use serde_json::json;
 
 use super::access::{Redeemed, Redemption};
 use super::guest::Reserved;
-use super::idempotency::{KeptAnswer, KnownKey};
 use super::journal::{AppendError, NewOperation, OpenOperationError};
 use super::*;
 use crate::model::record::{Access, HelloRecord, Place, VolumeId};
@@ -310,19 +309,6 @@ async fn a_number_is_one_guests_for_ever() {
     assert_eq!(store.reserve_vmid(uid(1), vmid(300)).await.unwrap(), Reserved::Yes);
     assert_eq!(store.reserve_vmid(uid(2), vmid(300)).await.unwrap(), Reserved::Anothers);
     assert_eq!(store.used_vmids().await.unwrap(), [(vmid(300), uid(1))]);
-}
-
-#[tokio::test]
-async fn a_key_names_one_body() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let key = || "k-1".parse().unwrap();
-    let answer = KeptAnswer { status: 202, body: "{}".to_owned() };
-    assert_eq!(store.known_key(uid(1), key(), [1; 32]).await.unwrap(), KnownKey::New);
-    store.keep_answer(uid(1), key(), [1; 32], answer.clone(), at(1)).await.unwrap();
-    assert_eq!(store.known_key(uid(1), key(), [1; 32]).await.unwrap(), KnownKey::Answered(answer));
-    assert_eq!(store.known_key(uid(1), key(), [2; 32]).await.unwrap(), KnownKey::Mismatch);
-    assert_eq!(store.known_key(uid(2), key(), [1; 32]).await.unwrap(), KnownKey::New);
 }
 
 #[tokio::test]

@@ -50,3 +50,19 @@ CREATE TABLE starts_forgiven (
 CREATE INDEX operation_kind ON operation (kind, opened_at);
 -- The operation that destroyed a guest by a signature. Such a guest is nowhere, and is not made again under its uid.
 ALTER TABLE guest ADD COLUMN gone_by TEXT;
+
+-- What guests asked for through their local API. A request's id becomes its operation's id, so one request has at most
+-- one operation; every change of its state is a compare-and-swap on 'queued'.
+CREATE TABLE request (
+    serial   INTEGER PRIMARY KEY,
+    id       TEXT NOT NULL UNIQUE,
+    guest    TEXT NOT NULL,
+    kind     TEXT NOT NULL CHECK (kind IN ('snapshot', 'expire_snapshot', 'roll_back', 'backup')),
+    body     TEXT NOT NULL,
+    asked_at INTEGER NOT NULL,
+    state    TEXT NOT NULL CHECK (state IN ('queued', 'opened', 'refused', 'cancelled', 'preempted')),
+    problem  TEXT,
+    ended_at INTEGER
+) STRICT;
+CREATE INDEX request_queued ON request (serial) WHERE state = 'queued';
+CREATE INDEX request_guest ON request (guest, serial);

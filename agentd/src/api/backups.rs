@@ -1,0 +1,52 @@
+//! `GET /v1/backups` and `GET /v1/backups/{id}`: the guest's backups, kept, under way and asked for.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::work::{BackupView, BackupsView};
+use holdfast_protocol::operation::{OperationKind, OperationStatus};
+
+use super::Local;
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::Data;
+use super::operations::look;
+
+pub(super) async fn all(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+) -> Result<Data<BackupsView>, ApiError> {
+    let own = local.store.own_backups(scope.uid()).await?;
+    let kept = own.kept.into_iter();
+    let mut backups: Vec<BackupView> =
+        kept.map(|(id, kept)| BackupView { id, phase: OperationStatus::Done, kept: Some(kept) }).collect();
+    let open = own.open.iter().map(|progress| progress.view());
+    let under_way = open.filter(|view| view.kind == OperationKind::Backup);
+    backups.extend(under_way.map(|view| BackupView { id: view.id, phase: view.status, kept: None }));
+    let waiting = own.waiting.iter().map(|record| &record.request);
+    let waiting = waiting.filter(|request| request.ask.kind() == OperationKind::Backup);
+    backups.extend(waiting.map(|request| BackupView {
+        id: request.id,
+        phase: OperationStatus::Queued,
+        kept: None,
+    }));
+    Ok(Data(BackupsView { backups }))
+}
+
+pub(super) async fn one(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(id): Path<String>,
+) -> Result<Data<BackupView>, ApiError> {
+    let id: OperationId = id.parse().map_err(|_| ApiError::NotFound("backup"))?;
+    let own = local.store.own_backups(scope.uid()).await?;
+    if let Some((id, kept)) = own.kept.into_iter().find(|(kept, _)| *kept == id) {
+        return Ok(Data(BackupView { id, phase: OperationStatus::Done, kept: Some(kept) }));
+    }
+    let view = look(&local, &scope, id).await?;
+    if view.kind != OperationKind::Backup {
+        return Err(ApiError::NotFound("backup"));
+    }
+    Ok(Data(BackupView { id: view.id, phase: view.status, kept: None }))
+}

@@ -1,0 +1,92 @@
+//! What guests asked of their own agent, as it is written down before it is answered.
+//!
+//! A request's id is the id of the operation it becomes, so one request has at most one operation (I2), and whoever asked
+//! follows one id from the first answer to the end.
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
+use holdfast_protocol::operation::OperationKind;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// Take a snapshot.
+    Snapshot {
+        /// What it is called.
+        name: SnapshotName,
+        /// How long it is kept, in seconds; without it as long as the policy says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep_s: Option<u32>,
+    },
+    /// Delete a snapshot that was taken on the guest's own request.
+    ExpireSnapshot {
+        /// Which.
+        name: SnapshotName,
+    },
+    /// Go back to a snapshot that was taken on the guest's own request.
+    RollBack {
+        /// Which.
+        snapshot: SnapshotName,
+    },
+    /// Take a backup.
+    Backup,
+}
+
+impl Ask {
+    /// The kind of operation it becomes.
+    #[must_use]
+    pub const fn kind(&self) -> OperationKind {
+        match self {
+            Self::Snapshot { .. } => OperationKind::Snapshot,
+            Self::ExpireSnapshot { .. } => OperationKind::ExpireSnapshot,
+            Self::RollBack { .. } => OperationKind::RollBack,
+            Self::Backup => OperationKind::Backup,
+        }
+    }
+
+    /// The snapshot it is about.
+    #[must_use]
+    pub const fn snapshot(&self) -> Option<&SnapshotName> {
+        match self {
+            Self::Snapshot { name, .. } | Self::ExpireSnapshot { name } => Some(name),
+            Self::RollBack { snapshot } => Some(snapshot),
+            Self::Backup => None,
+        }
+    }
+}
+
+/// A request that waits for its lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedRequest {
+    /// Its number: requests are served in this order.
+    pub serial: u64,
+    /// Its id, and its operation's.
+    pub id: OperationId,
+    /// Who asked, and to whom it would be done.
+    pub guest: GuestUid,
+    /// For what.
+    pub ask: Ask,
+    /// When.
+    pub asked_at: Timestamp,
+}
+
+/// A request that has ended without becoming an operation, or waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// What was asked.
+    pub request: QueuedRequest,
+    /// How it ended, if it did.
+    pub end: Option<Ended>,
+}
+
+/// How a request ended that never became an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Why, for the guest.
+    pub problem: Problem,
+    /// When.
+    pub at: Timestamp,
+}

@@ -1,0 +1,78 @@
+//! What a guest is shown of its snapshots and backups, as the records have it.
+
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::local::work::KeptBackup;
+use rusqlite::Connection;
+
+use super::rows::{parsed, time};
+use super::{Store, StoreError, journal, snapshot};
+use crate::model::record::{SnapshotRecord, TakenBy};
+use crate::model::request::RequestRecord;
+use crate::operation::progress::Progress;
+
+/// One guest's backups: kept, under way, and asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnBackups {
+    /// Found after they were taken, by operation, oldest first.
+    pub kept: Vec<(OperationId, KeptBackup)>,
+    /// The open operation on the guest, whatever it does.
+    pub open: Option<Progress>,
+    /// Requests that wait, whatever they ask for.
+    pub waiting: Vec<RequestRecord>,
+}
+
+/// The snapshots that stand and that their guest asked for, oldest first.
+pub(super) fn snapshots(connection: &Connection, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
+    let mut own = snapshot::of(connection, guest)?;
+    own.retain(|snapshot| snapshot.taken_by == TakenBy::Guest);
+    own.sort_by(|one, other| (one.taken_at, &one.name).cmp(&(other.taken_at, &other.name)));
+    Ok(own)
+}
+
+fn backups(connection: &Connection, guest: GuestUid) -> Result<Vec<(OperationId, KeptBackup)>, StoreError> {
+    let rows: Vec<(String, i64, i64, String)> = connection
+        .prepare_cached(
+            "SELECT operation, taken_at, bytes, storage FROM backup WHERE guest = ?1 ORDER BY taken_at, volid",
+        )
+        .and_then(|mut select| {
+            let rows = select.query_map([guest.to_string()], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })?;
+            rows.collect()
+        })
+        .map_err(StoreError::sqlite("read the backups"))?;
+    rows.into_iter()
+        .map(|(operation, taken_at, bytes, storage)| {
+            let bytes = u64::try_from(bytes).map_err(StoreError::unreadable("a backup's size"))?;
+            let kept = KeptBackup { taken_at: time(taken_at)?, bytes, storage };
+            Ok((parsed("an operation", &operation)?, kept))
+        })
+        .collect()
+}
+
+impl Store {
+    /// The snapshots of a guest that stand and that it asked for, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn snapshots_asked_by(&self, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
+        self.read(move |connection| snapshots(connection, guest)).await
+    }
+
+    /// The backups of a guest, in one look.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn own_backups(&self, guest: GuestUid) -> Result<OwnBackups, StoreError> {
+        self.read(move |connection| {
+            let waiting = super::request::queued(connection)?.into_iter();
+            let waiting = waiting.filter(|request| request.guest == guest);
+            Ok(OwnBackups {
+                kept: backups(connection, guest)?,
+                open: journal::open_on(connection, guest)?,
+                waiting: waiting.map(|request| RequestRecord { request, end: None }).collect(),
+            })
+        })
+        .await
+    }
+}
