@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::{Envelope, Problem};
+use holdfast_protocol::envelope::{Envelope, IDEMPOTENCY_KEY_HEADER, Problem};
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::work::Accepted;
 use holdfast_protocol::local::{BODY_BYTES_MAX, ClaimRequest, Hello, HelloAnswer, SelfView, StorageView};
+use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::strict::{self, StrictError};
@@ -20,6 +23,9 @@ use zeroize::Zeroizing;
 /// The agent is one bridge away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Well within the timeout of a request.
+const LOOK_WAIT: &str = "15s";
 
 /// Sixteen volumes and a guest's own data are a few KiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -162,6 +168,29 @@ impl Agent {
     /// Asks for this guest's mounts.
     pub async fn storage(&self, token: &Secret) -> Result<StorageView, AgentError> {
         self.ask(self.request(Method::GET, "/v1/storage").header(AUTHORIZATION, bearer(token)?)).await
+    }
+
+    /// Asks for work, under a key by which a repeat is known as one.
+    pub async fn work(
+        &self,
+        token: &Secret,
+        path: &str,
+        key: &str,
+        wish: &impl Serialize,
+    ) -> Result<Accepted, AgentError> {
+        let request = self.request(Method::POST, path).header(AUTHORIZATION, bearer(token)?);
+        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), wish)?).await
+    }
+
+    /// How far work is, as soon as that changes, or after a while.
+    pub async fn operation(&self, token: &Secret, id: OperationId) -> Result<OperationView, AgentError> {
+        let request = self.request(Method::GET, &format!("/v1/operations/{id}"));
+        self.ask(request.query(&[("wait", LOOK_WAIT)]).header(AUTHORIZATION, bearer(token)?)).await
+    }
+
+    /// Reads a list.
+    pub async fn look<T: DeserializeOwned>(&self, token: &Secret, path: &str) -> Result<T, AgentError> {
+        self.ask(self.request(Method::GET, path).header(AUTHORIZATION, bearer(token)?)).await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use holdfast_protocol::id::SnapshotName;
 
 /// All is well.
 pub const EXIT_DONE: u8 = 0;
@@ -15,11 +16,13 @@ pub const EXIT_SET_UP: u8 = 4;
 pub const EXIT_LOCKED: u8 = 5;
 /// The agent does not answer.
 pub const EXIT_UNAVAILABLE: u8 = 69;
+/// The agent has as much waiting as it takes: try later.
+pub const EXIT_BUSY: u8 = 75;
 /// The files belong to somebody else.
 pub const EXIT_NO_PERMISSION: u8 = 77;
 
 const CODES: &str = "Exit codes: 0 well, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
-                     69 the agent does not answer, 77 no permission.";
+                     69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
 
 /// The controller inside a guest.
 #[derive(Debug, Parser)]
@@ -36,6 +39,60 @@ pub enum Command {
     Run(RunArgs),
     /// Show who this guest is and how it stands with its agent.
     Status(StatusArgs),
+    /// Take a snapshot of this guest, or list its snapshots.
+    Snapshot(SnapshotArgs),
+    /// Roll this guest back to a snapshot. What was written since is lost, and the guest restarts.
+    Rollback(RollBackArgs),
+    /// Take a backup of this guest, or list its backups.
+    Backup(BackupArgs),
+}
+
+/// Of `guestd snapshot`.
+#[derive(Debug, ClapArgs)]
+pub struct SnapshotArgs {
+    /// What it is called; without one the agent makes a name.
+    #[arg(conflicts_with = "list")]
+    pub name: Option<SnapshotName>,
+    /// How long it is kept, in hours; without it a day.
+    #[arg(long, value_name = "HOURS", conflicts_with = "list")]
+    pub keep_hours: Option<u32>,
+    /// Show the snapshots instead.
+    #[arg(long)]
+    pub list: bool,
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// Of `guestd rollback`.
+#[derive(Debug, ClapArgs)]
+pub struct RollBackArgs {
+    /// To which snapshot.
+    pub snapshot: SnapshotName,
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// Of `guestd backup`.
+#[derive(Debug, ClapArgs)]
+pub struct BackupArgs {
+    /// Show the backups instead.
+    #[arg(long)]
+    pub list: bool,
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// Of everything that asks for work.
+#[derive(Debug, ClapArgs)]
+pub struct WorkArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// End as soon as the agent has written the wish down.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// For people, or for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
 }
 
 /// Of `guestd run`.

@@ -1,7 +1,7 @@
 //! `guestd`, the controller inside a guest.
 //!
 //! What comes in: a one-time ticket in the environment of PID 1, then the agent's answers on the bridge. What goes out:
-//! `bootstrap.json`, a hello at the pace the agent asks for, and `guestd status` for people. Deliberately absent: root
+//! `bootstrap.json`, a hello at the pace the agent asks for, and for people `guestd status`, `snapshot`, `rollback`, `backup`. Deliberately absent: root
 //! on the host, a listening port, any secret on the command line or in the log.
 //!
 //! ```text
@@ -27,6 +27,7 @@ mod run;
 mod state;
 mod status;
 mod ticket;
+mod work;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,15 @@ fn main() -> ExitCode {
         args::Command::Run(run) => runtime.block_on(run::run(&run)).map_err(|e| (e.exit_code(), chain(&e))),
         args::Command::Status(status) => {
             runtime.block_on(status::status(&status)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Snapshot(asked) => {
+            runtime.block_on(work::snapshot(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Rollback(asked) => {
+            runtime.block_on(work::roll_back(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Backup(asked) => {
+            runtime.block_on(work::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
     };
     match ended {

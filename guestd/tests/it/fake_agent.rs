@@ -37,6 +37,15 @@ pub enum OnClaim {
     Refuse(ErrorCode),
 }
 
+/// What the agent does with a wish for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnWish {
+    /// Takes it, and the connection breaks before the answer.
+    Lose,
+    /// Refuses.
+    Refuse(ErrorCode),
+}
+
 /// What it saw and what it answers.
 #[derive(Default)]
 pub struct Book {
@@ -50,6 +59,12 @@ pub struct Book {
     pub hellos: Vec<Hello>,
     /// The hellos with a token that is not known.
     pub strangers: u32,
+    /// The wishes for work: path, key and body.
+    pub wishes: Vec<(String, String, serde_json::Value)>,
+    /// Answers to the next wishes; after that they are taken.
+    pub on_wish: VecDeque<OnWish>,
+    /// How often the work was looked at.
+    pub looks: u32,
     /// Where requests came from.
     pub peers: Vec<IpAddr>,
 }
@@ -92,6 +107,10 @@ impl FakeAgent {
             .route("/v1/hello", post(hello))
             .route("/v1/self", get(whoami))
             .route("/v1/storage", get(storage))
+            .route("/v1/snapshots", post(wish))
+            .route("/v1/rollback", post(wish))
+            .route("/v1/backups", post(wish).get(backups))
+            .route("/v1/operations/{id}", get(operation))
             .layer(middleware::from_fn(no_redirects))
             .with_state(shared);
         let mut server = JoinSet::new();
@@ -179,6 +198,57 @@ async fn storage(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     }
     answer(serde_json::json!({ "rootfs_gib": 8, "volumes": [
         { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" }
+    ] }))
+}
+
+/// Its id, and that of its operation, is the count of different keys.
+async fn wish(State(shared): State<Shared>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let bytes = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+    let mut book = shared.book.lock().unwrap();
+    if !knows(&book, &parts.headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    let key = parts.headers["idempotency-key"].to_str().unwrap().to_owned();
+    book.wishes.push((parts.uri.path().to_owned(), key, serde_json::from_slice(&bytes).unwrap()));
+    match book.on_wish.pop_front() {
+        // The connection goes with whoever serves it.
+        Some(OnWish::Lose) => {
+            drop(book);
+            std::panic::resume_unwind(Box::new("the answer is lost"));
+        }
+        Some(OnWish::Refuse(code)) => return refuse(code),
+        None => {}
+    }
+    answer(serde_json::json!({ "operation": Uuid::from_u128(9), "taken": "queued", "before": 1 }))
+}
+
+async fn operation(State(shared): State<Shared>, request: Request) -> Response {
+    let mut book = shared.book.lock().unwrap();
+    if !knows(&book, request.headers()) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    assert!(request.uri().query().unwrap().starts_with("wait="));
+    book.looks += 1;
+    let (kind, status) = match (book.looks, book.wishes.last().unwrap().0.as_str()) {
+        (1, _) => ("backup", "queued"),
+        (_, "/v1/rollback") => ("roll_back", "undone"),
+        (_, _) => ("backup", "done"),
+    };
+    let problem = (status == "undone").then(|| Problem::new(ErrorCode::NeedsSignature, "says the test"));
+    answer(serde_json::json!({
+        "id": Uuid::from_u128(9), "kind": kind, "guest": Uuid::from_u128(7), "name": "web-1", "status": status,
+        "steps": [], "opened_at": "2026-11-21T12:00:00Z", "problem": problem
+    }))
+}
+
+async fn backups(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if !knows(&shared.book.lock().unwrap(), &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    answer(serde_json::json!({ "backups": [
+        { "id": Uuid::from_u128(9), "phase": "done",
+          "kept": { "taken_at": "2026-11-21T12:00:00Z", "bytes": 5_242_880, "storage": "backup2" } }
     ] }))
 }
 

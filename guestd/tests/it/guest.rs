@@ -87,6 +87,11 @@ impl Guest {
         self.command("status").args(["--output", output]).output().unwrap()
     }
 
+    /// Runs a command of more than one word to its end.
+    pub fn ask(&self, verb: &str, rest: &[&str]) -> Output {
+        self.command(verb).args(rest).output().unwrap()
+    }
+
     fn command(&self, verb: &str) -> Command {
         #[expect(clippy::disallowed_methods, reason = "the program under test")]
         let mut command = Command::new(env!("CARGO_BIN_EXE_guestd"));

@@ -9,3 +9,4 @@ mod fake_agent;
 mod guest;
 mod refusals;
 mod stories;
+mod work;

@@ -1,0 +1,242 @@
+//! `guestd snapshot`, `guestd rollback`, `guestd backup`: ask this guest's agent for work, and follow it to its end.
+//!
+//! The wish goes out under one key, so a lost answer is asked for again and is still one wish. Work goes on when nobody
+//! follows it any more; `--no-wait` says so at once. Exit code 75: the agent has as much waiting as it takes, try later.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{OperationId, SnapshotName};
+use holdfast_protocol::local::work::{
+    Accepted, BackupRequest, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView, Taken,
+};
+use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
+use holdfast_protocol::secret::Secret;
+use serde::Serialize;
+
+use crate::agent::{Agent, AgentError};
+use crate::args::{
+    BackupArgs, EXIT_BUSY, EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP, EXIT_UNAVAILABLE, Output,
+    PlaceArgs, RollBackArgs, SnapshotArgs, WorkArgs,
+};
+use crate::kept::{self, KeptError};
+use crate::place::Place;
+
+/// Tries of one wish under one key, when no answer came.
+const TRIES: u32 = 3;
+
+/// Between two tries; the agent restarts within a second.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Failed looks in a row after which nobody follows any more; the work goes on without.
+const LOOKS_MAX: u32 = 30;
+
+/// Why the work was not asked for, or its end not seen.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// The files of the controller are its owner's, or malformed.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    /// There is no agent yet.
+    #[error("there is no bootstrap.json yet: this guest does not know its agent")]
+    SetUp,
+    /// The agent.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// No randomness for a key.
+    #[error("the kernel gives no random bytes")]
+    Randomness(#[source] getrandom::Error),
+    /// Nobody reads what we print.
+    #[error("the outcome cannot be printed")]
+    Print(#[source] io::Error),
+    /// Cannot happen for plain text and numbers.
+    #[error("the outcome cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+impl WorkError {
+    /// For the caller of the program.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Kept(KeptError::File(error)) if error.is_permission() => EXIT_NO_PERMISSION,
+            Self::SetUp => EXIT_SET_UP,
+            Self::Agent(AgentError::Away { .. }) => EXIT_UNAVAILABLE,
+            Self::Agent(error) if error.code() == Some(ErrorCode::Busy) => EXIT_BUSY,
+            Self::Kept(_) | Self::Agent(_) | Self::Randomness(_) | Self::Print(_) | Self::Unwritable(_) => {
+                EXIT_FAILED
+            }
+        }
+    }
+}
+
+/// The agent, and by what this guest is known to it.
+struct Session {
+    agent: Agent,
+    token: Secret,
+}
+
+impl Session {
+    fn open(place: &PlaceArgs) -> Result<Self, WorkError> {
+        let bootstrap = kept::load(&Place::new(&place.root))?.ok_or(WorkError::SetUp)?;
+        let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, place.source_address)?;
+        Ok(Self { agent, token: bootstrap.token })
+    }
+
+    /// Asks for work; a lost answer is asked for again under the same key.
+    async fn ask(&self, path: &str, wish: &impl Serialize) -> Result<Accepted, WorkError> {
+        let mut bytes = [0_u8; 16];
+        getrandom::fill(&mut bytes).map_err(WorkError::Randomness)?;
+        let key = hex::encode(bytes);
+        let mut tries = 1;
+        loop {
+            match self.agent.work(&self.token, path, &key, wish).await {
+                Err(AgentError::Away { .. }) if tries < TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// Looks until it has ended. An agent that is away for a moment is waited for.
+    async fn follow(&self, id: OperationId, output: Output) -> Result<OperationView, WorkError> {
+        let (mut told, mut away) = (String::new(), 0);
+        loop {
+            match self.agent.operation(&self.token, id).await {
+                Ok(view) if view.status.is_end() => return Ok(view),
+                Ok(view) => {
+                    away = 0;
+                    let line = line(&view);
+                    if output == Output::Table && line != told {
+                        writeln!(io::stderr(), "{line}").map_err(WorkError::Print)?;
+                    }
+                    told = line;
+                }
+                Err(AgentError::Away { .. }) if away < LOOKS_MAX => {
+                    away += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn do_work(&self, path: &str, wish: &impl Serialize, how: &WorkArgs) -> Result<u8, WorkError> {
+        let accepted = self.ask(path, wish).await?;
+        if how.no_wait {
+            print(how.output, &accepted, || told_accepted(&accepted))?;
+            return Ok(EXIT_DONE);
+        }
+        let view = self.follow(accepted.operation, how.output).await?;
+        print(how.output, &view, || told_end(&view, accepted.snapshot.as_ref()))?;
+        Ok(if view.status == OperationStatus::Done { EXIT_DONE } else { EXIT_FAILED })
+    }
+}
+
+/// `guestd snapshot`.
+pub async fn snapshot(args: &SnapshotArgs) -> Result<u8, WorkError> {
+    let session = Session::open(&args.work.place)?;
+    if args.list {
+        let view: SnapshotsView = session.agent.look(&session.token, "/v1/snapshots").await?;
+        print(args.work.output, &view, || snapshots(&view))?;
+        return Ok(EXIT_DONE);
+    }
+    let keep_s = args.keep_hours.map(|hours| hours.saturating_mul(3_600));
+    let wish = SnapshotRequest { guest: None, name: args.name.clone(), keep_s };
+    session.do_work("/v1/snapshots", &wish, &args.work).await
+}
+
+/// `guestd rollback`.
+pub async fn roll_back(args: &RollBackArgs) -> Result<u8, WorkError> {
+    let session = Session::open(&args.work.place)?;
+    let wish = RollBackRequest { guest: None, snapshot: args.snapshot.clone() };
+    session.do_work("/v1/rollback", &wish, &args.work).await
+}
+
+/// `guestd backup`.
+pub async fn backup(args: &BackupArgs) -> Result<u8, WorkError> {
+    let session = Session::open(&args.work.place)?;
+    if args.list {
+        let view: BackupsView = session.agent.look(&session.token, "/v1/backups").await?;
+        print(args.work.output, &view, || backups(&view))?;
+        return Ok(EXIT_DONE);
+    }
+    session.do_work("/v1/backups", &BackupRequest::default(), &args.work).await
+}
+
+fn print<T: Serialize>(output: Output, value: &T, table: impl FnOnce() -> String) -> Result<(), WorkError> {
+    let text = match output {
+        Output::Json => serde_json::to_string_pretty(value).map_err(WorkError::Unwritable)? + "\n",
+        Output::Table => table(),
+    };
+    io::stdout().write_all(text.as_bytes()).map_err(WorkError::Print)
+}
+
+fn told_accepted(accepted: &Accepted) -> String {
+    let name = accepted.snapshot.as_ref().map(|name| format!(", snapshot {name}")).unwrap_or_default();
+    match accepted.taken {
+        Taken::Queued => {
+            format!("asked: operation {}{name}, {} before it\n", accepted.operation, accepted.before)
+        }
+        Taken::Joined => format!("the same is under way or waits: operation {}{name}\n", accepted.operation),
+    }
+}
+
+/// Where it stands, in a line.
+fn line(view: &OperationView) -> String {
+    let kind = view.kind.as_str();
+    let step = view.steps.iter().find(|step| step.status != StepStatus::Done);
+    match (view.status, step) {
+        (OperationStatus::Queued, _) => format!("{kind} waits for its turn"),
+        (_, Some(step)) => match &step.note {
+            Some(note) => format!("{kind}: {} ({note})", step.name),
+            None => format!("{kind}: {}", step.name),
+        },
+        (_, None) => format!("{kind} is about to end"),
+    }
+}
+
+fn told_end(view: &OperationView, snapshot: Option<&SnapshotName>) -> String {
+    let name = snapshot.map(|name| format!(" {name}")).unwrap_or_default();
+    let problem = view.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
+    let kind = view.kind.as_str();
+    match view.status {
+        OperationStatus::Done => format!("{kind}{name} is done\n"),
+        OperationStatus::Parked => format!("{kind}{name} stopped and waits for an operator{problem}\n"),
+        _ => format!("{kind}{name} was not done, and nothing of it is left{problem}\n"),
+    }
+}
+
+fn snapshots(view: &SnapshotsView) -> String {
+    let mut text = String::new();
+    for snapshot in &view.snapshots {
+        // Writing to a String cannot fail.
+        let _ =
+            writeln!(text, "{:<40} taken {}, goes {}", snapshot.name, snapshot.taken_at, snapshot.expires_at);
+    }
+    let _ = writeln!(text, "{} of {} snapshots", view.snapshots.len(), view.quota);
+    text
+}
+
+fn backups(view: &BackupsView) -> String {
+    let mut text = String::new();
+    for backup in &view.backups {
+        // Writing to a String cannot fail.
+        let _ = match &backup.kept {
+            Some(kept) => writeln!(
+                text,
+                "{} taken {}, {} MiB on {}",
+                backup.id,
+                kept.taken_at,
+                kept.bytes >> 20,
+                kept.storage
+            ),
+            None => writeln!(text, "{} {:?}", backup.id, backup.phase),
+        };
+    }
+    let _ = writeln!(text, "{} backups", view.backups.len());
+    text
+}
