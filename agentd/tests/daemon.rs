@@ -187,6 +187,47 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
     assert_eq!(code, 69, "{text}");
 }
 
+/// Garbage where the records should be: the agent answers at its door, writes nothing, and says what to do.
+#[test]
+fn damaged_records_leave_an_agent_that_answers_and_says_what_to_do() {
+    let place = Place::new();
+    let (code, text) = ended(&place.somebody(&["parked", "list"]).output().unwrap());
+    assert_eq!(code, 69, "no agent runs: {text}");
+    assert!(text.contains("systemctl status agentd"), "{text}");
+    place.enrol();
+    place.write("state/agent.db", &"garbage ".repeat(2_000));
+    let mut daemon = place.somebody(&["run"]);
+    daemon.stderr(Stdio::null());
+    let _daemon = Running(daemon.spawn().unwrap());
+
+    let deadline = Instant::now() + PATIENCE;
+    let problem = loop {
+        let output = place.somebody(&["status", "--output", "json"]).output().unwrap();
+        let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+        let problems = status.and_then(|status| status["sections"]["agent"]["problems"].as_array().cloned());
+        let damaged = |problem: &serde_json::Value| problem["code"] == "RECORDS_DAMAGED";
+        if let Some(problem) = problems.into_iter().flatten().find(damaged) {
+            break problem["message"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < deadline, "it never said so: {}", ended(&output).1);
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(problem.contains("agent.db.damaged-") && problem.contains("put a sound copy"), "{problem}");
+    let page = place.somebody(&["status"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&page.stdout).contains("Needs a person"), "{page:?}");
+    let listed = place.somebody(&["parked", "list"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), "nothing waits for a person\n");
+    let (code, text) = ended(&place.somebody(&["parked", "retry", "web-1"]).output().unwrap());
+    assert_eq!(code, 64, "{text}");
+    let shown = place.somebody(&["recovery", "show"]).output().unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    let doctor = place.somebody(&["doctor", "--output", "json"]).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let records = checks.iter().find(|check| check["name"] == "the agent's records").unwrap();
+    assert_eq!(records["state"], "failed", "{records}");
+}
+
 /// Reads notices until one begins so.
 fn wait_for(systemd: &UnixDatagram, beginning: &str) {
     let deadline = Instant::now() + PATIENCE;

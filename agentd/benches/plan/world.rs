@@ -64,6 +64,7 @@ impl World {
             storages: BTreeMap::new(),
             sight: Sight::Proved,
             node: None,
+            lost: BTreeMap::new(),
         };
         Ok(Self { desired, observed, records, policy: policy()? })
     }

@@ -124,6 +124,7 @@ impl World {
             storage: "local".parse().unwrap(),
             bulk_storage: None,
             backup_storage: None,
+            lost: None,
         };
         let new = NewOperation {
             id,

@@ -96,7 +96,7 @@ pub fn run(arguments: &RecoveryArguments) -> Result<(), RecoveryError> {
 fn page(reports: &[RecoveryReport], now: Timestamp) -> String {
     let mut page = String::new();
     if reports.is_empty() {
-        page.push_str("this agent has never started on this state folder before\n");
+        page.push_str("no start is on record\n");
     }
     for report in reports {
         start(&mut page, report, now);

@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::trouble::Trouble;
-use crate::gate::archive::judge_golden;
+use crate::gate::archive::{judge_backup, judge_golden};
 use crate::operation::Operation;
 use crate::port::pve::{Role, VolumeId};
 
@@ -14,6 +14,13 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let Operation::Provision(provision) = &context.progress.operation else {
         return Err(Trouble::fault("only a provision judges an archive"));
     };
+    if let Some(lost) = &provision.lost {
+        let volume = archive(&lost.backup)?;
+        let config = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
+        judge_backup(&config.keys, &config.odd, &config.description, provision.guest.uid)
+            .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
+        return Ok(Acted::Learnt(Learnt::note(format!("its own backup {}", lost.backup))));
+    }
     let golden = provision.golden();
     context.say("checking the archive's digest");
     let (digests, file) = (Arc::clone(&context.ports.digests), golden.file.clone());

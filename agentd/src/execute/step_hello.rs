@@ -27,8 +27,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
                 "its claim was redeemed twice: two holders, one of them a stranger; its access is frozen";
             return Err(Trouble::park(ErrorCode::ClaimTwice, text, format!("pct enter {}", vmid(context)?)));
         }
-        // Minting the claim forgot every earlier hello.
-        if let Some(hello) = record.hello {
+        // Minting the claim forgot every earlier hello; one that was made again from its backup was minted none.
+        if let Some(hello) = record.hello.filter(|hello| hello.at >= context.progress.opened_at) {
             return Ok(Acted::Learnt(Learnt::note(format!("guestd {}", hello.version))));
         }
         if context.ports.clock.monotonic() >= deadline {

@@ -9,6 +9,7 @@ use super::identity::{own_config, vmid};
 use super::step_claim;
 use super::trouble::Trouble;
 use crate::model::limits;
+use crate::operation::Operation;
 use crate::operation::log::PowerFound;
 use crate::operation::step::Step;
 use crate::port::pve::read::Power;
@@ -57,7 +58,10 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         Step::ShutDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
         Step::FirstStart => {
-            step_claim::renew_when_old(context).await?;
+            // A guest that is made again from its backup has its token still.
+            if !matches!(&context.progress.operation, Operation::Provision(made) if made.lost.is_some()) {
+                step_claim::renew_when_old(context).await?;
+            }
             pve.start(vmid).await?
         }
         _ => pve.start(vmid).await?,

@@ -18,7 +18,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let wrong = match &context.progress.operation {
         Operation::Provision(provision) => {
             let status = context.ports.pve.guest_status(vmid(context)?).await?;
-            let mut wrong = differences(provision, &config);
+            let mut wrong =
+                if provision.lost.is_some() { again(&config) } else { differences(provision, &config) };
             if status.power != Power::Running {
                 wrong.push("it does not run".to_owned());
             }
@@ -56,6 +57,21 @@ fn attached(attach: &AttachVolume, config: &GuestConfig) -> Vec<String> {
             }
         }
         _ => wrong.push(format!("volume {} is not mounted", attach.volume.name)),
+    }
+    wrong
+}
+
+/// A guest that was made again from its backup: sizes and volumes are the plan's next concern, as of any guest.
+fn again(config: &GuestConfig) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if config.protection == Switch::Off {
+        wrong.push("protection is off".to_owned());
+    }
+    if config.unprivileged == Switch::Off {
+        wrong.push("it is privileged".to_owned());
+    }
+    if config.env.is_some() {
+        wrong.push("a ticket is left in its environment".to_owned());
     }
     wrong
 }

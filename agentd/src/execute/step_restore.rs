@@ -63,7 +63,7 @@ fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreReques
         .map_err(|error| Trouble::fault(error.to_string()))?;
     Ok(RestoreRequest {
         vmid: identity::vmid(context)?,
-        archive: archive(&provision.archive)?,
+        archive: archive(provision.source())?,
         storage: provision.storage.clone(),
         pool: provision.pool.clone(),
         net0: NetSpec {

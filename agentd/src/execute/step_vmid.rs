@@ -50,8 +50,8 @@ async fn any(
 ) -> Result<Option<Vmid>, Trouble> {
     let used = context.ports.store.used_vmids().await?;
     let in_range = |vmid: &Vmid| *vmid >= range.first() && *vmid <= range.last();
-    let own: Vec<Vmid> =
-        used.iter().filter(|(_, of)| *of == uid).map(|(vmid, _)| *vmid).filter(in_range).collect();
+    let own = used.iter().filter(|(_, of)| *of == uid).map(|(vmid, _)| *vmid);
+    let own: Vec<Vmid> = own.filter(in_range).filter(|vmid| !except.contains(vmid)).collect();
     let others = used.iter().filter(|_| !planted(Bug::ReuseNumber));
     let closed: BTreeSet<Vmid> = others.map(|(vmid, _)| *vmid).chain(except.iter().copied()).collect();
     let fresh = range.iter().filter(|vmid| !closed.contains(vmid)).take(limits::VMID_CANDIDATES);

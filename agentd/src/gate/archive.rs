@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::size::DiskGib;
+
+use crate::model::mark::{self, Mark};
 
 /// Why an archive is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +37,9 @@ pub enum ArchiveRefused {
         /// Asked for.
         wanted: DiskGib,
     },
+    /// It is a backup of somebody else.
+    #[error("the backup is refused because it does not carry the mark of guest {0}: it is somebody else's")]
+    Anothers(GuestUid),
     /// It cannot be told what it would make.
     #[error("the archive is refused because its configuration has no root disk: build the golden again")]
     NoRootfs,
@@ -101,6 +107,42 @@ pub fn judge_golden(
             Err(ArchiveRefused::TooLarge { archive_bytes: bytes, wanted: rootfs_wanted })
         }
         _ => Ok(()),
+    }
+}
+
+/// Judges the configuration inside a backup of a guest of ours, for making that guest again: as a golden's, but with its
+/// volumes, and it must carry the guest's own mark.
+///
+/// # Errors
+/// The first line for which it is refused.
+pub fn judge_backup(
+    keys: &BTreeMap<String, String>,
+    odd: &[String],
+    description: &str,
+    uid: GuestUid,
+) -> Result<(), ArchiveRefused> {
+    let refuse = |line: String, why| Err(ArchiveRefused::Line { line, why });
+    if let Some(line) = odd.iter().find(|line| !is_environment(line)) {
+        return refuse(line.clone(), "it is no `key: value`, or it stands twice, or it is a raw line");
+    }
+    for (key, value) in keys {
+        let volume = (numbered(key, "mp") || numbered(key, "unused")) && !value.starts_with('/');
+        if let Some(why) = refusal(key, value).filter(|_| !volume) {
+            return refuse(format!("{key}: {value}"), why);
+        }
+    }
+    if keys.get("unprivileged").map(String::as_str) != Some("1") {
+        return Err(ArchiveRefused::Privileged);
+    }
+    if !keys.contains_key("rootfs") {
+        return Err(ArchiveRefused::NoRootfs);
+    }
+    let separator = |c: char| matches!(c, ';' | ',' | ' ');
+    let tags = keys.get("tags").map(String::as_str).unwrap_or_default().split(separator);
+    let tags = tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+    match mark::read(&tags, description) {
+        Mark::Of(found) if found == uid => Ok(()),
+        _ => Err(ArchiveRefused::Anothers(uid)),
     }
 }
 
@@ -179,6 +221,41 @@ mod tests {
     fn the_golden_that_was_proved_passes() {
         let environment = ["lxc.environment.runtime: HOLDFAST_BOOTSTRAP=old".to_owned()];
         assert_eq!(judge_golden(&golden(), &environment, gib(2)), Ok(()));
+    }
+
+    /// A backup of a guest of ours: with its volumes and its mark.
+    fn own() -> (BTreeMap<String, String>, String, GuestUid) {
+        let uid: GuestUid = "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
+        let mut keys = golden();
+        keys.insert("mp0".to_owned(), "tank:subvol-300-disk-1,mp=/srv/db,size=1G".to_owned());
+        keys.insert("protection".to_owned(), "1".to_owned());
+        keys.insert("tags".to_owned(), mark::tags(uid).join(";"));
+        (keys, mark::description(uid), uid)
+    }
+
+    #[test]
+    fn a_backup_is_its_own_guests_and_nothing_hostile() {
+        let (keys, description, uid) = own();
+        assert_eq!(judge_backup(&keys, &[], &description, uid), Ok(()));
+        let other: GuestUid = "018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
+        assert_eq!(judge_backup(&keys, &[], &description, other), Err(ArchiveRefused::Anothers(other)));
+        assert_eq!(judge_backup(&keys, &[], "", uid), Err(ArchiveRefused::Anothers(uid)));
+        for (key, value) in [
+            ("mp0", "/etc,mp=/host"),
+            ("rootfs", "/srv/root"),
+            ("dev0", "/dev/kvm"),
+            ("hookscript", "local:snippets/x.pl"),
+            ("lxc.cap.drop", ""),
+            ("lock", "backup"),
+            ("features", "mount=nfs"),
+        ] {
+            let (mut keys, description, uid) = own();
+            keys.insert(key.to_owned(), value.to_owned());
+            let refused = judge_backup(&keys, &[], &description, uid);
+            assert!(matches!(refused, Err(ArchiveRefused::Line { .. })), "{key}: {refused:?}");
+        }
+        let raw = ["lxc.mount.entry = /etc etc none bind 0 0".to_owned()];
+        assert!(judge_backup(&own().0, &raw, &own().1, uid).is_err());
     }
 
     #[test]

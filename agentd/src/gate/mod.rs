@@ -30,6 +30,8 @@ pub enum Effect {
         /// The image it is made from.
         golden: GoldenVersion,
     },
+    /// Restores a guest that is gone from its own backup, into a VMID that nobody has.
+    RestoreOwnBackup,
     /// Starts a guest.
     Start,
     /// Makes a disk larger.
@@ -197,7 +199,8 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
     match effect {
         Effect::RestoreFresh { golden } if approved.goldens.contains(golden) => Free,
         Effect::RestoreFresh { .. } => NeedsSignature("no operator approved this golden image"),
-        Effect::Start
+        Effect::RestoreOwnBackup
+        | Effect::Start
         | Effect::GrowDisk
         | Effect::AttachNewVolume
         | Effect::LiftToAttach

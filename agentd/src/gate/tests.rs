@@ -14,6 +14,7 @@ fn effects() -> Vec<Effect> {
     vec![
         Effect::RestoreFresh { golden: golden("2026.11.1") },
         Effect::RestoreFresh { golden: golden("2026.11.2") },
+        Effect::RestoreOwnBackup,
         Effect::Start,
         Effect::GrowDisk,
         Effect::AttachNewVolume,

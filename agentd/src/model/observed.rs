@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use jiff::Timestamp;
@@ -25,6 +25,8 @@ pub struct Observed {
     pub sight: Sight,
     /// The node, when it answered.
     pub node: Option<NodeFacts>,
+    /// Guests of ours that were proved gone twice in a row, each with its newest own backup.
+    pub lost: BTreeMap<GuestUid, Option<VolumeId>>,
 }
 
 /// Whether absence from the list means anything.

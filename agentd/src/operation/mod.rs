@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use attach::AttachVolume;
 pub use backup::Backup;
 pub use destroy::Destroy;
-pub use provision::{NumberWish, Provision};
+pub use provision::{Lost, NumberWish, Provision};
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};

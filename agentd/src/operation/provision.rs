@@ -1,7 +1,9 @@
-//! *provision*: makes a guest by restoring the golden archive.
+//! *provision*: makes a guest by restoring the golden archive; or one that was lost, by restoring its own backup.
+
+use std::collections::BTreeSet;
 
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::id::{PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{OperationId, PoolName, StorageName, Vmid};
 use serde::{Deserialize, Serialize};
 
 use super::step::Step;
@@ -32,9 +34,33 @@ pub struct Provision {
     /// Where the first backup goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_storage: Option<StorageName>,
+    /// The guest was lost: it is made again from its own backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+}
+
+/// A guest of ours that was proved lost: what it is made from, and what our records said of it. Should the making fail, they
+/// say so again: a lost guest is not one that never was, which would be made anew and empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    /// Its newest own backup.
+    pub backup: VolumeId,
+    /// Its number. It is never used again.
+    pub vmid: Vmid,
+    /// Its volumes.
+    pub volumes: BTreeSet<VolumeId>,
+    /// The operation that made it.
+    pub by: OperationId,
 }
 
 impl Provision {
+    /// The archive that is restored.
+    #[must_use]
+    pub fn source(&self) -> &VolumeId {
+        self.lost.as_ref().map_or(&self.archive, |lost| &lost.backup)
+    }
+
     /// Fills in the golden.
     #[must_use]
     pub fn golden(&self) -> Golden {
@@ -48,6 +74,9 @@ impl Provision {
     /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the
     /// claim at the last moment because it lives ten minutes.
     pub(super) fn steps(&self) -> Vec<Step> {
+        if self.lost.is_some() {
+            return Self::again();
+        }
         let mut steps =
             vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
         let volumes = self.guest.volumes.len().min(holdfast_protocol::desired::VOLUMES_MAX);
@@ -64,6 +93,22 @@ impl Provision {
         }
         steps.push(Step::ReadBack);
         steps
+    }
+
+    /// Its disks come with the backup, and so do its token and its identity: no claim is handed over. Volumes that no
+    /// backup holds are attached afterwards, as those of any guest.
+    fn again() -> Vec<Step> {
+        vec![
+            Step::ChooseVmid,
+            Step::JudgeArchive,
+            Step::Restore,
+            Step::Mark,
+            Step::Protect,
+            Step::DropClaim,
+            Step::FirstStart,
+            Step::AwaitHello,
+            Step::ReadBack,
+        ]
     }
 }
 

@@ -63,6 +63,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
+        lost: None,
     }));
     let reason = "the document names it and it is not there".to_owned();
     Judged { action: Some(Action { operation, reason }), ..judged }

@@ -10,6 +10,7 @@
 //! | [`asked`] | what becomes of what guests asked for |
 //! | [`absent`] | what to do for a guest that is not there |
 //! | `hold` | which of it the brake holds |
+//! | [`lost`] | who may be gone, and what is done about it |
 //! | [`present`] | what to do for a guest that was made |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
@@ -19,6 +20,7 @@ mod absent;
 pub mod asked;
 mod expiry;
 mod hold;
+pub mod lost;
 mod present;
 mod print;
 pub mod recovery;

@@ -9,12 +9,12 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
-use super::{Action, Context, Judged, expiry, passes};
+use super::{Action, Context, Judged, expiry, lost, passes};
 use crate::gate::held::{Fingerprint, Held, Target as HeldTarget, TargetKind, Verb};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
-use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight};
+use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, VmidFact};
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::Policy;
 use crate::model::record::{Access, GuestRecord, VolumeId};
@@ -31,7 +31,7 @@ pub(super) struct Made<'a> {
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     let vmid = made.vmid;
     let Some(seen) = context.inputs.observed.guests.get(&vmid) else {
-        return unseen(context, vmid);
+        return lost::judge(context, made, unseen(context, vmid));
     };
     let facts = match &seen.detail {
         Detail::Known(facts) => facts,
@@ -44,7 +44,8 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     if let Some(why) = foreign(made, facts) {
         let text =
             format!("guest {vmid} has our number, but {why}: it is not touched; an operator must look");
-        return Judged::new(Standing::Foreign).with(ErrorCode::ForeignGuest, text);
+        let judged = Judged::new(Standing::Foreign).with(ErrorCode::ForeignGuest, text);
+        return lost::judge(context, made, judged);
     }
     let Some(guest) = made.guest else {
         let held = decommission(context, made, facts).into_iter().collect();
@@ -78,6 +79,13 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
 fn unseen(context: &Context<'_>, vmid: Vmid) -> Judged {
     let judged = Judged::new(Standing::Missing);
     match &context.inputs.observed.sight {
+        Sight::Proved if context.inputs.observed.vmids.get(&vmid) == Some(&VmidFact::Taken) => judged.with(
+            ErrorCode::VmidForeign,
+            format!(
+                "guest {vmid} is no longer in our pool, and its number is a guest's that we may not see: it is not touched; if it is \
+                 ours, put it back into the pool, otherwise an operator must decide"
+            ),
+        ),
         Sight::Proved => {
             judged.with(ErrorCode::NotFound, format!("guest {vmid} is no longer in our pool: look for it on the node"))
         }

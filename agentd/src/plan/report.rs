@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
+use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, NodeName};
 use holdfast_protocol::report::{
-    ControllerReport, GuestReport, HostSection, Running, StorageReport, StorageState,
+    ControllerReport, GuestReport, HostSection, Running, Standing, StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
@@ -57,6 +59,30 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         controller,
         conditions: verdict.conditions.clone(),
     }
+}
+
+/// Guests that carry our mark and that our records do not know, told as one problem: each alone may be a mistake by hand,
+/// but the records may also be older than the host.
+#[must_use]
+pub fn unknown_marks(plan: &Plan) -> Option<Problem> {
+    let unknown = |verdict: &&GuestVerdict| {
+        verdict.recorded.is_none() && verdict.standing == Standing::Foreign && !verdict.conditions.is_empty()
+    };
+    let numbers: Vec<String> = plan
+        .verdicts
+        .iter()
+        .filter(unknown)
+        .filter_map(|verdict| verdict.vmid)
+        .map(|vmid| vmid.to_string())
+        .collect();
+    (!numbers.is_empty()).then(|| {
+        let text = format!(
+            "guests {} carry our mark, but our records do not know them: they are not touched; was the state folder restored from an \
+             old copy, or is another agent at work here? an operator must adopt or clear them",
+            numbers.join(", ")
+        );
+        Problem::new(ErrorCode::ForeignGuest, text)
+    })
 }
 
 /// None when the guest has a size that no document could ask for.

@@ -139,6 +139,7 @@ fn world(count: u32) -> World {
         storages: BTreeMap::new(),
         sight: Sight::Proved,
         node: None,
+        lost: BTreeMap::new(),
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
     World { desired: (1..=count).map(guest).collect(), observed, records, policy: policy() }
@@ -292,6 +293,27 @@ const SITUATIONS: &[Situation] = &[
         w.observed.guests.clear();
         w.observed.sight = Sight::Unproved("/pool/holdfast".to_owned());
     }),
+    ("its number is somebody's whom we may not see", |w| {
+        w.observed.guests.remove(&vmid(300));
+        w.observed.vmids.insert(vmid(300), VmidFact::Taken);
+    }),
+    ("it is gone, proved twice, and has a backup", |w| {
+        w.observed.guests.remove(&vmid(300));
+        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+    }),
+    ("it is gone, proved twice, and has no backup", |w| {
+        w.observed.guests.remove(&vmid(300));
+        w.observed.lost.insert(uid(1), None);
+    }),
+    ("it is gone, and somebody else has its number", |w| {
+        *w.facts(300) = GuestFacts { mark: mark::Mark::None, ..facts(9, 800) };
+        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+    }),
+    ("it is gone, and the document does not name it", |w| {
+        w.observed.guests.remove(&vmid(300));
+        w.desired.remove(0);
+        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+    }),
     ("its configuration cannot be read", |w| {
         w.seen(300).detail = Detail::Unknown("403".to_owned());
         w.seen(300).run = Running::Stopped;
@@ -369,6 +391,50 @@ fn a_bulk_change_is_held_and_what_is_below_goes_on() {
     let signed = Release { generation: Generation::new(7), guests: (1..=20).map(uid).collect() };
     let released = super::plan(&Inputs { release: Some(&signed), ..world.inputs() });
     assert_eq!((released.actions.len(), released.braked), (10, None));
+}
+
+/// Records that are older than the host: what they do not know is told aloud and left alone.
+#[test]
+fn records_from_an_old_copy_are_told_aloud() {
+    let mut world = world(3);
+    assert_eq!(report::unknown_marks(&world.plan()), None);
+    world.records.guests.truncate(1);
+    world.desired.truncate(1);
+    let plan = world.plan();
+    let told = report::unknown_marks(&plan).unwrap();
+    assert_eq!(told.code, ErrorCode::ForeignGuest);
+    assert!(told.message.starts_with("guests 301, 302 carry our mark"), "{told}");
+    assert!(plan.actions.is_empty(), "{plan}");
+}
+
+/// Who may be gone: only whose number is nobody's whom we see, or somebody else's by mark and volumes.
+#[test]
+fn nobody_is_suspected_on_a_doubt() {
+    let suspects = |set_up: fn(&mut World)| {
+        let mut world = world(2);
+        set_up(&mut world);
+        lost::suspects(&world.records, &world.observed).len()
+    };
+    assert_eq!(suspects(|_| {}), 0);
+    assert_eq!(suspects(|w| drop(w.observed.guests.remove(&vmid(300)))), 1);
+    assert_eq!(suspects(|w| *w.facts(300) = GuestFacts { mark: mark::Mark::None, ..facts(9, 800) }), 1);
+    assert_eq!(suspects(|w| *w.facts(300) = facts(9, 800)), 1, "a sibling's mark on other volumes");
+    // Volumes are named by number and place: this may be our own guest without its mark, and takes more to prove.
+    let mut world = self::world(1);
+    world.facts(300).mark = mark::Mark::None;
+    assert_eq!(lost::suspects(&world.records, &world.observed)[0].newcomer, lost::Newcomer::SameNames);
+    let doubts: [fn(&mut World); 4] = [
+        |w| w.facts(300).mark = mark::Mark::Broken,
+        |w| *w.facts(300) = GuestFacts { mark: mark::Mark::Broken, ..facts(9, 800) },
+        |w| w.seen(300).detail = Detail::Unknown("403".to_owned()),
+        |w| {
+            w.observed.guests.clear();
+            w.observed.sight = Sight::Unproved("/pool/holdfast".to_owned());
+        },
+    ];
+    for (nth, doubt) in doubts.into_iter().enumerate() {
+        assert_eq!(suspects(doubt), 0, "doubt {nth}");
+    }
 }
 
 /// I15: whatever is wrong with a guest's identity, no operation touches it.

@@ -12,6 +12,7 @@ use holdfast_protocol::id::{PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
 
 use crate::model::mark;
 use crate::model::observed::{
@@ -19,11 +20,14 @@ use crate::model::observed::{
     VmidFact,
 };
 use crate::model::record::VolumeId;
+use crate::plan::lost::{Newcomer, Suspect};
 use crate::port::clock::Clock;
 use crate::port::pve::config::Switch;
+use crate::port::pve::read::StoredVolume;
 use crate::port::pve::read::{GuestStatus, Power};
 use crate::port::pve::sight::{self, Wanted};
-use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
+use crate::port::pve::task::TaskEnd;
+use crate::port::pve::{AclPath, ContentKind, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
 /// A configuration that nothing points at is read again after this long: the list does not tell of everything.
 const STALE: Duration = Duration::from_secs(300);
@@ -38,6 +42,15 @@ pub struct Eye {
     pool: PoolName,
     storages: BTreeSet<StorageName>,
     known: BTreeMap<Vmid, Known>,
+}
+
+/// Whether a guest was proved gone by one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// It was.
+    Proved,
+    /// It was not.
+    Unproved,
 }
 
 /// A configuration as it was last read, and the line of the list that stood beside it.
@@ -115,7 +128,54 @@ impl Eye {
             vmids.insert(*vmid, fact);
         }
         let (storages, node) = (self.storages().await, self.node().await);
-        Ok(Observed { at: self.clock.now(), guests, vmids, storages, sight, node })
+        Ok(Observed { at: self.clock.now(), guests, vmids, storages, sight, node, lost: BTreeMap::new() })
+    }
+
+    /// Whether a guest that may be gone is gone, and who has its number. Who does not answer proves nothing.
+    /// `made_at` is when we made it.
+    pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
+        let fact = match self.pve.vmid_use(suspect.vmid).await {
+            Ok(VmidUse::Free) => VmidFact::Free,
+            Ok(VmidUse::Taken) => VmidFact::Taken,
+            Err(_) => VmidFact::Unknown,
+        };
+        let gone = match (suspect.newcomer, fact) {
+            (Newcomer::None, VmidFact::Free) => true,
+            // Under a number that is in our pool its volumes would be seen.
+            (Newcomer::Other, VmidFact::Taken) => {
+                self.no_volume_left(suspect).await || self.was_destroyed(suspect, made_at).await
+            }
+            (Newcomer::SameNames, VmidFact::Taken) => self.was_destroyed(suspect, made_at).await,
+            _ => false,
+        };
+        (fact, if gone { Gone::Proved } else { Gone::Unproved })
+    }
+
+    /// Whether a task of anybody destroyed what had this number since we made the guest.
+    async fn was_destroyed(&self, suspect: &Suspect, made_at: Timestamp) -> bool {
+        let Ok(since) = u64::try_from(made_at.as_second()) else { return false };
+        let tasks = self.pve.destroyed_since(suspect.vmid, since).await;
+        tasks.is_ok_and(|rows| rows.iter().any(|row| row.end.as_ref() == Some(&TaskEnd::Ok)))
+    }
+
+    async fn no_volume_left(&self, suspect: &Suspect) -> bool {
+        let named = |volume: &VolumeId| volume.as_str().split_once(':')?.0.parse::<StorageName>().ok();
+        let storages: Option<BTreeSet<StorageName>> = suspect.volumes.iter().map(named).collect();
+        let Some(storages) = storages else { return false };
+        for storage in &storages {
+            let list = self
+                .pve
+                .storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(suspect.vmid))
+                .await;
+            let left = |list: Vec<StoredVolume>| {
+                list.iter().any(|entry| suspect.volumes.contains(&VolumeId::new(entry.volid.as_str())))
+            };
+            // A storage that does not answer may hold it still.
+            if list.map_or(true, left) {
+                return false;
+            }
+        }
+        true
     }
 
     fn forget_the_stale(&mut self) {

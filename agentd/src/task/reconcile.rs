@@ -13,7 +13,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredGuest};
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{NodeName, OperationId, Vmid};
+use holdfast_protocol::id::{GuestUid, NodeName, OperationId, Vmid};
 use holdfast_protocol::report::WaitingForSignature;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::strict::chain;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::observe::Eye;
+use super::observe::{Eye, Gone};
 use super::stop::Stop;
 use super::turns::{Arrivals, Begin, Origin};
 use crate::execute::failpoint::{Moment, Point, Side};
@@ -30,9 +30,11 @@ use crate::execute::{Ports, recover, run};
 use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
+use crate::model::record::Records;
 use crate::model::view::View;
 use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
+use crate::plan::lost::suspects;
 use crate::plan::recovery::{Seen, recovery};
 use crate::plan::{Inputs, plan, questions, report};
 use crate::port::pve::PveError;
@@ -43,6 +45,9 @@ use crate::port::store::{Changes, Refusal, StoreError};
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
 const AWAY_FIRST: Duration = Duration::from_secs(1);
 const AWAY_MAX: Duration = Duration::from_secs(60);
+
+/// One look may fall into a moment of change; two, a whole cycle apart, do not.
+const LOOKS_THAT_PROVE: u32 = 2;
 
 /// The host is looked at as often as the hub is asked, but drift is seen within a minute, and no document makes us a
 /// burden to Proxmox.
@@ -123,6 +128,8 @@ struct State {
     seen: Changes,
     again_at: Option<Timestamp>,
     arrivals: Arrivals,
+    /// How often in a row a guest was proved gone.
+    gone: BTreeMap<GuestUid, u32>,
 }
 
 /// What woke the loop.
@@ -214,7 +221,8 @@ impl Reconcile {
         let generation = desired.generation();
         // The records first: what ends between them and the look is still open to the plan, and left alone.
         let records = store.records(generation, now).await?;
-        let observed = self.eye.look(&questions(desired.guests(), &records)).await?;
+        let mut observed = self.eye.look(&questions(desired.guests(), &records)).await?;
+        self.look_for_the_lost(state, &records, &mut observed).await?;
         let inputs = Inputs {
             generation,
             desired: desired.guests(),
@@ -276,6 +284,34 @@ impl Reconcile {
         }
         for (request, by) in preempted {
             self.ports.store.preempt_request(*request, by, now).await?;
+        }
+        Ok(())
+    }
+
+    /// A guest counts as lost when two looks in a row proved it.
+    async fn look_for_the_lost(
+        &self,
+        state: &mut State,
+        records: &Records,
+        observed: &mut Observed,
+    ) -> Result<(), StoreError> {
+        let mut times = BTreeMap::new();
+        for suspect in suspects(records, observed) {
+            let made = self.ports.store.operation(suspect.by).await?;
+            let Some(made_at) = made.and_then(|made| made.view().ended_at) else { continue };
+            let (fact, gone) = self.eye.look_for(&suspect, made_at).await;
+            observed.vmids.insert(suspect.vmid, fact);
+            if gone == Gone::Proved {
+                let before = state.gone.get(&suspect.guest).copied().unwrap_or(0);
+                times.insert(suspect.guest, before.saturating_add(1));
+            }
+        }
+        state.gone = times;
+        let lost =
+            state.gone.iter().filter(|(_, times)| **times >= LOOKS_THAT_PROVE).map(|(guest, _)| *guest);
+        let lost: Vec<GuestUid> = lost.collect();
+        if !lost.is_empty() {
+            observed.lost = self.ports.store.newest_backups(lost).await?;
         }
         Ok(())
     }
@@ -421,6 +457,7 @@ impl Reconcile {
 
     fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan) {
         let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
+        problems.extend(report::unknown_marks(plan));
         if let Sight::Unproved(why) = &inputs.observed.sight {
             let text = format!(
                 "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"

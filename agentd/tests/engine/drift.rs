@@ -31,7 +31,7 @@ use super::world::{Controllers, World, guest, open, snapshot, uid, vmid};
 
 pub struct Agent {
     pub ports: Ports,
-    view: watch::Receiver<Arc<View>>,
+    pub view: watch::Receiver<Arc<View>>,
     stopper: Stopper,
     pub task: JoinHandle<()>,
     _controllers: Controllers,
@@ -90,7 +90,7 @@ impl Agent {
     }
 }
 
-fn report(view: &View, n: u8) -> Option<&GuestReport> {
+pub fn report(view: &View, n: u8) -> Option<&GuestReport> {
     view.guests.iter().find(|report| report.uid == Some(uid(n)))
 }
 

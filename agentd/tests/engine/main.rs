@@ -11,6 +11,7 @@
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
+//! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
@@ -21,6 +22,7 @@ mod destroy;
 mod drift;
 mod fault;
 mod lanes;
+mod lost;
 mod parked;
 mod roll_back;
 mod snapshot;

@@ -193,6 +193,7 @@ impl World {
             storage: policy.storage,
             bulk_storage: policy.bulk_storage,
             backup_storage: policy.backup_storage,
+            lost: None,
         }))
     }
 

@@ -99,6 +99,7 @@ impl Kit {
             storage: policy.storage,
             bulk_storage: policy.bulk_storage,
             backup_storage: policy.backup_storage,
+            lost: None,
         }
     }
 }

@@ -84,6 +84,7 @@ fn host(mark: Mark) -> Observed {
         storages: BTreeMap::new(),
         sight: Sight::Proved,
         node: None,
+        lost: BTreeMap::new(),
     }
 }
 

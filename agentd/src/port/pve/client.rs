@@ -24,7 +24,7 @@ use super::restore::RestoreRequest;
 use super::retry::{Pace, Tried, pause_before_next};
 use super::sight::{AclPath, Permissions};
 use super::snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
-use super::task::{LogWindow, TaskLog, TaskQuery, TaskStatus};
+use super::task::{LogWindow, TaskKind, TaskLog, TaskQuery, TaskStatus};
 use super::transport::{Answer, ApiToken, PveSettings, SetUpError, Transport};
 use super::undo::UndoProof;
 use super::upid::Upid;
@@ -257,6 +257,22 @@ impl Pve for PveClient {
                     && self.owners.get(upid.owner()) == Some(&query.role)
             };
             let mut found: Vec<TaskRow> = rows.into_iter().filter(|row| ours(&row.upid)).collect();
+            found.sort_by_key(|row| std::cmp::Reverse(row.upid.start_epoch_s()));
+            Ok(found)
+        })
+    }
+
+    fn destroyed_since(&self, vmid: Vmid, since_epoch_s: u64) -> Reply<'_, Vec<TaskRow>> {
+        Box::pin(async move {
+            let query = TaskQuery { vmid, kind: TaskKind::Destroy, role: Role::Observe, since_epoch_s };
+            let rows =
+                self.ask(Call::tasks(&self.node, &query), |answer| TaskRow::read_list(&answer.data)).await?;
+            let of_it = |upid: &Upid| {
+                upid.kind() == query.kind.text()
+                    && upid.vmid() == Some(vmid)
+                    && upid.start_epoch_s() >= since_epoch_s
+            };
+            let mut found: Vec<TaskRow> = rows.into_iter().filter(|row| of_it(&row.upid)).collect();
             found.sort_by_key(|row| std::cmp::Reverse(row.upid.start_epoch_s()));
             Ok(found)
         })

@@ -210,6 +210,8 @@ pub struct ArchiveConfig {
     pub keys: BTreeMap<String, String>,
     /// Lines that are no `key: value`, and keys that stand twice: a judge refuses them.
     pub odd: Vec<String>,
+    /// The guest's description.
+    pub description: String,
 }
 
 impl ArchiveConfig {
@@ -217,9 +219,16 @@ impl ArchiveConfig {
     /// and ends what is restored.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut config = Self { keys: BTreeMap::new(), odd: Vec::new() };
+        let mut config = Self { keys: BTreeMap::new(), odd: Vec::new(), description: String::new() };
         for line in text.lines().take_while(|line| !line.starts_with('[')) {
-            if line.is_empty() || line.starts_with('#') {
+            if let Some(comment) = line.strip_prefix('#') {
+                config
+                    .description
+                    .push_str(&percent_encoding::percent_decode_str(comment).decode_utf8_lossy());
+                config.description.push('\n');
+                continue;
+            }
+            if line.is_empty() {
                 continue;
             }
             // Raw lines may be written with '=', as LXC itself does.

@@ -216,6 +216,9 @@ pub trait Pve: Send + Sync {
     /// Our own tasks of one kind for one guest since a moment, newest first: how a lost reply is found again.
     fn find_tasks(&self, query: TaskQuery) -> Reply<'_, Vec<TaskRow>>;
 
+    /// Tasks that destroyed the guest of this number since a moment, by anybody, as far as `observe` may see; newest first.
+    fn destroyed_since(&self, vmid: Vmid, since_epoch_s: u64) -> Reply<'_, Vec<TaskRow>>;
+
     /// How a task is. Asked with the token that started it.
     fn task_status(&self, upid: &Upid) -> Reply<'_, TaskStatus>;
 

@@ -8,6 +8,7 @@ use super::rows::{from_json, json, parsed, time, vmid};
 use super::{Part, Store, StoreError, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::model::record::{Access, GuestRecord, HelloRecord, Place, VolumeId};
+use crate::operation::Provision;
 
 /// What a reservation came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,8 +173,27 @@ pub(super) fn add_volume(
     }
 }
 
+/// Its making was taken back: it is where it was before, which is nowhere, or lost where our records said it was.
+pub(super) fn set_back(transaction: &Transaction<'_>, provision: &Provision) -> Result<(), StoreError> {
+    let Some(lost) = &provision.lost else {
+        return set_nowhere(transaction, provision.guest.uid);
+    };
+    transaction
+        .execute(
+            "UPDATE guest SET place = 'made', vmid = ?2, volumes = ?3, made_by = ?4 WHERE uid = ?1",
+            (
+                provision.guest.uid.to_string(),
+                lost.vmid.number(),
+                json("volumes", &lost.volumes)?,
+                lost.by.to_string(),
+            ),
+        )
+        .map_err(StoreError::sqlite("note a guest as lost again"))?;
+    Ok(())
+}
+
 /// Its making was taken back: nothing of it is left, and its token is worth nothing.
-pub(super) fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
+fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
     transaction
         .execute(
             "UPDATE guest SET place = 'nowhere', vmid = NULL, volumes = '[]', token_hash = NULL, claim_hash = NULL,

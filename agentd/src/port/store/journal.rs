@@ -243,7 +243,7 @@ fn end(
     }
     match (&after.operation, after.status()) {
         (Operation::Provision(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
-        (Operation::Provision(_), Status::Undone) => guest::set_nowhere(transaction, uid),
+        (Operation::Provision(provision), Status::Undone) => guest::set_back(transaction, provision),
         _ => Ok(()),
     }
 }

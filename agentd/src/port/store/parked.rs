@@ -120,7 +120,7 @@ pub(super) fn set_forgotten(
         .execute("INSERT INTO forgotten (operation, at) VALUES (?1, ?2)", (serial, micros(entry.at)))
         .map_err(StoreError::sqlite("end a parked operation"))?;
     match &after.operation {
-        Operation::Provision(provision) => guest::set_nowhere(transaction, provision.guest.uid),
+        Operation::Provision(provision) => guest::set_back(transaction, provision),
         _ => Ok(()),
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn provision(n: u8) -> Operation {
         storage: "labbtrfs".parse().unwrap(),
         bulk_storage: None,
         backup_storage: None,
+        lost: None,
     }))
 }
 

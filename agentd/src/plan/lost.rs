@@ -1,0 +1,131 @@
+//! A guest of ours that is gone: who may be, and what is done when it was proved twice in a row.
+//!
+//! Gone is more than not seen. Either nobody in the cluster has its number and our right to see it was proved; or somebody
+//! else stands under its number, and either none of its volumes is listed there or the node's task list shows that its
+//! number was destroyed since we made it. Then it is made again from its newest own
+//! backup, under another number: the old one is never fought over, and who has it is never touched. Deliberately absent:
+//! conclusions from a number that somebody has whom we may not see, which may be our own guest outside its pool.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+use holdfast_protocol::operation::OperationKind;
+
+use super::present::Made;
+use super::{Action, Context, Judged, passes};
+use crate::gate::{Effect, Verdict};
+use crate::model::mark::Mark;
+use crate::model::observed::{Detail, Observed, Sight};
+use crate::model::record::{Place, Records, VolumeId};
+use crate::operation::{Lost, NumberWish, Operation, Provision};
+
+/// A guest that may be gone: what is asked about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// Which.
+    pub guest: GuestUid,
+    /// Its number.
+    pub vmid: Vmid,
+    /// Its volumes.
+    pub volumes: BTreeSet<VolumeId>,
+    /// The operation that made it.
+    pub by: OperationId,
+    /// Whether somebody else stands under its number, whom we see.
+    pub newcomer: Newcomer,
+}
+
+/// Who stands under a number that was a guest's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Newcomer {
+    /// Somebody else, by mark and volumes.
+    Other,
+    /// Somebody without our mark, on volumes of the same names: Proxmox names them by number and place, so this may be a
+    /// newcomer as well as our own guest whose mark was taken off.
+    SameNames,
+    /// Nobody whom we see.
+    None,
+}
+
+/// The guests that may be gone, by this look. Usually there is none.
+#[must_use]
+pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
+    if observed.sight != Sight::Proved {
+        return Vec::new();
+    }
+    let suspect = |record: &crate::model::record::GuestRecord| {
+        let Place::Made { vmid, volumes, by } = &record.place else { return None };
+        let newcomer = match observed.guests.get(vmid).map(|seen| &seen.detail) {
+            None => Newcomer::None,
+            Some(Detail::Unknown(_)) => return None,
+            Some(Detail::Known(facts)) => {
+                // A mark that was changed by hand may still be its own.
+                let anothers = match facts.mark {
+                    Mark::Of(uid) => uid != record.uid,
+                    Mark::None => true,
+                    Mark::Broken => false,
+                };
+                match (anothers, facts.volumes.is_disjoint(volumes)) {
+                    (false, _) => return None,
+                    (true, true) => Newcomer::Other,
+                    (true, false) => Newcomer::SameNames,
+                }
+            }
+        };
+        Some(Suspect { guest: record.uid, vmid: *vmid, volumes: volumes.clone(), by: *by, newcomer })
+    };
+    records.guests.iter().filter_map(suspect).collect()
+}
+
+/// What is done about it, beside what was said already.
+pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> Judged {
+    let (uid, vmid) = (made.record.uid, made.vmid);
+    let Some(backup) = context.inputs.observed.lost.get(&uid) else {
+        return judged;
+    };
+    let Some(guest) = made.guest else {
+        let text = "it is gone with its volumes, and the document does not name it: nothing is done";
+        return judged.with(ErrorCode::NotFound, text);
+    };
+    let Some(backup) = backup else {
+        let text = "it is gone with its volumes, and no backup of it is on record: nothing is made in its place; restore it by \
+                    hand, or name a new guest in the document";
+        return judged.with(ErrorCode::NeedsSignature, text);
+    };
+    let effects = [Effect::RestoreOwnBackup, Effect::Protect, Effect::Start];
+    if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) = passes(context, &effects) {
+        return judged.with(ErrorCode::Forbidden, why);
+    }
+    if let Some((tried, until)) = context.waits(uid, OperationKind::Provision) {
+        let text = format!(
+            "it is gone; making it again failed {} times, next try at {until}: {}",
+            tried.failed, tried.message
+        );
+        return judged.with(ErrorCode::Unavailable, text);
+    }
+    let policy = context.inputs.policy;
+    let Some(golden) = policy.goldens.get(&guest.golden) else {
+        let text = format!("it is gone, and its golden {} is not approved on this box", guest.golden);
+        return judged.with(ErrorCode::GoldenUnapproved, text);
+    };
+    let Place::Made { by, .. } = &made.record.place else { return judged };
+    let except: Vec<Vmid> = context.pinned().iter().copied().chain([vmid]).collect();
+    let in_range = |number: &Vmid| *number >= policy.range.first() && *number <= policy.range.last();
+    let operation = Operation::Provision(Box::new(Provision {
+        guest: guest.clone(),
+        number: NumberWish::AnyOf {
+            range: policy.range,
+            except: except.into_iter().filter(in_range).collect(),
+        },
+        archive: golden.archive.clone(),
+        archive_sha256: golden.sha256.clone(),
+        archive_file: golden.file.clone(),
+        pool: policy.pool.clone(),
+        storage: policy.storage.clone(),
+        bulk_storage: policy.bulk_storage.clone(),
+        backup_storage: policy.backup_storage.clone(),
+        lost: Some(Lost { backup: backup.clone(), vmid, volumes: made.volumes.clone(), by: *by }),
+    }));
+    let reason = format!("it is gone from VMID {vmid} with its volumes: it is made again from {backup}");
+    Judged { action: Some(Action { operation, reason }), ..judged }
+}
