@@ -74,7 +74,7 @@ const SITUATIONS: &[Situation] = &[
     ("a guest that is there no more", |w| {
         w.records.requests.push(request(1, 1, Ask::Backup));
         w.records.guests[0].place = Place::Nowhere;
-        w.desired.clear();
+        w.desired.remove(0);
     }),
     ("a rollback to its own snapshot", |w| {
         w.records.snapshots.push(snapshot(1, "s1", TakenBy::Guest));
