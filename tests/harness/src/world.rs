@@ -29,18 +29,39 @@ use crate::scene::Scene;
 /// How long a simulated worker rests between two of its steps.
 const PACE: Duration = Duration::from_millis(40);
 
-/// Where worlds are made: in memory where the machine offers it.
-#[must_use]
-pub fn shelf() -> &'static Path {
-    let memory = Path::new("/dev/shm");
-    static TEMP: OnceLock<PathBuf> = OnceLock::new();
-    TEMP.get_or_init(|| if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() })
+/// The beginning of the name of each process's own folder; its number follows.
+const SHELF: &str = "holdfast-harness-";
+
+/// Where this process makes its worlds: in memory where the machine offers it. Templates live as long as their process,
+/// so what processes that are gone have left is taken away first.
+fn shelf() -> &'static Path {
+    static OWN: OnceLock<PathBuf> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let memory = Path::new("/dev/shm");
+        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        for entry in std::fs::read_dir(&base).unwrap().flatten() {
+            let owner =
+                entry.file_name().to_str().and_then(|name| name.strip_prefix(SHELF)?.parse::<u32>().ok());
+            if owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists()) {
+                // Another process may be doing the same at this moment.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        let own = base.join(format!("{SHELF}{}", std::process::id()));
+        std::fs::create_dir_all(&own).unwrap();
+        own
+    })
 }
 
 /// A fresh folder there.
 #[must_use]
 pub fn folder() -> TempDir {
-    tempfile::Builder::new().prefix("holdfast-harness-").tempdir_in(shelf()).unwrap()
+    TempDir::new_in(shelf()).unwrap()
+}
+
+/// Takes everything away that this process made; no world is used afterwards.
+pub fn clean_up() {
+    std::fs::remove_dir_all(shelf()).unwrap();
 }
 
 /// One world.

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let depth = if arguments.single { Depth::Single } else { Depth::Double };
     let report = run_all(&stories, depth, arguments.threads.unwrap_or(cores));
+    harness::world::clean_up();
     println!("{}\n{}", report.table(), report.summary());
     if report.violations() == 0 && report.cases() > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -52,6 +53,7 @@ fn one(name: &str) -> ExitCode {
     };
     let reference = run(&story, &Case::Undisturbed, None).reference;
     let outcome = run(&story, &case, Some(&reference));
+    harness::world::clean_up();
     for (nth, place) in outcome.places.iter().enumerate() {
         println!("{nth:>4} {place}");
     }
