@@ -253,6 +253,8 @@ impl Reconcile {
         if state.marked_good != Some(generation) && store.refusal().is_none() {
             store.mark_good(generation, now).await?;
             state.marked_good = Some(generation);
+            // When this was the last good document in place of one that starts died on, that one has its next chance.
+            state.desired = None;
         }
         state.picture = Some(Picture { desired, observed });
         Ok(())
@@ -427,7 +429,7 @@ impl Reconcile {
         }
         let now = self.ports.clock.now();
         let until = state.again_at.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
-        let document = state.desired.as_ref().and_then(|desired| desired.document.as_ref());
+        let document = state.picture.as_ref().and_then(|picture| picture.desired.document.as_ref());
         let every = document.map_or(self.every, |desired| look_every(desired.document().poll_interval_s));
         until.map_or(every, |until| until.min(every))
     }
