@@ -19,7 +19,8 @@ pub fn run(words: &[String]) -> Result<()> {
     std::fs::copy(programs.path("agentd"), shared.path("agentd"))
         .context("cannot copy agentd with failpoints")?;
     let mut test = cargo();
-    test.args(["test", "--locked", "--package", "e2e", "--"]).args(words);
+    // Tests that pass print their figures too.
+    test.args(["test", "--locked", "--package", "e2e", "--", "--show-output"]).args(words);
     test.env("HOLDFAST_CI", "1")
         .env("HOLDFAST_E2E_PROGRAMS", shared.folder())
         .env("HOLDFAST_E2E_GOLDEN", &golden.manifest);

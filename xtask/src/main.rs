@@ -42,6 +42,7 @@ enum Task {
     /// The process-level tests, with what they need; words are handed to the test runner.
     E2e {
         /// Such as the name of one test.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
     /// Golden archives: the images that guests are restored from.

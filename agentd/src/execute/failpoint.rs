@@ -1,7 +1,8 @@
 //! Where tests stop the world: before and after each journal write and each effect.
 //!
 //! In production nothing is ever reached: [`Nowhere`]. With the feature `failpoints` the environment may name one point,
-//! `HOLDFAST_FAILPOINT=restore:after:posted`, at which the process aborts, as if killed.
+//! `HOLDFAST_FAILPOINT=restore:after:posted`, or the number of a point counted from the start, `7`, at which the process
+//! kills itself with signal 9. It then also tells each point that it reaches; number 0 is never reached, and only tells.
 
 use std::fmt;
 use std::sync::Arc;
@@ -89,22 +90,53 @@ impl Failpoints for Nowhere {
 #[must_use]
 pub fn from_environment() -> Arc<dyn Failpoints> {
     #[cfg(feature = "failpoints")]
-    if let Ok(name) = std::env::var("HOLDFAST_FAILPOINT") {
-        return Arc::new(AbortAt(name));
+    if let Ok(text) = std::env::var("HOLDFAST_FAILPOINT") {
+        return Arc::new(killing::KillAt::new(text));
     }
     Arc::new(Nowhere)
 }
 
-/// Aborts the process at one point, by its name.
+/// The real thing: signal 9, from which nothing is cleaned up.
 #[cfg(feature = "failpoints")]
-struct AbortAt(String);
+mod killing {
+    use std::sync::atomic::{AtomicU32, Ordering};
 
-#[cfg(feature = "failpoints")]
-impl Failpoints for AbortAt {
-    fn reached(&self, point: Point) -> Result<(), Killed> {
-        if point.to_string() == self.0 {
-            std::process::abort();
+    use super::{Failpoints, Killed, Point};
+
+    enum Aim {
+        Name(String),
+        Number(u32),
+    }
+
+    pub(super) struct KillAt {
+        aim: Aim,
+        reached: AtomicU32,
+    }
+
+    impl KillAt {
+        pub(super) fn new(text: String) -> Self {
+            let aim = text.parse().map_or(Aim::Name(text), Aim::Number);
+            Self { aim, reached: AtomicU32::new(0) }
         }
-        Ok(())
+    }
+
+    impl Failpoints for KillAt {
+        fn reached(&self, point: Point) -> Result<(), Killed> {
+            let number = self.reached.fetch_add(1, Ordering::SeqCst) + 1;
+            let name = point.to_string();
+            // Standard error has no buffer: the line is out before the end comes.
+            eprintln!("failpoint {number} {name}");
+            let is_here = match &self.aim {
+                Aim::Name(aim) => *aim == name,
+                Aim::Number(aim) => *aim == number,
+            };
+            if is_here {
+                let me = rustix::process::getpid();
+                if rustix::process::kill_process(me, rustix::process::Signal::KILL).is_err() {
+                    std::process::abort();
+                }
+            }
+            Ok(())
+        }
     }
 }

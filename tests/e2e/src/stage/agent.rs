@@ -1,7 +1,10 @@
 //! The agent of a stage: set up through the API, enrolled by invite, run as an unprivileged user, killed and restarted.
 
 use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -11,6 +14,9 @@ use anyhow::{Context, Result, bail};
 use super::{HOST, Stage};
 use crate::child::Running;
 use crate::place::{AGENT_UID, User};
+
+/// An agent answers at its own door within milliseconds; one that is killed meanwhile never does.
+const DOOR: Duration = Duration::from_secs(5);
 
 /// Where a build with failpoints kills the agent.
 #[derive(Clone, Debug)]
@@ -61,7 +67,7 @@ impl Stage {
         let archive = format!("backup2:backup/{}", self.options.golden.name()?);
         let golden =
             format!("{},{archive},{}", self.options.golden.version, self.golden_on_storage()?.display());
-        command.arg("--golden").arg(golden).arg("--state-dir").arg(folder.join("state"));
+        command.arg("--golden").arg(golden).arg("--state-dir").arg(self.state());
         let outcome = self.to_end(&mut command);
         std::fs::remove_file(&credential).context("cannot remove root's credential")?;
         outcome.map(|_| self.typed(&command))
@@ -122,6 +128,43 @@ impl Stage {
         let status = self.agent.as_mut().context("no agent runs")?.wait(bound)?;
         self.agent = None;
         Ok(status)
+    }
+
+    /// How the agent ended, if it did.
+    ///
+    /// # Errors
+    /// When no agent was started, or the kernel will not say.
+    pub fn agent_gone(&mut self) -> Result<Option<ExitStatus>> {
+        let ended = self.agent.as_mut().context("no agent runs")?.ended()?;
+        if ended.is_some() {
+            self.agent = None;
+        }
+        Ok(ended)
+    }
+
+    /// What the agent tells at its status door, asked as a person's program would; none while nobody answers there.
+    #[must_use]
+    pub fn agent_at_its_door(&self) -> Option<serde_json::Value> {
+        let mut door = UnixStream::connect(self.state().join("agent.sock")).ok()?;
+        door.set_read_timeout(Some(DOOR)).ok()?;
+        door.write_all(br#"{"schema":"holdfast.door/v1","question":"status"}"#).ok()?;
+        door.shutdown(Shutdown::Write).ok()?;
+        let mut told = Vec::new();
+        door.read_to_end(&mut told).ok()?;
+        let mut answer: serde_json::Value = serde_json::from_slice(&told).ok()?;
+        answer.get_mut("status").map(serde_json::Value::take)
+    }
+
+    /// The agent's state folder.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.part("agent").join("state")
+    }
+
+    /// Where the lines of all its lives are.
+    #[must_use]
+    pub fn agent_log(&self) -> PathBuf {
+        self.log("agentd")
     }
 
     /// The agent's pid.

@@ -1,6 +1,6 @@
 //! The simulated Proxmox of a stage, and what its operator's hands do to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,14 @@ impl Stage {
     pub fn start_simulator(&mut self) -> Result<Proxmox> {
         let state = self.part("sim");
         let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
-        command.args(["serve", "--guard", "--listen", "127.0.0.1:0", "--runtime", self.options.runtime.text()]);
+        command.args([
+            "serve",
+            "--guard",
+            "--listen",
+            "127.0.0.1:0",
+            "--runtime",
+            self.options.runtime.text(),
+        ]);
         command.arg("--state").arg(&state).arg("--seed").arg(&self.options.seed);
         let mut simulator = Running::start("pve-sim", command, &self.log("pve-sim"))?;
         let line = simulator.line("its address", READY, |line| line.starts_with('{'))?;
@@ -162,5 +169,19 @@ impl Stage {
             }
         }
         Ok(found)
+    }
+
+    /// Every task that Proxmox ran for the agent's tokens, by its own index.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn tasks(&self) -> Result<BTreeSet<String>> {
+        let folder = self.part("sim").join("tasks");
+        let read = |name: &str| {
+            std::fs::read_to_string(folder.join(name)).with_context(|| format!("no {name} of tasks"))
+        };
+        let (ended, active) = (read("index")?, read("active")?);
+        let all = ended.lines().chain(active.lines()).filter_map(|line| line.split_whitespace().next());
+        Ok(all.filter(|task| !task.contains(":root@pam")).map(str::to_owned).collect())
     }
 }

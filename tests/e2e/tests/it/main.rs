@@ -9,6 +9,8 @@
 )]
 
 mod bad_input;
+mod books;
+mod fire;
 mod kill;
 mod lifecycle;
 mod stand;
