@@ -145,7 +145,10 @@ async fn a_storage_that_is_nearly_full_is_named_and_spared() {
     assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
     let cause = refused.cause().unwrap();
     assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
-    assert!(cause.message.contains("tank:300/vm-300-disk-0") && cause.message.contains("90 % full"), "{cause}");
+    assert!(
+        cause.message.contains("tank:300/vm-300-disk-0") && cause.message.contains("90 % full"),
+        "{cause}"
+    );
     fill(Some(50)).unwrap();
     taken(&ports, 2, "s1", 60).await;
 }
