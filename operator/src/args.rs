@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
 use holdfast_protocol::id::{HostName, KnockId};
+use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 
 use crate::exit::EXIT_CODES;
@@ -54,8 +55,108 @@ pub enum Command {
     /// Guests, as their agents see them.
     #[command(subcommand)]
     Guest(GuestCommand),
+    /// Sign what waits on a host, with your own SSH key.
+    Sign(SignArgs),
+    /// Signed jobs on their way to hosts, and what became of them.
+    #[command(subcommand)]
+    Job(JobCommand),
     /// What happened, newest last.
     Events(EventsArgs),
+}
+
+/// Of `holdfast sign`.
+#[derive(Debug, ClapArgs)]
+pub struct SignArgs {
+    /// The host's name or id.
+    pub host: String,
+    /// What: its number in the host's list, its verb, or its guest's name, uid or VMID. Not needed when one thing waits.
+    #[arg(conflicts_with_all = ["also", "policy"])]
+    pub what: Option<String>,
+    /// Add your signature to a job that somebody signed before.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy"])]
+    pub also: Option<PathBuf>,
+    /// Exchange the operators file and the policy of the host for these two files.
+    #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"])]
+    pub policy: Option<Vec<PathBuf>>,
+    #[command(flatten)]
+    pub key: KeyArgs,
+    /// Why; it goes with the job and stays in the host's audit.
+    #[arg(long, value_name = "TEXT", value_parser = job_reason, required_unless_present = "also")]
+    pub reason: Option<JobReason>,
+    /// How long the job may be begun.
+    #[arg(long, value_name = "HOURS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=24))]
+    pub hours: u32,
+    /// Where the signed job is written; otherwise holdfast-JOB.json here.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Leave it for the host at once.
+    #[arg(long)]
+    pub submit: bool,
+}
+
+/// With what and how to sign.
+#[derive(Debug, ClapArgs)]
+pub struct KeyArgs {
+    /// Your SSH key: a private key's file, or a public key's file whose private half is in ssh-agent or in a token.
+    #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY")]
+    pub key: PathBuf,
+    /// The name that would be asked for, given beforehand.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+}
+
+/// Of `holdfast job`.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// Leave a signed job for its host.
+    Submit {
+        /// The host's name or id.
+        host: String,
+        /// The signed job, as `holdfast sign` wrote it.
+        file: PathBuf,
+    },
+    /// Show the signed jobs of one host, or of all, newest first.
+    List {
+        /// The host's name or id.
+        host: Option<String>,
+    },
+    /// Show one signed job: what is in it, who signed, what became of it.
+    Show {
+        /// The host's name or id.
+        host: String,
+        /// Its id, or how that begins.
+        job: String,
+        /// Write the signed job to this file, so that another operator can sign it.
+        #[arg(long, value_name = "FILE")]
+        save: Option<PathBuf>,
+    },
+    /// Follow a signed job to its end.
+    Watch {
+        /// The host's name or id.
+        host: String,
+        /// Its id, or how that begins.
+        job: String,
+        /// Give up following after this many seconds.
+        #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(1..=172_800))]
+        timeout: u64,
+    },
+    /// Stop a signed job: take it back from the hub, or, when its host has it, sign a cancel for it.
+    Cancel(CancelArgs),
+}
+
+/// Of `holdfast job cancel`.
+#[derive(Debug, ClapArgs)]
+pub struct CancelArgs {
+    /// The host's name or id.
+    pub host: String,
+    /// The job's id, or how that begins.
+    pub job: String,
+    /// Your SSH key, in case its host has the job already.
+    #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY")]
+    pub key: Option<PathBuf>,
+    /// Why.
+    #[arg(long, value_name = "TEXT", value_parser = job_reason)]
+    pub reason: JobReason,
 }
 
 /// Of `holdfast login`.
@@ -205,6 +306,10 @@ pub struct EventsArgs {
     /// At most this many, the newest.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+fn job_reason(text: &str) -> Result<JobReason, &'static str> {
+    JobReason::try_from(text.to_owned())
 }
 
 fn reason(text: &str) -> Result<Reason, &'static str> {

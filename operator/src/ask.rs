@@ -18,6 +18,12 @@ pub enum AskError {
     /// The person said no.
     #[error("nothing was changed: the answer was no")]
     Declined,
+    /// Another name than that of what it is about.
+    #[error("nothing was signed: that is not its name, which is {wanted}")]
+    WrongName {
+        /// What was to be typed.
+        wanted: String,
+    },
     /// Nobody to ask.
     #[error("there is no terminal to ask at: give {instead}")]
     NoTerminal {
@@ -58,6 +64,22 @@ pub fn confirm(question: &str, sure: Sure) -> Result<(), AskError> {
         "y" | "Y" | "yes" => Ok(()),
         _ => Err(AskError::Declined),
     }
+}
+
+/// Asks for the name of what will happen to whom; `given` answers beforehand. Anything but that very name is a no.
+pub fn name(wanted: &str, question: &str, given: Option<&str>) -> Result<(), AskError> {
+    let typed = match given {
+        Some(given) => given.to_owned(),
+        None if !io::stdin().is_terminal() => return Err(AskError::NoTerminal { instead: "--confirm NAME" }),
+        None => {
+            let terminal = Path::new("the terminal");
+            write!(io::stderr(), "{question} ").map_err(unread(terminal))?;
+            let mut line = String::new();
+            io::stdin().lock().take(512).read_line(&mut line).map_err(unread(terminal))?;
+            line.trim_end_matches(['\r', '\n']).to_owned()
+        }
+    };
+    if typed == wanted { Ok(()) } else { Err(AskError::WrongName { wanted: wanted.to_owned() }) }
 }
 
 /// Takes a token from a file, from standard input, or from the terminal without showing it.

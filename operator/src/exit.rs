@@ -4,9 +4,12 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
 use crate::ask::AskError;
+use crate::blob::BlobError;
 use crate::config::ConfigError;
 use crate::draft::DraftError;
 use crate::hub::HubError;
+use crate::keygen::KeygenError;
+use crate::order::OrderError;
 
 /// It is done.
 pub const DONE: u8 = 0;
@@ -44,6 +47,85 @@ pub enum CliError {
     /// A question.
     #[error(transparent)]
     Ask(#[from] AskError),
+    /// What is to be signed.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// Signing.
+    #[error(transparent)]
+    Keygen(#[from] KeygenError),
+    /// The file with a signed job.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// An operators file that no host would take.
+    #[error(transparent)]
+    Operators(#[from] holdfast_trust::operators::OperatorsError),
+    /// A policy that no host would take.
+    #[error(transparent)]
+    Policy(#[from] holdfast_trust::policy::PolicyError),
+    /// A job for another host.
+    #[error("the job is for host {wanted}, and {host} is {found}: it would refuse it")]
+    OtherHost {
+        /// As asked for.
+        host: String,
+        /// Its id.
+        found: String,
+        /// The job's.
+        wanted: String,
+    },
+    /// No such job.
+    #[error("no signed job of {host} is called {job}: `holdfast job list {host}` shows all")]
+    NoJob {
+        /// Where.
+        host: String,
+        /// As asked for.
+        job: String,
+    },
+    /// The host has it, and nothing to sign a cancel with was given.
+    #[error("{host} has the job already, so only a signed cancel stops it: give your key with --key")]
+    CancelNeedsKey {
+        /// Where.
+        host: String,
+    },
+    /// The host would not take it.
+    #[error("{host} refuses job {job}: {problem}")]
+    JobRefused {
+        /// Where.
+        host: String,
+        /// Which.
+        job: String,
+        /// Why.
+        problem: String,
+    },
+    /// It came to nothing.
+    #[error("job {job} came to nothing on {host}: {problem}")]
+    JobFailed {
+        /// Where.
+        host: String,
+        /// Which.
+        job: String,
+        /// Why.
+        problem: String,
+    },
+    /// It was stopped.
+    #[error("job {job} of {host} was cancelled")]
+    JobCancelled {
+        /// Where.
+        host: String,
+        /// Which.
+        job: String,
+    },
+    /// Not there in time.
+    #[error(
+        "after {seconds} s job {job} of {host} has not ended; it goes on by itself, look with `holdfast job show {host} {job}`"
+    )]
+    JobTimedOut {
+        /// Where.
+        host: String,
+        /// Which.
+        job: String,
+        /// How long was waited.
+        seconds: u64,
+    },
     /// The hub holds a document that this program cannot read.
     #[error(
         "the hub's document for {host} cannot be read by this holdfast: use one of the hub's release line"
@@ -131,10 +213,13 @@ impl CliError {
             Self::Hub(error) => of_hub(error),
             Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
             Self::Ask(AskError::NoTerminal { .. }) => USAGE,
-            Self::NoGuest { .. } | Self::NoDocument { .. } => NOT_FOUND,
-            Self::ManyGuests { .. } | Self::Reason(_) => USAGE,
-            Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } => REFUSED,
-            Self::TimedOut { .. } => TIMED_OUT,
+            Self::NoGuest { .. } | Self::NoDocument { .. } | Self::NoJob { .. } => NOT_FOUND,
+            Self::Order(OrderError::Nothing { .. } | OrderError::NoSuch { .. }) => NOT_FOUND,
+            Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
+            Self::Order(OrderError::Which { .. }) => USAGE,
+            Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
+            Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
+            Self::TimedOut { .. } | Self::JobTimedOut { .. } => TIMED_OUT,
             _ => FAILED,
         }
     }

@@ -7,6 +7,7 @@
 
 mod args;
 mod ask;
+mod blob;
 mod clock;
 mod cmd;
 mod config;
@@ -14,6 +15,8 @@ mod diff;
 mod draft;
 mod exit;
 mod hub;
+mod keygen;
+mod order;
 mod progress;
 mod render;
 mod screen;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::generation::Generation;
+use crate::job::MailedJob;
 use crate::report::{ReportSchema, Sections};
 use crate::size::PollSeconds;
 
@@ -56,7 +57,17 @@ pub struct CheckinAnswer {
     /// not understand is refused by itself, and the check-in goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
+    /// Signed jobs that the host has not spoken of yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<MailedJob>,
+    /// The highest number of an audit line that the hub ever heard from this host. A host that is behind it was set back
+    /// to an older copy of its own records.
+    #[serde(default)]
+    pub audit_seen: u64,
 }
+
+/// Jobs in one answer, at most. The rest come with the next.
+pub const JOBS_PER_ANSWER: u32 = 4;
 
 /// What the next report should carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -95,6 +95,8 @@ codes! {
     JobLife = "JOB_LIFE", 400
     /// The job's time has not come.
     JobNotYet = "JOB_NOT_YET", 409
+    /// The job's id or nonce was used before, by another job.
+    JobReplayed = "JOB_REPLAYED", 409
     /// The signing key may not sign this, or not any more.
     KeyRevoked = "KEY_REVOKED", 403
     /// The signing key is in no operators file of this host.

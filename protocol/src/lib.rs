@@ -13,6 +13,7 @@
 //! | [`desired`] | what a host should be |
 //! | [`report`] | what a host says of itself |
 //! | [`job`] | signed one-shot acts |
+//! | [`audit`] | the chain of what a host did |
 //! | [`operation`] | how far a piece of work is |
 //! | [`checkin`] | the exchange between agent and hub |
 //! | [`enrol`] | invites, certificates, knocking |
@@ -25,6 +26,7 @@
 //! A new wire version is a new module beside the old one, never a changed meaning.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod bootstrap;
 pub mod checkin;
 pub mod code;

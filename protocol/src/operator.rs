@@ -13,6 +13,10 @@
 //! | `GET /v1/hosts/{id or name}/desired` | | [`DesiredVersion`], ETag is the generation in quotes |
 //! | `PUT /v1/hosts/{id or name}/desired`, `If-Match` | [`DesiredPut`] | [`DesiredVersion`] |
 //! | `GET /v1/hosts/{id or name}/desired/history` | | [`Page`] of [`DesiredVersion`] |
+//! | `GET /v1/hosts/{id or name}/jobs` | | [`Page`] of [`JobView`], newest first |
+//! | `POST /v1/hosts/{id or name}/jobs` | [`JobSubmit`] | [`JobView`] |
+//! | `GET /v1/hosts/{id or name}/jobs/{id}` | | [`JobDetail`] |
+//! | `POST /v1/hosts/{id or name}/jobs/{id}/withdraw` | | [`JobView`] |
 //! | `GET /v1/events` | | [`Page`] of [`EventView`] |
 
 use jiff::Timestamp;
@@ -21,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::desired::Reason;
 use crate::generation::Generation;
-use crate::id::{HostId, HostName, InviteId, KnockId, OperatorName};
+use crate::id::{HostId, HostName, InviteId, JobId, KnockId, OperatorName};
+use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::report::Sections;
 use crate::secret::Secret;
@@ -223,4 +228,55 @@ pub struct EventView {
     pub actor: Option<OperatorName>,
     /// In words.
     pub message: String,
+}
+
+/// Leaves a signed job for a host. The hub cannot open it, and need not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobSubmit {
+    /// The job's id, as its payload says.
+    pub job: JobId,
+    /// The signed job, as `holdfast sign` wrote it.
+    pub blob: String,
+}
+
+/// How far a signed job is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MailState {
+    /// The host has not spoken of it yet.
+    Queued,
+    /// The host has spoken of it.
+    Answered,
+    /// An operator took it back before the host spoke of it.
+    Withdrawn,
+}
+
+/// A signed job, as the hub holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// Who left it here.
+    pub by: OperatorName,
+    /// When.
+    pub submitted_at: Timestamp,
+    /// Its length in bytes.
+    pub bytes: u32,
+    /// How far it is on its way.
+    pub mail: MailState,
+    /// What the host says of it. It is the host's word as the hub passes it on; the audit of the host is the proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<JobReport>,
+}
+
+/// A signed job with its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobDetail {
+    /// The job.
+    pub job: JobView,
+    /// The signed job itself, to be checked, or signed by another operator.
+    pub blob: String,
 }

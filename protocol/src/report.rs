@@ -12,6 +12,7 @@ use crate::desired::{GuestSize, RunState};
 use crate::envelope::Problem;
 use crate::generation::Generation;
 use crate::id::{GuestUid, NodeName, Vmid};
+use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
 
@@ -49,6 +50,12 @@ pub struct Sections {
     /// What waits for an operator's signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Vec<WaitingForSignature>>,
+    /// By whose signatures this box goes, and how far its audit is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TrustSection>,
+    /// What became of signed jobs: those that wait out their delay or are under way, and the last ones that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Vec<JobReport>>,
 }
 
 impl Sections {
@@ -61,6 +68,8 @@ impl Sections {
             && self.guests.is_none()
             && self.operations.is_none()
             && self.waiting.is_none()
+            && self.trust.is_none()
+            && self.jobs.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -76,6 +85,8 @@ impl Sections {
             guests: changed(&self.guests, &before.guests),
             operations: changed(&self.operations, &before.operations),
             waiting: changed(&self.waiting, &before.waiting),
+            trust: changed(&self.trust, &before.trust),
+            jobs: changed(&self.jobs, &before.jobs),
         }
     }
 
@@ -92,6 +103,8 @@ impl Sections {
         lay(&mut self.guests, changed.guests);
         lay(&mut self.operations, changed.operations);
         lay(&mut self.waiting, changed.waiting);
+        lay(&mut self.trust, changed.trust);
+        lay(&mut self.jobs, changed.jobs);
     }
 }
 
@@ -287,8 +300,43 @@ pub struct WaitingForSignature {
     pub effect: String,
     /// Why it needs a signature.
     pub reason: String,
-    /// The verb and target that an operator would sign, as JSON text.
+    /// What an operator would sign, as JSON text: a [`crate::job::Draft`]. Empty where no signature helps; the reason
+    /// says then what does.
     pub payload: String,
+    /// When the guest's newest backup was taken, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_backup: Option<Timestamp>,
+    /// When a backup of it was last proved by restoring it, where that was ever done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_proof: Option<Timestamp>,
+}
+
+/// By whose signatures a box goes. Hashes are SHA-256 in hex.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrustSection {
+    /// Which life of its state this is; jobs are signed for one.
+    pub epoch: HostEpoch,
+    /// The operators file, where one was laid down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operators: Option<String>,
+    /// The policy, where one was laid down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The policy's version; 0 is the built-in one.
+    pub policy_version: u32,
+    /// The last line of the audit.
+    pub audit: AuditHead,
+}
+
+/// The end of an audit chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditHead {
+    /// How many lines there are.
+    pub number: u64,
+    /// The hash of the last one; empty when there is none.
+    pub chain: String,
 }
 
 #[cfg(test)]
@@ -305,6 +353,8 @@ mod tests {
                 effect: "attach".to_owned(),
                 reason: "new".to_owned(),
                 payload: "{}".to_owned(),
+                last_backup: None,
+                last_proof: None,
             }]),
             ..before.clone()
         };

@@ -9,12 +9,14 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{GuestName, GuestUid};
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::job::act::{Act, BulkChange, args};
+use holdfast_protocol::job::{Draft, Target};
+use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::WaitingForSignature;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
-use super::held::Verb;
+use super::held::text;
 use crate::model::policy::BrakeRule;
 use crate::model::record::Touched;
 use crate::operation::Operation;
@@ -131,40 +133,11 @@ pub struct BulkHeld {
     pub window_h: u32,
 }
 
-/// One guest of a bulk change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BulkChange {
-    /// Which.
-    pub guest: GuestUid,
-    /// Its name.
-    pub name: GuestName,
-    /// What would be done to it.
-    pub operation: &'static str,
-}
-
-#[derive(Serialize)]
-struct Payload<'a> {
-    schema: &'static str,
-    verb: Verb,
-    target: Host,
-    args: Args<'a>,
-}
-
-#[derive(Serialize)]
-struct Host {
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct Args<'a> {
-    generation: Generation,
-    changes: &'a [BulkChange],
-}
-
 impl BulkHeld {
     /// Why one of its guests waits, and who may let it pass.
     #[must_use]
-    pub fn reason(&self, operation: &str) -> String {
+    pub fn reason(&self, operation: OperationKind) -> String {
+        let operation = operation.as_str();
         format!(
             "{operation} is held: {} guests were stopped, restarted or resized within {} h, and {} may be without a signature; \
              an operator signs for it, or root on this box raises [brake] in agent.toml",
@@ -175,15 +148,11 @@ impl BulkHeld {
     /// As it is reported.
     #[must_use]
     pub fn report(&self) -> WaitingForSignature {
-        let args = Args { generation: self.generation, changes: &self.changes };
-        let payload = Payload {
-            schema: "holdfast.job/v1",
-            verb: Verb::ReleaseBrake,
-            target: Host { kind: "host" },
-            args,
-        };
-        // These types hold nothing that JSON cannot say; were it otherwise, an empty payload can be signed by nobody.
-        let payload = serde_json::to_string(&payload).unwrap_or_default();
+        let act = Act::ReleaseBrake(args::ReleaseBrake {
+            generation: self.generation,
+            changes: self.changes.clone(),
+        });
+        let payload = text(&Draft { target: Target::Host {}, act });
         let count = self.changes.len();
         let guests = if count == 1 { "guest" } else { "guests" };
         WaitingForSignature {
@@ -194,6 +163,8 @@ impl BulkHeld {
             ),
             reason: "it is more than the brake allows at once".to_owned(),
             payload,
+            last_backup: None,
+            last_proof: None,
         }
     }
 }

@@ -11,12 +11,14 @@
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
 //! | [`held`] | what an operator would sign |
+//! | [`order`] | may this signed job be taken |
 //! | [`warrant`] | what an operator signed |
 
 pub mod archive;
 pub mod brake;
 pub mod held;
 pub mod of;
+pub mod order;
 pub mod warrant;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};

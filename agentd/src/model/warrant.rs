@@ -1,13 +1,14 @@
 //! The warrant: what an operator signed, as the engine carries it.
 //!
-//! What comes in: nothing yet. The one constructor will stand where a signature is checked; until then nothing in this
-//! program can make a warrant, and tests make theirs by a feature that is never shipped (`docs/adr/0010`). What goes
-//! out: [`Warrant`], which names one act on one target as the operator saw it. Deliberately absent: `Deserialize`. The
+//! What comes in: a job whose signatures were checked, [`holdfast_trust::Accepted`], which nothing but that check can
+//! make; tests make theirs by a feature that is never shipped (`docs/adr/0010`). What goes out: [`Warrant`], which names one act on one target as the operator saw it. Deliberately absent: `Deserialize`. The
 //! journal alone may read back what was written there, through [`journal`], and a test holds its callers to a list.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::id::{GuestName, GuestUid, JobId, Vmid};
+use holdfast_protocol::job::{Act, Target, Verb};
+use holdfast_trust::Accepted;
 use serde::{Deserialize, Serialize};
 
 use super::record::VolumeId;
@@ -67,7 +68,34 @@ pub struct WrongWarrant {
     wanted: &'static str,
 }
 
+/// A job that gives no warrant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job {job} ({verb}) gives no warrant for a guest", verb = .verb.as_str())]
+pub struct NoWarrant {
+    job: JobId,
+    verb: Verb,
+}
+
 impl Warrant {
+    /// What a signed job allows, on the target as its signers saw it.
+    ///
+    /// # Errors
+    /// When its verb needs no warrant, or it names no guest with a number.
+    pub fn of(job: &Accepted) -> Result<Self, NoWarrant> {
+        let payload = job.payload();
+        let none = || NoWarrant { job: payload.job_id, verb: payload.act.verb() };
+        let allows = match &payload.act {
+            Act::DestroyGuest(_) => Allows::DestroyGuest,
+            _ => return Err(none()),
+        };
+        let Target::Guest { uid, vmid: Some(vmid), fingerprint } = &payload.target else {
+            return Err(none());
+        };
+        let volumes = fingerprint.volumes.iter().map(VolumeId::new).collect();
+        let target = Seen { uid: *uid, vmid: *vmid, name: fingerprint.name.clone(), volumes };
+        Ok(Self { job: payload.job_id, allows, target })
+    }
+
     /// A warrant that nobody signed.
     #[cfg(any(test, feature = "warrants-for-tests"))]
     #[must_use]

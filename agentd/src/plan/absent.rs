@@ -1,15 +1,14 @@
 //! A guest that the document names and that is not there.
 
-use std::collections::BTreeMap;
-
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, VolumeKind};
 use holdfast_protocol::id::Vmid;
+use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
 use super::{Action, Context, Judged, passes};
-use crate::gate::held::{Fingerprint, Held, Target, TargetKind, Verb};
+use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
 use crate::operation::{NumberWish, Operation, Provision};
@@ -126,27 +125,26 @@ fn number(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (Er
     }
 }
 
-fn target(guest: &DesiredGuest, vmid: Option<Vmid>) -> Target {
-    let fingerprint = Fingerprint { name: guest.name.clone(), volumes: Vec::new() };
-    Target { kind: TargetKind::Guest, uid: guest.uid, vmid, fingerprint }
-}
-
 fn approval(guest: &DesiredGuest, reason: &'static str) -> Held {
     Held {
+        guest: guest.uid,
         effect: format!("make guest {} from golden {}", guest.name, guest.golden),
         reason,
-        verb: Verb::ApproveRelease,
-        target: target(guest, None),
-        args: BTreeMap::from([("golden", guest.golden.to_string())]),
+        remedy: Remedy::ByHand("root on this box names it in [[golden]] of agent.toml"),
     }
 }
 
 fn adoption(guest: &DesiredGuest, vmid: Vmid) -> Held {
     Held {
+        guest: guest.uid,
         effect: format!("take over guest {vmid} as {}", guest.name),
         reason: "our records do not know this guest",
-        verb: Verb::AdoptGuest,
-        target: target(guest, Some(vmid)),
-        args: BTreeMap::new(),
+        remedy: Remedy::Sign(upon(
+            Act::AdoptGuest(args::AdoptGuest {}),
+            guest.uid,
+            vmid,
+            guest.name.clone(),
+            Vec::new(),
+        )),
     }
 }

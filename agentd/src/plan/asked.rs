@@ -41,14 +41,14 @@ pub enum Answer {
 }
 
 /// Why a request does not begin.
-enum Stays {
+pub(super) enum Stays {
     /// What keeps it passes.
     Waits,
     /// Nothing that passes keeps it.
     Refused(Problem),
 }
 
-fn refused(code: ErrorCode, text: impl Into<String>) -> Stays {
+pub(super) fn refused(code: ErrorCode, text: impl Into<String>) -> Stays {
     Stays::Refused(Problem::new(code, text))
 }
 
@@ -108,7 +108,7 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
 }
 
 /// The guest, when record, number, mark and volumes agree and nobody else holds it.
-fn provably_ours(context: &Context<'_>, uid: GuestUid) -> Result<Target, Stays> {
+pub(super) fn provably_ours(context: &Context<'_>, uid: GuestUid) -> Result<Target, Stays> {
     let records = context.inputs.records;
     let place = records.guests.binary_search_by_key(&uid, |record| record.uid);
     let record = place.ok().and_then(|place| records.guests.get(place));

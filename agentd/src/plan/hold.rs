@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::job::act::BulkChange;
 use holdfast_protocol::report::{Condition, Running};
 
 use super::{Action, GuestVerdict, Inputs, Plan};
-use crate::gate::brake::{Brake, BulkChange, BulkHeld, Pull, counts};
+use crate::gate::brake::{Brake, BulkHeld, Pull, counts};
 
 /// Goes through the operations in the order of the plan.
 pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
@@ -33,7 +34,7 @@ pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
     let change = |action: &Action| BulkChange {
         guest: action.operation.uid(),
         name: action.operation.name().clone(),
-        operation: action.operation.kind().as_str(),
+        operation: action.operation.kind(),
     };
     let bulk = BulkHeld {
         generation: inputs.generation,

@@ -11,6 +11,7 @@
 //! | [`absent`] | what to do for a guest that is not there |
 //! | `hold` | which of it the brake holds |
 //! | [`lost`] | who may be gone, and what is done about it |
+//! | [`ordered`] | what becomes of what operators signed |
 //! | [`present`] | what to do for a guest that was made |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
@@ -21,6 +22,7 @@ pub mod asked;
 mod expiry;
 mod hold;
 pub mod lost;
+pub mod ordered;
 mod present;
 mod print;
 pub mod recovery;

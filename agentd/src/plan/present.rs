@@ -1,16 +1,17 @@
 //! A guest that was made: is it provably ours, and is it as wanted?
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, RunState};
 use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
 use super::{Action, Context, Judged, expiry, lost, passes};
-use crate::gate::held::{Fingerprint, Held, Target as HeldTarget, TargetKind, Verb};
+use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
@@ -66,7 +67,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     }
     let policy = context.inputs.policy;
     judged = differences(judged, policy, guest, facts);
-    judged.held.extend(shrinking(context, made, guest, facts));
+    judged.held.extend(shrinking(context, guest, facts));
     let next = next_operation(policy, guest, made, seen, facts).or_else(|| expiry::due(context, made));
     match next {
         Some(next) => act(context, judged, made, next),
@@ -168,14 +169,14 @@ fn decommission(context: &Context<'_>, made: &Made<'_>, facts: &GuestFacts) -> O
     Some(Held {
         effect: format!("destroy guest {name} ({}), which the document no longer names", made.vmid),
         reason,
-        verb: Verb::DestroyGuest,
-        target: HeldTarget {
-            kind: TargetKind::Guest,
-            uid: made.record.uid,
-            vmid: Some(made.vmid),
-            fingerprint: Fingerprint { name, volumes },
-        },
-        args: BTreeMap::new(),
+        guest: made.record.uid,
+        remedy: Remedy::Sign(upon(
+            Act::DestroyGuest(args::DestroyGuest {}),
+            made.record.uid,
+            made.vmid,
+            name,
+            volumes,
+        )),
     })
 }
 
@@ -197,7 +198,7 @@ fn disks<'a>(
     root.into_iter().chain(mounts)
 }
 
-fn shrinking(context: &Context<'_>, made: &Made<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Vec<Held> {
+fn shrinking(context: &Context<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Vec<Held> {
     let mut held = Vec::new();
     for (_, name, wanted, _) in disks(guest, facts).filter(|(_, _, wanted, seen)| bytes(*wanted) < *seen) {
         if let Verdict::NeedsSignature(reason) =
@@ -206,17 +207,10 @@ fn shrinking(context: &Context<'_>, made: &Made<'_>, guest: &DesiredGuest, facts
             held.push(Held {
                 effect: format!("shrink {name} of guest {} to {wanted}", guest.name),
                 reason,
-                verb: Verb::Restore,
-                target: HeldTarget {
-                    kind: TargetKind::Guest,
-                    uid: guest.uid,
-                    vmid: Some(made.vmid),
-                    fingerprint: Fingerprint {
-                        name: guest.name.clone(),
-                        volumes: made.volumes.iter().map(ToString::to_string).collect(),
-                    },
-                },
-                args: BTreeMap::from([("disk", name.to_owned()), ("size_gib", wanted.get().to_string())]),
+                guest: guest.uid,
+                remedy: Remedy::ByHand(
+                    "no disk is made smaller in place: put its size back in the document, or restore beside the guest",
+                ),
             });
         }
     }

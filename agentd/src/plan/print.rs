@@ -31,7 +31,7 @@ impl fmt::Display for Plan {
         }
         if let Some(bulk) = &self.braked {
             for change in &bulk.changes {
-                writeln!(f, "  brake       {} of {} waits", change.operation, change.name)?;
+                writeln!(f, "  brake       {} of {} waits", change.operation.as_str(), change.name)?;
             }
         }
         for verdict in self.verdicts.iter().filter(|verdict| verdict.is_news()) {

@@ -10,10 +10,11 @@
 
 use std::time::Duration;
 
-use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, WAIT_SECONDS_MAX};
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, JOBS_PER_ANSWER, WAIT_SECONDS_MAX};
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::enrol::{EnrolRequest, Enrolled, KnockAnswer, KnockRequest, RenewRequest};
 use holdfast_protocol::envelope::{Envelope, Problem, REQUEST_ID_HEADER};
+use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::strict;
 use holdfast_tls::Trust;
@@ -28,8 +29,9 @@ pub use error::{HubError, Remedy};
 
 use super::identity::Identity;
 
-/// A desired document travels as JSON text inside JSON, which at worst doubles it; the frame is small.
-const ANSWER_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX + 64 * 1024;
+/// A desired document and signed jobs travel as JSON text inside JSON, which at worst doubles them; the frame is small.
+const ANSWER_BYTES_MAX: usize =
+    2 * DOCUMENT_BYTES_MAX + 2 * (JOBS_PER_ANSWER as usize) * SIGNED_BYTES_MAX + 64 * 1024;
 
 /// A hub that does not take a connection in ten seconds is away.
 const CONNECT_SECONDS_MAX: u64 = 10;

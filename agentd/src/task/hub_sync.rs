@@ -21,6 +21,7 @@ use holdfast_protocol::report::{ReportSchema, Sections};
 use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 
+use super::intake;
 use super::stop::Stop;
 use crate::port::backoff::{Backoff, spread};
 use crate::port::clock::Clock;
@@ -207,6 +208,7 @@ impl HubSync {
     }
 
     async fn take(&self, answer: &CheckinAnswer) -> Result<Verdict, StoreError> {
+        self.take_jobs(answer).await?;
         match &answer.desired {
             None => Ok(Verdict::Nothing),
             Some(text) => match offer::offer(&self.store, text, self.clock.now()).await {
@@ -215,6 +217,21 @@ impl HubSync {
                 taken => taken,
             },
         }
+    }
+
+    /// First whether these records are an older copy: a job of the life before must not find them new to it.
+    async fn take_jobs(&self, answer: &CheckinAnswer) -> Result<(), StoreError> {
+        if self.store.refusal().is_some() {
+            return Ok(());
+        }
+        let host = self.identity.enrolled.host_id;
+        if self.store.heard_audit(answer.audit_seen, self.clock.now()).await? {
+            tracing::error!("these records are an older copy of what the hub heard of: a new epoch begins");
+        }
+        for mail in &answer.jobs {
+            intake::take(&self.store, host, mail, self.clock.now()).await?;
+        }
+        Ok(())
     }
 
     fn renewal_is_due(&self, not_before: Duration) -> bool {

@@ -2,7 +2,9 @@
 //!
 //! | module | loop |
 //! | --- | --- |
+//! | `due` | not a loop: jobs whose delay is over |
 //! | [`hub_sync`] | reports to the hub and hears of newer documents |
+//! | [`intake`] | not a loop: takes signed jobs, or turns them away |
 //! | [`local_api`] | takes guests' connections |
 //! | [`observe`] | looks at the host |
 //! | [`reconcile`] | plans, opens and performs operations |
@@ -11,7 +13,9 @@
 //! | [`stop`] | how all of them learn that the agent is to stop |
 //! | [`watchdog`] | tells systemd how the agent is |
 
+mod due;
 pub mod hub_sync;
+pub mod intake;
 pub mod local_api;
 pub mod observe;
 pub mod reconcile;

@@ -22,11 +22,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::due;
 use super::observe::{Eye, Gone};
 use super::stop::Stop;
 use super::turns::{Arrivals, Begin, Origin};
 use crate::execute::failpoint::{Moment, Point, Side};
 use crate::execute::{Ports, recover, run};
+use crate::gate::brake::Release;
 use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
@@ -221,6 +223,7 @@ impl Reconcile {
         let generation = desired.generation();
         // The records first: what ends between them and the look is still open to the plan, and left alone.
         let records = store.records(generation, now).await?;
+        let release = self.release(generation, now).await?;
         let mut observed = self.eye.look(&questions(desired.guests(), &records)).await?;
         self.look_for_the_lost(state, &records, &mut observed).await?;
         let inputs = Inputs {
@@ -229,8 +232,7 @@ impl Reconcile {
             observed: &observed,
             records: &records,
             policy: &self.policy,
-            // Nobody can sign yet: until signed jobs come, only root's settings let more through.
-            release: None,
+            release: release.as_ref(),
             now,
         };
         let plan = plan(&inputs);
@@ -247,9 +249,17 @@ impl Reconcile {
         if store.refusal().is_none() {
             self.end_requests(&plan.asked, &turns.preempted, now).await?;
         }
+        if store.refusal().is_none() {
+            // What operators signed goes before what a document or a guest wishes for the same guest.
+            for begin in due::begin(&store, &inputs).await? {
+                self.open(state, begin, generation).await?;
+            }
+        }
         for begin in turns.begin {
             self.open(state, begin, generation).await?;
         }
+        let due = store.next_due_job().await?.filter(|due| *due > now);
+        state.again_at = state.again_at.into_iter().chain(due).min();
         if state.marked_good != Some(generation) && store.refusal().is_none() {
             store.mark_good(generation, now).await?;
             state.marked_good = Some(generation);
@@ -268,6 +278,12 @@ impl Reconcile {
         }
         let document = self.ports.store.desired().await?;
         Ok(Arc::clone(state.desired.insert(Arc::new(InUse { read_at: now, document }))))
+    }
+
+    /// What operators let pass the brake under this document.
+    async fn release(&self, generation: Generation, now: Timestamp) -> Result<Option<Release>, StoreError> {
+        let guests = self.ports.store.released_guests(generation, now).await?;
+        Ok((!guests.is_empty()).then(|| Release { generation, guests: guests.into_iter().collect() }))
     }
 
     /// Ends the requests that cannot be served, and those that something goes before. Who waits behind them is looked at
@@ -342,7 +358,7 @@ impl Reconcile {
         }
         let id = match origin {
             Origin::Document => OperationId::new(Uuid::now_v7()),
-            Origin::Request(id) => id,
+            Origin::Request(id) | Origin::Job(id) => id,
         };
         let new = NewOperation {
             id,
@@ -355,6 +371,7 @@ impl Reconcile {
         let opened = match origin {
             Origin::Document => self.ports.store.open_operation(new).await,
             Origin::Request(_) => self.ports.store.open_request(new).await,
+            Origin::Job(_) => self.ports.store.open_job(new).await,
         };
         self.reach(Side::After).await;
         match opened {
@@ -485,13 +502,17 @@ impl Reconcile {
             Ok(records) => records,
             Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
         };
+        let release = match self.release(generation, now).await {
+            Ok(release) => release,
+            Err(error) => return tracing::warn!(error = chain(&error), "the jobs cannot be read"),
+        };
         let inputs = Inputs {
             generation,
             desired: picture.desired.guests(),
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,
-            release: None,
+            release: release.as_ref(),
             now,
         };
         self.tell(&inputs, &plan(&inputs));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::report::{AgentSection, Sections};
+use holdfast_protocol::report::{AgentSection, Sections, WaitingForSignature};
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -72,6 +72,19 @@ impl ReportTask {
         });
     }
 
+    /// What is shown beside a wish that needs a signature: how old the guest's newest backup is.
+    async fn with_backups(
+        &self,
+        mut waiting: Vec<WaitingForSignature>,
+    ) -> Result<Vec<WaitingForSignature>, StoreError> {
+        for one in &mut waiting {
+            let Some(guest) = one.guest else { continue };
+            let newest = self.store.backups(guest, 1).await?;
+            one.last_backup = newest.first().map(|backup| backup.taken_at);
+        }
+        Ok(waiting)
+    }
+
     /// What was `told` before is read again from the store only where that has changed since.
     async fn assemble(&self, told: Option<Changes>, now: Changes) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
@@ -95,7 +108,9 @@ impl ReportTask {
             desired: Some(desired),
             guests: Some(view.guests.clone()),
             operations: Some(operations),
-            waiting: Some(view.waiting.clone()),
+            waiting: Some(self.with_backups(view.waiting.clone()).await?),
+            trust: Some(self.store.trust_section().await?),
+            jobs: Some(self.store.job_reports().await?),
         })
     }
 }

@@ -35,6 +35,8 @@ pub(super) enum Origin {
     Document,
     /// A guest, by this request.
     Request(OperationId),
+    /// Operators, by this job.
+    Job(OperationId),
 }
 
 /// What a cycle does.

@@ -68,7 +68,8 @@ pub(super) async fn check_in(
     drop(turn);
     // A host is held no longer than its poll interval, so that it is heard of in every one.
     let wait = wait.min(Duration::from_secs(kept.poll.get().into()));
-    if kept.telling != Telling::Now && kept.need == Need::Changed && !farewell && !wait.is_zero() {
+    let news = kept.telling == Telling::Now || !kept.jobs.is_empty();
+    if !news && kept.need == Need::Changed && !farewell && !wait.is_zero() {
         hold(&hub, &waiter, presented, held, &mut kept, Instant::now() + wait).await?;
     }
     Ok(Answer(
@@ -78,6 +79,8 @@ pub(super) async fn check_in(
             need: kept.need,
             poll_interval_s: kept.poll,
             desired: kept.desired,
+            jobs: kept.jobs,
+            audit_seen: kept.audit_seen,
         },
     ))
 }
@@ -87,7 +90,8 @@ async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<C
     let largest = i64::MAX as u64;
     let refused = request.sections.desired.as_ref().and_then(|desired| desired.refused.as_ref());
     let refused = refused.and_then(|refused| refused.generation).unwrap_or(Generation::NONE);
-    if request.sequence > largest || request.held.number() > largest || refused.number() > largest {
+    let audit = request.sections.trust.as_ref().map_or(0, |trust| trust.audit.number);
+    if [request.sequence, request.held.number(), refused.number(), audit].iter().any(|n| *n > largest) {
         return Err(ApiError::new(ErrorCode::Range, format!("numbers up to {largest} are accepted")));
     }
     Ok(Checkin {
@@ -100,6 +104,7 @@ async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<C
         held: request.held,
         summary: Summary::of(&request.sections),
         sections: texts(&request.sections)?,
+        jobs: request.sections.jobs.unwrap_or_default(),
         at: hub.clock.now(),
         correlation: ids.correlation,
     })
@@ -122,6 +127,8 @@ fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
         guests: text(sections.guests.as_ref())?,
         operations: text(sections.operations.as_ref())?,
         waiting: text(sections.waiting.as_ref())?,
+        trust: text(sections.trust.as_ref())?,
+        jobs: text(sections.jobs.as_ref())?,
     })
 }
 
@@ -144,9 +151,9 @@ async fn hold(
         if woken == Woken::Displaced {
             return Ok(());
         }
-        let (telling, desired) = hub.store.look_again(presented, held).await??;
-        kept.desired = desired;
-        if telling == Telling::Now {
+        let news = hub.store.look_again(presented, held).await??;
+        (kept.desired, kept.jobs) = (news.desired, news.jobs);
+        if news.telling == Telling::Now || !kept.jobs.is_empty() {
             return Ok(());
         }
     }

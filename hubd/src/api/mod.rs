@@ -19,6 +19,7 @@ mod frame;
 mod health;
 mod hosts;
 mod invites;
+mod jobs;
 mod knocks;
 mod limits;
 mod mutation;
@@ -92,6 +93,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
         .route("/v1/hosts/{host}/desired/history", get(desired::history))
+        .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
+        .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
+        .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
         .route("/v1/knocks", get(knocks::list))
         .route("/v1/knocks/{knock}/approve", post(knocks::approve))
         .route("/v1/knocks/{knock}/refuse", post(knocks::refuse))

@@ -12,6 +12,7 @@ use crate::authority::CsrError;
 use crate::domain::desired::PutError;
 use crate::domain::enrolment::InviteError;
 use crate::domain::identity::IdentityError;
+use crate::domain::mail::MailError;
 use crate::store::{InviteRequestError, KnockError, RedeemError, RenewError, StoreError, WriteError};
 
 /// Who is told to come back, is told when.
@@ -180,6 +181,12 @@ impl From<PutError> for ApiError {
             problem = problem.with("current", current.to_string());
         }
         Self { problem, cause: None }
+    }
+}
+
+impl From<MailError> for ApiError {
+    fn from(error: MailError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 

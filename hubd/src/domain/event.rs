@@ -42,6 +42,20 @@ kinds! {
     HostRevoked = "host_revoked"
     /// An operator made an invite.
     InviteCreated = "invite_created"
+    /// A host took a signed job back before it began, because another said so.
+    JobCancelled = "job_cancelled"
+    /// A signed job came to nothing.
+    JobFailed = "job_failed"
+    /// An operator left a signed job for a host.
+    JobQueued = "job_queued"
+    /// A host would not take a signed job.
+    JobRefused = "job_refused"
+    /// A host took a signed job.
+    JobTaken = "job_taken"
+    /// A signed job is done.
+    JobSucceeded = "job_succeeded"
+    /// An operator took a signed job back before the host spoke of it.
+    JobWithdrawn = "job_withdrawn"
     /// An operator let a knocking host in.
     KnockApproved = "knock_approved"
     /// A host asks to be let in.

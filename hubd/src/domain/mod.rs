@@ -9,6 +9,7 @@
 //! | [`host`] | how an operator names a host |
 //! | [`identity`] | what a presented certificate is worth |
 //! | [`intake`] | whether a report replaces, is laid over, or is late |
+//! | [`mail`] | whether a signed job is taken in, and what the host says of it |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | what of a report the host list shows |
 
@@ -19,5 +20,6 @@ pub mod event;
 pub mod host;
 pub mod identity;
 pub mod intake;
+pub mod mail;
 pub mod retry;
 pub mod summary;

@@ -27,6 +27,8 @@ pub struct Summary {
     pub waiting: Option<u32>,
     /// What the agent says of the desired document: the outer is whether it said anything, the inner what it refused.
     pub refused: Option<Option<Generation>>,
+    /// The number of the last line of its audit.
+    pub audit: Option<u64>,
 }
 
 impl Summary {
@@ -40,6 +42,7 @@ impl Summary {
             refused: sections.desired.as_ref().map(|desired| {
                 desired.refused.as_ref().map(|refused| refused.generation.unwrap_or(Generation::NONE))
             }),
+            audit: sections.trust.as_ref().map(|trust| trust.audit.number),
         }
     }
 }

@@ -6,12 +6,14 @@
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostName};
+use holdfast_protocol::job::{JobReport, MailedJob};
 use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::columns::{Id, Number, Time, Word};
 use super::events::emit;
+use super::jobs;
 use super::writer::{Shape, Tx};
 use super::{Store, StoreError};
 use crate::domain::desired::{Telling, judge_telling};
@@ -35,6 +37,10 @@ pub struct SectionTexts {
     pub operations: Option<String>,
     /// What waits.
     pub waiting: Option<String>,
+    /// By whose signatures it goes.
+    pub trust: Option<String>,
+    /// Signed jobs.
+    pub jobs: Option<String>,
 }
 
 impl SectionTexts {
@@ -45,6 +51,8 @@ impl SectionTexts {
             && self.guests.is_none()
             && self.operations.is_none()
             && self.waiting.is_none()
+            && self.trust.is_none()
+            && self.jobs.is_none()
     }
 }
 
@@ -61,6 +69,8 @@ pub struct Checkin {
     pub sections: SectionTexts,
     /// What of it the list shows.
     pub summary: Summary,
+    /// What the host says of signed jobs, where that changed.
+    pub jobs: Vec<JobReport>,
     /// Now.
     pub at: Timestamp,
     /// The wish it belongs to.
@@ -80,6 +90,21 @@ pub struct Kept {
     pub telling: Telling,
     /// The document, where there is one to tell.
     pub desired: Option<String>,
+    /// Signed jobs that the host has not spoken of.
+    pub jobs: Vec<MailedJob>,
+    /// The highest number of an audit line that was ever heard from it.
+    pub audit_seen: u64,
+}
+
+/// What a held check-in is told when something may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// What the host is told of its desired document.
+    pub telling: Telling,
+    /// The document, where there is one to tell.
+    pub desired: Option<String>,
+    /// Signed jobs that the host has not spoken of.
+    pub jobs: Vec<MailedJob>,
 }
 
 /// A host whose certificate is served.
@@ -92,6 +117,7 @@ pub(super) struct Admitted {
     poll: PollSeconds,
     wanted: Generation,
     refused: Option<Generation>,
+    audit_seen: u64,
 }
 
 struct Looked {
@@ -122,13 +148,14 @@ fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
             poll: PollSeconds::try_from(poll).unwrap_or(PollSeconds::MAX),
             wanted: row.get::<_, Number>(8)?.0,
             refused: row.get::<_, Option<Number>>(9)?.map(|number| number.0),
+            audit_seen: u64::try_from(row.get::<_, i64>(11)?).unwrap_or_default(),
         },
     })
 }
 
 const LOOK: &str =
     "SELECT number, standing, issued_generation, used_generation, liveness, run_started_at, sequence,
-    poll_interval_s, wanted, refused, name FROM hosts WHERE id = ?1";
+    poll_interval_s, wanted, refused, name, audit_seen FROM hosts WHERE id = ?1";
 
 /// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
 pub(super) fn admit(
@@ -178,7 +205,7 @@ impl Store {
         &self,
         presented: Presented,
         held: Generation,
-    ) -> Result<Result<(Telling, Option<String>), IdentityError>, StoreError> {
+    ) -> Result<Result<News, IdentityError>, StoreError> {
         self.read("look for a newer document", move |connection| {
             let looked =
                 connection.prepare_cached(LOOK)?.query_row([Id(presented.host.uuid())], look).optional()?;
@@ -187,7 +214,8 @@ impl Store {
                 return Ok(Err(error));
             }
             let telling = judge_telling(looked.host.wanted, held, looked.host.refused);
-            Ok(Ok((telling, document(connection, &looked.host, telling)?)))
+            let desired = document(connection, &looked.host, telling)?;
+            Ok(Ok(News { telling, desired, jobs: jobs::queued(connection, looked.host.number)? }))
         })
         .await
     }
@@ -221,7 +249,7 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
     let farewell = checkin.arriving.coverage == Coverage::Farewell;
     let sql =
         "UPDATE hosts SET seen_at = ?2, used_generation = ?3, run_started_at = ?4, sequence = ?5, held = ?6,
-                   liveness = 'online', farewell_at = ?7 WHERE number = ?1";
+                   liveness = 'online', farewell_at = ?7, audit_seen = max(audit_seen, ?8) WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![
         host.number,
         Time(checkin.at),
@@ -230,6 +258,7 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         sequence.and_then(|sequence| i64::try_from(sequence).ok()),
         Number(checkin.held),
         farewell.then_some(Time(checkin.at)),
+        checkin.summary.audit.and_then(|number| i64::try_from(number).ok()).unwrap_or(0),
     ])?;
     match intake {
         Intake::Replace => replace(tx, host.number, checkin)?,
@@ -242,6 +271,9 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         (Intake::LayOver | Intake::Aside, _) => host.refused,
     };
     tell(tx, checkin, host, refused, intake)?;
+    if intake != Intake::Aside {
+        jobs::heard(tx, checkin, host)?;
+    }
     let telling = judge_telling(host.wanted, checkin.held, refused);
     Ok(Kept {
         acknowledged: sequence.unwrap_or(0),
@@ -249,6 +281,8 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         poll: host.poll,
         telling,
         desired: document(tx, host, telling)?,
+        jobs: jobs::queued(tx, host.number)?,
+        audit_seen: checkin.summary.audit.unwrap_or(0).max(host.audit_seen),
     })
 }
 
@@ -286,8 +320,9 @@ fn tell(
 }
 
 fn replace(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO reports (host, agent, host_text, desired, guests, operations, waiting)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let sql = "INSERT OR REPLACE INTO reports (host, agent, host_text, desired, guests, operations, waiting,
+                   trust, jobs)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let texts = &checkin.sections;
     tx.prepare_cached(sql)?.execute(params![
         number,
@@ -296,7 +331,9 @@ fn replace(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> 
         texts.desired,
         texts.guests,
         texts.operations,
-        texts.waiting
+        texts.waiting,
+        texts.trust,
+        texts.jobs
     ])?;
     let summary = &checkin.summary;
     let counts = summary.guests.unwrap_or_default();
@@ -317,7 +354,8 @@ fn replace(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> 
 fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {
     let sql = "UPDATE reports SET agent = coalesce(?2, agent), host_text = coalesce(?3, host_text),
                    desired = coalesce(?4, desired), guests = coalesce(?5, guests),
-                   operations = coalesce(?6, operations), waiting = coalesce(?7, waiting) WHERE host = ?1";
+                   operations = coalesce(?6, operations), waiting = coalesce(?7, waiting),
+                   trust = coalesce(?8, trust), jobs = coalesce(?9, jobs) WHERE host = ?1";
     let texts = &checkin.sections;
     tx.prepare_cached(sql)?.execute(params![
         number,
@@ -326,7 +364,9 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
         texts.desired,
         texts.guests,
         texts.operations,
-        texts.waiting
+        texts.waiting,
+        texts.trust,
+        texts.jobs
     ])?;
     let summary = &checkin.summary;
     let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),

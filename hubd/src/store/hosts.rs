@@ -71,12 +71,18 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
     }
 }
 
-type Texts = [Option<String>; 6];
+type Texts = [Option<String>; 8];
 
 fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
-    let sql = "SELECT agent, host_text, desired, guests, operations, waiting FROM reports WHERE host = ?1";
-    let read =
-        |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?]);
+    let sql = "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs FROM reports
+               WHERE host = ?1";
+    let read = |row: &Row<'_>| {
+        let mut texts = Texts::default();
+        for (place, text) in texts.iter_mut().enumerate() {
+            *text = row.get(place)?;
+        }
+        Ok(texts)
+    };
     connection.prepare_cached(sql)?.query_row([number], read).optional()
 }
 
@@ -84,7 +90,7 @@ fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Error> {
     fn section<T: DeserializeOwned>(text: Option<String>) -> Result<Option<T>, serde_json::Error> {
         text.map(|text| serde_json::from_str(&text)).transpose()
     }
-    let [agent, host, desired, guests, operations, waiting] = texts.unwrap_or_default();
+    let [agent, host, desired, guests, operations, waiting, trust, jobs] = texts.unwrap_or_default();
     Ok(Sections {
         agent: section(agent)?,
         host: section(host)?,
@@ -92,6 +98,8 @@ fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Error> {
         guests: section(guests)?,
         operations: section(operations)?,
         waiting: section(waiting)?,
+        trust: section(trust)?,
+        jobs: section(jobs)?,
     })
 }
 

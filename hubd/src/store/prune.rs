@@ -17,6 +17,8 @@ const KNOCKS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 const EVENTS_KEPT: u32 = 200_000;
 /// Versions of one host's document.
 const VERSIONS_KEPT: u32 = 200;
+/// Signed jobs: what became of them is in the host's own audit.
+const JOBS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Certificates of one host: the one in use, the next, and a few to look at.
 const CERTIFICATES_KEPT: u32 = 8;
 
@@ -32,6 +34,7 @@ impl Store {
             tx.execute("DELETE FROM invites WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute("DELETE FROM tokens WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute("DELETE FROM knocks WHERE state = 'pending' AND last_at < ?1", [before(KNOCKS_KEPT)])?;
+            tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;
             tx.execute(
                 "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?1",
                 [EVENTS_KEPT],

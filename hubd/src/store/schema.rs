@@ -13,7 +13,10 @@ use super::OpenError;
 const APPLICATION_ID: u32 = 0x6866_6862;
 
 /// Each schema's step from the one before. The number of a schema is its place here, from 1.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_first.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_first.sql"),
+    include_str!("../../migrations/sqlite/0002_jobs.sql"),
+];
 
 /// How long to wait for a lock that another process (`hubd operator`) holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);

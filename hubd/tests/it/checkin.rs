@@ -19,6 +19,8 @@ fn waiting(effect: &str) -> Sections {
         effect: effect.to_owned(),
         reason: "it would be gone".to_owned(),
         payload: "{}".to_owned(),
+        last_backup: None,
+        last_proof: None,
     };
     Sections { waiting: Some(vec![waiting]), ..Sections::default() }
 }

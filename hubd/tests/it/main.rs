@@ -14,6 +14,7 @@ mod desired;
 mod enrolment;
 mod envelope;
 mod idempotency;
+mod jobs;
 mod knocks;
 mod layers;
 mod operators;

@@ -54,7 +54,7 @@ async fn a_viewer_looks_and_changes_nothing() {
     let world = World::start().await;
     world.enrol("box7").await;
     let viewer = world.with_token(&operator(&world, "vera", Role::Viewer).await);
-    for path in ["/v1/hosts", "/v1/hosts/box7", "/v1/knocks", "/v1/events"] {
+    for path in ["/v1/hosts", "/v1/hosts/box7", "/v1/hosts/box7/jobs", "/v1/knocks", "/v1/events"] {
         assert_eq!(viewer.get::<Value>(path).await.status, StatusCode::OK, "{path}");
     }
     let request = InviteRequest { host_name: "box8".parse().unwrap() };
@@ -63,6 +63,8 @@ async fn a_viewer_looks_and_changes_nothing() {
         viewer.send::<Value>(Method::POST, "/v1/hosts/box7/revoke", &()).await,
         viewer.put_desired::<Value>("box7", Some("\"0\""), crate::world::document(1)).await,
         viewer.send::<Value>(Method::POST, "/v1/knocks/x/refuse", &()).await,
+        viewer.send::<Value>(Method::POST, "/v1/hosts/box7/jobs", &()).await,
+        viewer.send::<Value>(Method::POST, "/v1/hosts/box7/jobs/x/withdraw", &()).await,
     ];
     for refused in cases {
         assert_eq!(refused.code(), ErrorCode::Forbidden);

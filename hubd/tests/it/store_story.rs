@@ -33,6 +33,7 @@ fn checkin(host: HostId, generation: u32, sequence: u64) -> Checkin {
         held: Generation::NONE,
         sections: SectionTexts::default(),
         summary: Summary::default(),
+        jobs: Vec::new(),
         at: at(5),
         correlation: CorrelationId::new(Uuid::nil()),
     }

@@ -4,7 +4,9 @@ mod desired;
 mod events;
 mod guest;
 mod host;
+mod job;
 mod login;
+mod sign;
 mod watch;
 
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Host(command) => host::run(command, &hub, screen).await,
         Command::Desired(command) => desired::run(command, &hub, screen).await,
         Command::Guest(command) => guest::run(command, &hub, screen).await,
+        Command::Sign(args) => sign::run(args, &hub, screen).await,
+        Command::Job(command) => job::run(command, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,
     }
 }

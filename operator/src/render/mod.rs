@@ -4,6 +4,7 @@ pub mod desired;
 pub mod event;
 pub mod guest;
 pub mod host;
+pub mod job;
 pub mod login;
 #[cfg(test)]
 pub mod samples;

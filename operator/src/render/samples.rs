@@ -133,7 +133,76 @@ pub fn waiting() -> WaitingForSignature {
         effect: "web-1: detach volume media".to_owned(),
         reason: "it holds the only copy of its data".to_owned(),
         payload: "{}".to_owned(),
+        last_backup: None,
+        last_proof: None,
     }
+}
+
+/// What a host may say waits: a guest to be destroyed, a bulk change, what no signature does, what nobody can read.
+pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
+    let destroy = json!({ "schema": "holdfast.job-draft/v1", "verb": "destroy_guest", "args": {}, "target": { "kind": "guest",
+        "uid": id(1), "vmid": 120, "fingerprint": { "name": "web-1",
+            "volumes": ["tank:120/vm-120-disk-0.raw", "tank:120/vm-120-disk-1.raw\u{202e}"] } } });
+    let brake = json!({ "schema": "holdfast.job-draft/v1", "verb": "release_brake", "target": { "kind": "host" },
+        "args": { "generation": 9, "changes": [
+            { "guest": id(1), "name": "web-1", "operation": "stop" },
+            { "guest": id(2), "name": "web-2", "operation": "reconfigure" } ] } });
+    let one = |guest: Option<u128>, effect: &str, reason: &str, payload: String| WaitingForSignature {
+        guest: guest.map(|n| GuestUid::new(id(n))),
+        effect: effect.to_owned(),
+        reason: reason.to_owned(),
+        payload,
+        last_backup: guest.map(|_| "2026-11-21T01:00:00Z".parse().unwrap()),
+        last_proof: None,
+    };
+    vec![
+        one(
+            Some(1),
+            "destroy guest web-1 (120), which the document no longer names",
+            "customer data would be lost",
+            destroy.to_string(),
+        ),
+        one(
+            None,
+            "stop, restart or resize 2 more guests at once, by document 9",
+            "it is more than the brake allows at once",
+            brake.to_string(),
+        ),
+        one(
+            Some(2),
+            "shrink the root disk of guest web-2 to 4 GiB",
+            "no disk is made smaller in place",
+            String::new(),
+        ),
+        one(Some(2), "something new", "a newer agent", "{}".to_owned()),
+    ]
+}
+
+/// Jobs at every stage.
+pub fn jobs() -> Vec<holdfast_protocol::operator::JobView> {
+    let report = |n: u128, state: &str, more: Value| {
+        let mut report = json!({ "id": id(n), "blob": "00".repeat(32), "state": state, "verb": "destroy_guest", "guest": id(1),
+            "signers": ["ada", "bob"], "taken_at": "2026-11-21T02:50:00Z" });
+        report.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        report
+    };
+    let job = |n: u128, mail: &str, report: Option<Value>| {
+        let mut job = json!({ "id": id(n), "by": "ada", "submitted_at": "2026-11-21T02:49:00Z", "bytes": 1234, "mail": mail });
+        if let Some(report) = report {
+            job["report"] = report;
+        }
+        read(job)
+    };
+    let refused = json!({ "problem": { "code": "SIGNATURES_MISSING", "message": "destroy_guest needs 2 operators, 1 signed" } });
+    let done = json!({ "operation": id(201), "ended_at": "2026-11-21T02:59:00Z" });
+    vec![
+        job(401, "queued", None),
+        job(402, "answered", Some(report(402, "refused", refused))),
+        job(403, "answered", Some(report(403, "waiting", json!({ "due_at": "2026-11-21T03:09:00Z" })))),
+        job(404, "answered", Some(report(404, "under_way", json!({ "operation": id(201) })))),
+        job(405, "answered", Some(report(405, "done", done))),
+        job(406, "withdrawn", None),
+    ]
 }
 
 /// What a host reports when [`document`] is reached.

@@ -68,9 +68,25 @@ fn cell(text: &str, tone: Tone) -> Cell {
     }
 }
 
-/// Text that came from a box must not move the cursor or start a colour.
+/// Text that came from a box must not move the cursor, start a colour, or be read in another order than it stands.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if c.is_control() {
+                ' '
+            } else if is_unseen(c) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// Characters without a shape of their own that turn or join those around them.
+const fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Names and values, one a line.

@@ -15,7 +15,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{self, now, read};
-use super::{desired, event, guest, host, login};
+use super::{desired, event, guest, host, job, login};
 use crate::diff::diff;
 use crate::screen::{Colour, Style};
 
@@ -105,4 +105,36 @@ fn events() {
 fn whoami() {
     let who: WhoAmI = read(json!({ "name": "ada", "role": "operator", "hub_version": "0.1.0" }));
     assert_snapshot!(login::whoami("https://hub.example:8440", &who));
+}
+
+#[test]
+fn what_is_shown_before_signing() {
+    let mut detail = HostDetail { host: samples::hosts().remove(0), sections: samples::sections() };
+    detail.sections.waiting = Some(samples::waiting_to_sign());
+    let page = |asked: &str| {
+        let all = samples::waiting_to_sign();
+        let (place, draft) = crate::order::choose("box7", &all, Some(asked)).unwrap();
+        let payload = draft.ordered(holdfast_protocol::job::Order {
+            job_id: read(json!("018f3c1e-6b1f-7c1d-9d0a-000000000401")),
+            host_id: detail.host.id,
+            host_epoch: holdfast_protocol::job::HostEpoch::new(1_794_000_000),
+            not_before: read(json!("2026-11-21T02:59:00Z")),
+            expires_at: read(json!("2026-11-21T10:59:00Z")),
+            nonce: read(json!("00112233445566778899aabbccddeeff")),
+            reason: read(json!("the customer left")),
+        });
+        job::to_sign(&payload, &detail, all.get(place), now())
+    };
+    assert_snapshot!("to_sign_a_destroy", page("1"));
+    assert_snapshot!("to_sign_a_bulk_change", page("2"));
+}
+
+#[test]
+fn jobs_and_one_job() {
+    let (host, jobs) = ("box7".parse().unwrap(), samples::jobs());
+    let pairs: Vec<_> = jobs.iter().map(|job| (&host, job)).collect();
+    assert_snapshot!("job_list", job::jobs(&pairs, now(), PLAIN));
+    assert_snapshot!("job_list_narrow", job::jobs(&pairs, now(), COLOURED));
+    assert_snapshot!("job_list_empty", job::jobs(&[], now(), PLAIN));
+    assert_snapshot!("job_show", job::detail(&host, &jobs[4], None, now()));
 }

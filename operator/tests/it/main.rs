@@ -8,5 +8,6 @@
 mod apply;
 mod fake_hub;
 mod look;
+mod sign;
 mod terminal;
 mod trust;

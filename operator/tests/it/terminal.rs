@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Runs a command at a terminal of its own; when `prompt` shows, `typed` is typed. Gives what the terminal showed.
-fn at_terminal(mut command: Command, prompt: &str, typed: &str) -> (ExitStatus, String) {
+pub fn at_terminal(mut command: Command, prompt: &str, typed: &str) -> (ExitStatus, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();

@@ -8,12 +8,16 @@
 //! | module | words |
 //! | --- | --- |
 //! | [`act`] | what may be ordered, with its arguments |
+//! | [`draft`] | the part of a payload that is the agent's to say |
 //! | [`envelope`] | a payload and its signatures on their way |
+//! | [`report`] | what became of a job |
 //! | [`target`] | upon what, and by what it is recognised |
 //! | [`stamp`] | times, nonce and reason, in one spelling each |
 
 pub mod act;
+pub mod draft;
 pub mod envelope;
+pub mod report;
 pub mod stamp;
 pub mod target;
 
@@ -25,7 +29,9 @@ use crate::id::{HostId, JobId};
 use crate::strict::{self, StrictError};
 
 pub use act::{Act, Verb};
+pub use draft::{Draft, Order};
 pub use envelope::SignedJob;
+pub use report::{JobReport, JobState, MailedJob};
 pub use stamp::{HostEpoch, Nonce, Reason, UtcSecond};
 pub use target::{Fingerprint, Target, TargetKind};
 

@@ -149,3 +149,33 @@ fn a_signed_job_travels_whole() {
         assert_eq!(code(&format!("{}{bad}{}", &text[..start], &text[end..])), ErrorCode::Syntax, "{bad}");
     }
 }
+
+#[test]
+fn a_draft_becomes_the_payload_that_is_signed() {
+    let payload = Payload::parse(GOOD.as_bytes()).unwrap();
+    let draft = Draft { target: payload.target.clone(), act: payload.act.clone() };
+    let text = draft.to_json().unwrap();
+    assert!(
+        text.starts_with(r#"{"schema":"holdfast.job-draft/v1","verb":"destroy_guest","target":"#),
+        "{text}"
+    );
+    assert_eq!(Draft::parse(text.as_bytes()).unwrap(), draft);
+    let order = Order {
+        job_id: payload.job_id,
+        host_id: payload.host_id,
+        host_epoch: payload.host_epoch,
+        not_before: payload.not_before,
+        expires_at: payload.expires_at,
+        nonce: payload.nonce.clone(),
+        reason: payload.reason.clone(),
+    };
+    assert_eq!(draft.ordered(order).to_json().unwrap(), GOOD);
+    // A draft is no job, and a job is no draft.
+    assert_eq!(code(&text), ErrorCode::Version);
+    assert_eq!(Draft::parse(GOOD.as_bytes()).unwrap_err().code(), ErrorCode::Version);
+    let host = text.replace(
+        &text[text.find(r#"{"kind""#).unwrap()..text.find(r#","args""#).unwrap()],
+        r#"{"kind":"host"}"#,
+    );
+    assert_eq!(Draft::parse(host.as_bytes()).unwrap_err().code(), ErrorCode::TargetKind);
+}

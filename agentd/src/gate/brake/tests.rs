@@ -131,7 +131,7 @@ fn what_an_operator_would_sign() {
     };
     let held = BulkHeld {
         generation: Generation::new(9),
-        changes: vec![change(3, "stop"), change(4, "reconfigure")],
+        changes: vec![change(3, OperationKind::Stop), change(4, OperationKind::Reconfigure)],
         touched: 2,
         limit: 2,
         window_h: 24,
@@ -142,6 +142,6 @@ fn what_an_operator_would_sign() {
         report.effect,
         report.reason,
         report.payload,
-        held.reason("stop")
+        held.reason(OperationKind::Stop)
     ));
 }

@@ -1,12 +1,10 @@
 //! One line per decision and effect, hash-chained, on disk before the effect (I14).
 //!
-//! Each line's hash covers the one before it, its number, its time and every field with its length in front, so that no
-//! line can be cut out, changed or re-split unseen. The first hash is of nothing.
+//! The form of the chain is `protocol::audit`'s, so that who holds an export checks it by the same code.
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
-use sha2::{Digest, Sha256};
 
 use super::rows::{micros, time};
 use super::{Store, StoreError};
@@ -90,22 +88,25 @@ pub(super) fn append(transaction: &Transaction<'_>, line: &Line<'_>) -> Result<(
 }
 
 fn chain(before: &[u8], line: &AuditLine) -> Vec<u8> {
-    let mut hash = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_be_bytes());
-        hash.update(bytes);
+    let fields = holdfast_protocol::audit::Fields {
+        number: line.number,
+        at_us: micros(line.at),
+        action: &line.action,
+        guest: line.guest.as_deref(),
+        operation: line.operation.as_deref(),
+        detail: &line.detail,
     };
-    field(before);
-    field(&line.number.to_be_bytes());
-    field(&micros(line.at).to_be_bytes());
-    field(line.action.as_bytes());
-    for text in [&line.guest, &line.operation] {
-        // Absent and empty are not the same.
-        field(&[u8::from(text.is_some())]);
-        field(text.as_deref().unwrap_or_default().as_bytes());
-    }
-    field(line.detail.as_bytes());
-    hash.finalize().to_vec()
+    holdfast_protocol::audit::chain(before, fields).to_vec()
+}
+
+/// How many lines there are, and the hash of the last.
+pub(super) fn head(connection: &Connection) -> Result<(u64, Vec<u8>), StoreError> {
+    let last: Option<(i64, Vec<u8>)> = connection
+        .prepare_cached("SELECT number, chain FROM audit ORDER BY number DESC LIMIT 1")
+        .and_then(|mut select| select.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+        .map_err(StoreError::sqlite("read the audit"))?;
+    let (number, chain) = last.unwrap_or_default();
+    Ok((u64::try_from(number).map_err(StoreError::unreadable("the audit's length"))?, chain))
 }
 
 fn read(connection: &Connection, last: u32) -> Result<Vec<(AuditLine, Vec<u8>)>, StoreError> {

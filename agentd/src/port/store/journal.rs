@@ -184,7 +184,11 @@ pub(super) fn append(
         (_, true) => end(transaction, after, serial, entry)?,
         (_, false) => {}
     }
-    audit_event(transaction, after, entry)
+    audit_event(transaction, after, entry)?;
+    if after.status().is_end() || matches!(entry.event, Event::Reopened { .. }) {
+        super::job::follow(transaction, after, entry.at)?;
+    }
+    Ok(())
 }
 
 /// What a fact changes in our records.

@@ -16,6 +16,8 @@
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
 //! | [`parked`] | what was left for a person, and the answers |
+//! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
+//! | [`roster`] | who may sign here, and which life of the file it is |
 //! | [`recovery`] | what was planned at each start |
 //! | [`snapshot`] | snapshots that stand |
 //! | [`backup`] | backups that were found |
@@ -33,8 +35,10 @@ mod error;
 pub mod guest;
 mod heard;
 pub mod idempotency;
+pub mod job;
 pub mod journal;
 pub mod keeping;
+mod mail;
 mod migration;
 mod open;
 pub mod parked;
@@ -42,6 +46,7 @@ pub mod records;
 pub mod recovery;
 pub mod refusal;
 pub mod request;
+pub mod roster;
 mod rows;
 pub mod shown;
 pub mod snapshot;
@@ -77,6 +82,8 @@ pub struct Changes {
     pub health: u64,
     /// Of requests that wait, or no longer do.
     pub requests: u64,
+    /// Of signed jobs, and of who may sign.
+    pub jobs: u64,
 }
 
 /// What a call changed.
@@ -89,6 +96,7 @@ enum Part {
     Answers,
     Health,
     Requests,
+    Jobs,
 }
 
 /// A quarter of a mebibyte, written and taken back: the space stays with the file, for the first calls afterwards.
@@ -121,6 +129,7 @@ pub struct Store {
     changes: Arc<watch::Sender<Changes>>,
     health: Arc<Health>,
     heard: Arc<heard::Heard>,
+    mail: Arc<mail::Mail>,
 }
 
 impl Store {
@@ -178,8 +187,8 @@ impl Store {
             }
         };
         let (changes, _) = watch::channel(Changes::default());
-        let (health, heard) = (Arc::new(health), Arc::default());
-        Ok(Self { worker, changes: Arc::new(changes), health, heard })
+        let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
+        Ok(Self { worker, changes: Arc::new(changes), health, heard, mail })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>
@@ -272,6 +281,7 @@ impl Store {
             Part::Answers => changes.answers += 1,
             Part::Health => changes.health += 1,
             Part::Requests => changes.requests += 1,
+            Part::Jobs => changes.jobs += 1,
         });
     }
 }

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
-use super::{Store, Work, migration, rows};
+use super::{Store, Work, migration, roster, rows};
 use crate::model::planted::{Bug, planted};
 
 impl Store {
@@ -63,7 +63,7 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
     if let Some(text) = damaged {
         return Ok((connection, Some(Refusal::Damaged { set_aside: text.into() })));
     }
-    match rows::note_time(&connection, now) {
+    match rows::note_time(&connection, now).and_then(|()| roster::begin_life(&connection, now)) {
         Ok(()) => Ok((connection, None)),
         Err(source) => match refusal::at_start(folder, &source) {
             Some(refusal) => Ok((connection, Some(refusal))),

@@ -111,7 +111,14 @@ mod tests {
     use super::*;
 
     fn answer(acknowledged: u64, need: Need) -> CheckinAnswer {
-        CheckinAnswer { acknowledged, need, poll_interval_s: 30.try_into().unwrap(), desired: None }
+        CheckinAnswer {
+            acknowledged,
+            need,
+            poll_interval_s: 30.try_into().unwrap(),
+            desired: None,
+            jobs: Vec::new(),
+            audit_seen: 0,
+        }
     }
 
     fn sections(waiting: bool) -> Sections {

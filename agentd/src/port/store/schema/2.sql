@@ -66,3 +66,39 @@ CREATE TABLE request (
 ) STRICT;
 CREATE INDEX request_queued ON request (serial) WHERE state = 'queued';
 CREATE INDEX request_guest ON request (guest, serial);
+
+-- Signed jobs that were taken. Id and nonce are used up here, before anything else is done for the job; a job's
+-- operation has the job's id. Every change of its state is a compare-and-swap.
+CREATE TABLE job (
+    id         TEXT PRIMARY KEY,
+    nonce      TEXT NOT NULL UNIQUE,
+    digest     BLOB NOT NULL CHECK (length(digest) = 32),
+    blob       TEXT NOT NULL,
+    verb       TEXT NOT NULL,
+    guest      TEXT,
+    signers    TEXT NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('waiting', 'under_way', 'done', 'failed', 'cancelled')),
+    problem    TEXT,
+    ended_at   INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_open ON job (due_at) WHERE state = 'waiting';
+CREATE INDEX job_taken ON job (taken_at);
+
+-- Operators and policies, the highest version in use; laid down by root, or by a signed job.
+CREATE TABLE roster (
+    version   INTEGER PRIMARY KEY,
+    operators TEXT NOT NULL,
+    policy    TEXT NOT NULL,
+    at        INTEGER NOT NULL,
+    by        TEXT NOT NULL
+) STRICT;
+
+-- Which life of this file it is, and the highest audit number of an earlier life that was heard of. One row.
+CREATE TABLE life (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL,
+    heard INTEGER NOT NULL
+) STRICT;

@@ -1,0 +1,194 @@
+//! May this signed job be taken? Everything that can be told without the ledger.
+//!
+//! What comes in: the text as the hub passed it on, who may sign here, and what this host knows of itself and of the
+//! time. What goes out: the checked job, or the one exact reason why it is turned away; then nothing of it is used up,
+//! and the same operator may send a right one. Pure. Deliberately absent: whether its id and nonce were used before
+//! (`port/store/job` says that, in the transaction that uses them up), and the effect.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{GuestName, JobId, Vmid};
+use holdfast_protocol::job::envelope::SignedJobError;
+use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
+use holdfast_trust::law::{Here, NotHere, timely};
+use holdfast_trust::operators::OperatorsError;
+use holdfast_trust::policy::PolicyError;
+use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
+use jiff::{SignedDuration, Timestamp};
+
+/// Why a job is turned away. Nothing was done and nothing of it was used up.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnedAway {
+    /// Not a signed job.
+    #[error(transparent)]
+    Envelope(#[from] SignedJobError),
+    /// Nobody may sign anything here.
+    #[error(
+        "this box has no operators file, so nobody may sign: root lays one down and names it in [trust] of agent.toml"
+    )]
+    NoOperators,
+    /// The signatures, the bytes, or the policy.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Left under another id than it has.
+    #[error("job {job} was left under the id {left}: leave it under its own")]
+    Id {
+        /// Its own.
+        job: JobId,
+        /// The other.
+        left: JobId,
+    },
+    /// Not for here and now.
+    #[error(transparent)]
+    NotHere(#[from] NotHere),
+    /// It would end while it waits.
+    #[error("the job ends at {ends}, and its delay only at {due}: sign it anew with a later end")]
+    TooShort {
+        /// When it ends.
+        ends: UtcSecond,
+        /// When its delay does.
+        due: Timestamp,
+    },
+    /// Nothing here can do it yet.
+    #[error("{verb} cannot be done by this agent yet", verb = .0.as_str())]
+    Unsupported(Verb),
+    /// The new operators file.
+    #[error("the new operators file is refused")]
+    Operators(#[source] OperatorsError),
+    /// The new policy.
+    #[error("the new policy is refused")]
+    Policy(#[source] PolicyError),
+    /// An older policy.
+    #[error("policy {offered} is not newer than {held}, which is in use: raise its version")]
+    OldPolicy {
+        /// What was offered.
+        offered: u32,
+        /// What is in use.
+        held: u32,
+    },
+    /// Not the guest that the operator saw.
+    #[error("the guest is not as the operator saw it: {0}; look again and sign anew")]
+    Target(String),
+    /// Its id or nonce was used by another job.
+    #[error("the id or the nonce of this job was used by another one: who made it looks how that came about")]
+    Replayed,
+    /// Too often today.
+    #[error("{verb} was ordered {per_day} times within a day, which is as often as the policy lets it be", verb = .verb.as_str())]
+    Often {
+        /// What.
+        verb: Verb,
+        /// As often as this.
+        per_day: u32,
+    },
+    /// The ledger is full of jobs that cannot be forgotten yet.
+    #[error("{0} jobs are on record and none is old enough to be forgotten: wait a day")]
+    Full(u32),
+    /// No such job to cancel.
+    #[error("there is no job {0} here to cancel")]
+    NoSuchJob(JobId),
+    /// Too late to cancel.
+    #[error("job {0} does not wait any more: it can no longer be cancelled")]
+    TooLate(JobId),
+}
+
+impl TurnedAway {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Envelope(error) => error.code(),
+            Self::NoOperators => ErrorCode::KeyUnknown,
+            Self::Refused(refused) => refused.code(),
+            Self::Id { .. } => ErrorCode::NotYours,
+            Self::NotHere(error) => error.code(),
+            Self::TooShort { .. } => ErrorCode::JobExpired,
+            Self::Unsupported(_) => ErrorCode::Unsupported,
+            Self::Operators(_) | Self::Policy(_) => ErrorCode::Range,
+            Self::OldPolicy { .. } => ErrorCode::StaleGeneration,
+            Self::Target(_) => ErrorCode::TargetChanged,
+            Self::Replayed => ErrorCode::JobReplayed,
+            Self::Often { .. } | Self::Full(_) => ErrorCode::Quota,
+            Self::NoSuchJob(_) => ErrorCode::NotFound,
+            Self::TooLate(_) => ErrorCode::UnderWay,
+        }
+    }
+}
+
+/// When a job's delay ends.
+#[must_use]
+pub fn due(job: &Accepted, taken_at: Timestamp) -> Timestamp {
+    let delay = SignedDuration::from_secs(i64::from(job.rule().delay_s));
+    taken_at.checked_add(delay).unwrap_or(Timestamp::MAX)
+}
+
+/// Judges a text that was left for this host under an id.
+///
+/// # Errors
+/// [`TurnedAway`], at the first reason.
+pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> Result<Accepted, TurnedAway> {
+    let signed = SignedJob::parse(text.as_bytes())?;
+    let roster = roster.ok_or(TurnedAway::NoOperators)?;
+    let job = again(&signed, roster, here)?;
+    let payload = job.payload();
+    if payload.job_id != left {
+        return Err(TurnedAway::Id { job: payload.job_id, left });
+    }
+    let due = due(&job, here.now);
+    if due >= payload.expires_at.at() {
+        return Err(TurnedAway::TooShort { ends: payload.expires_at, due });
+    }
+    match &payload.act {
+        Act::BackupNow(_)
+        | Act::Cancel(_)
+        | Act::DestroyGuest(_)
+        | Act::ReleaseBrake(_)
+        | Act::Rollback(_) => {}
+        Act::PolicyUpdate(update) => {
+            new_roster(&update.signers, &update.policy, roster.policy.version)?;
+        }
+        Act::AdoptGuest(_) | Act::ApproveRelease(_) | Act::Restore(_) => {
+            return Err(TurnedAway::Unsupported(payload.act.verb()));
+        }
+    }
+    Ok(job)
+}
+
+/// Judges a job once more, when its delay is over: who may sign may have changed, and so may the time.
+///
+/// # Errors
+/// [`TurnedAway`].
+pub fn again(signed: &SignedJob, roster: &Roster, here: &Here) -> Result<Accepted, TurnedAway> {
+    let job = roster.accept(signed, here.now)?;
+    timely(job.payload(), here)?;
+    Ok(job)
+}
+
+/// Reads an operators file and a policy that shall take the place of version `held`.
+///
+/// # Errors
+/// [`TurnedAway`]; the old ones stay.
+pub fn new_roster(signers: &str, policy: &str, held: u32) -> Result<Roster, TurnedAway> {
+    let operators = Operators::parse(signers).map_err(TurnedAway::Operators)?;
+    let policy = Policy::parse(policy, &operators).map_err(TurnedAway::Policy)?;
+    if policy.version <= held {
+        return Err(TurnedAway::OldPolicy { offered: policy.version, held });
+    }
+    Ok(Roster { operators, policy })
+}
+
+/// Whether our records know the guest of a job as its operator saw it. Its volumes are compared with the host itself.
+///
+/// # Errors
+/// [`TurnedAway::Target`].
+pub fn same_guest(target: &Target, known: Option<(&GuestName, Vmid)>) -> Result<(), TurnedAway> {
+    let changed = |why: String| Err(TurnedAway::Target(why));
+    let Target::Guest { uid, vmid, fingerprint } = target else { return Ok(()) };
+    match (known, vmid) {
+        (None, _) => changed(format!("no guest {uid} of ours is here")),
+        (Some(_), None) => changed("the job does not say its VMID".to_owned()),
+        (Some((_, now)), Some(vmid)) if now != *vmid => changed(format!("its VMID is {now}, not {vmid}")),
+        (Some((name, _)), _) if *name != fingerprint.name => {
+            changed(format!("its name is {name}, not {}", fingerprint.name))
+        }
+        (Some(_), Some(_)) => Ok(()),
+    }
+}

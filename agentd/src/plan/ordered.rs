@@ -1,0 +1,113 @@
+//! What operators signed for and whose delay is over, held against the host as it is seen.
+//!
+//! A job begins, waits for something that passes, or comes to nothing with a reason. What its signers saw is compared
+//! with what is there now, before an operation is opened and anything is touched. The gate is asked by the road of a
+//! signed job. Deliberately absent: whether it may be done at all; that was checked over its bytes.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::job::{Act, Target as Aim};
+use holdfast_trust::Accepted;
+
+use super::asked::{Stays, provably_ours, refused};
+use super::{Action, Context, Inputs};
+use crate::gate::of::effects;
+use crate::gate::order::same_guest;
+use crate::gate::warrant::Warrant;
+use crate::gate::{Provenance, Verdict, gate};
+use crate::model::observed::Detail;
+use crate::model::record::BackupWhy;
+use crate::operation::{Backup, BulkRule, Destroy, Operation, RollBack, Target};
+
+/// What becomes of a job now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It becomes this operation.
+    Begin(Box<Action>),
+    /// It takes effect by itself.
+    Now,
+    /// What keeps it passes.
+    Waits,
+    /// It comes to nothing.
+    Fails(Problem),
+}
+
+/// Judges a job that was checked again this moment.
+#[must_use]
+pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
+    match &job.payload().act {
+        Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
+        Act::AdoptGuest(_) | Act::ApproveRelease(_) | Act::Restore(_) => {
+            let text = format!("{} cannot be done by this agent", job.payload().act.verb().as_str());
+            Turn::Fails(Problem::new(ErrorCode::Unsupported, text))
+        }
+        Act::BackupNow(_) | Act::DestroyGuest(_) | Act::Rollback(_) => match begin(inputs, job) {
+            Ok(action) => Turn::Begin(Box::new(action)),
+            Err(Stays::Waits) => Turn::Waits,
+            Err(Stays::Refused(problem)) => Turn::Fails(problem),
+        },
+    }
+}
+
+fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
+    let payload = job.payload();
+    let Aim::Guest { uid, fingerprint, .. } = &payload.target else {
+        return Err(refused(ErrorCode::TargetKind, "the job names no guest"));
+    };
+    let context = Context::new(inputs);
+    if let Some(parked) = context.parked.get(uid) {
+        let text = format!("{} of this guest was parked: look at it first", parked.kind.as_str());
+        return Err(refused(ErrorCode::Parked, text));
+    }
+    if context.open.contains(uid) {
+        return Err(Stays::Waits);
+    }
+    let target = provably_ours(&context, *uid)?;
+    let changed = |why: String| refused(ErrorCode::TargetChanged, why);
+    same_guest(&payload.target, Some((&target.name, target.vmid))).map_err(|why| changed(why.to_string()))?;
+    let seen = inputs.observed.guests.get(&target.vmid).ok_or(Stays::Waits)?;
+    let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
+    let volumes = facts.volumes.iter().map(ToString::to_string).collect();
+    if fingerprint.volumes != volumes {
+        let text = "its volumes are not those that the operator saw: look again and sign anew".to_owned();
+        return Err(changed(text));
+    }
+    let operation = build(inputs, job, target)?;
+    for effect in &effects(&operation) {
+        match gate(effect, Provenance::SignedJob, &context.approved) {
+            Verdict::Free => {}
+            Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
+                return Err(refused(ErrorCode::Forbidden, why));
+            }
+        }
+    }
+    let names: Vec<&str> = job.signers().iter().map(|name| name.as_str()).collect();
+    Ok(Action { operation, reason: format!("signed by {}: {}", names.join(", "), payload.reason.as_str()) })
+}
+
+fn build(inputs: &Inputs<'_>, job: &Accepted, target: Target) -> Result<Operation, Stays> {
+    match &job.payload().act {
+        Act::DestroyGuest(_) => {
+            let fault = |error: &dyn std::error::Error| refused(ErrorCode::Internal, error.to_string());
+            let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
+            Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))
+        }
+        Act::BackupNow(_) => {
+            let storage = inputs.policy.backup_storage.clone();
+            let none = "this box has no storage for backups: name one in its settings";
+            let storage = storage.ok_or_else(|| refused(ErrorCode::Unavailable, none))?;
+            Ok(Operation::Backup(Backup { target, storage, why: BackupWhy::Asked }))
+        }
+        Act::Rollback(args) => {
+            let own = |one: &&crate::model::record::SnapshotRecord| {
+                one.guest == target.uid && one.name == args.snapshot
+            };
+            let found = inputs.records.snapshots.iter().find(own).ok_or_else(|| {
+                refused(ErrorCode::NotFound, format!("snapshot {} of it is not there", args.snapshot))
+            })?;
+            let (snapshot, made_by) = (args.snapshot.clone(), found.made_by);
+            Ok(Operation::RollBack(RollBack { target, snapshot, made_by, bulk: BulkRule::Signed }))
+        }
+        other => Err(refused(ErrorCode::Unsupported, format!("{} is no operation", other.verb().as_str()))),
+    }
+}

@@ -1,0 +1,85 @@
+//! Jobs whose delay is over: checked once more over their bytes, then begun, ended, or left to wait.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{HostId, JobId, OperationId};
+use holdfast_protocol::job::Act;
+use holdfast_protocol::strict::chain;
+use holdfast_trust::Accepted;
+use holdfast_trust::law::{Here, NotHere};
+use jiff::Timestamp;
+
+use super::turns::{Begin, Origin};
+use crate::gate::order::{TurnedAway, again};
+use crate::plan::Inputs;
+use crate::plan::ordered::{Turn, turn};
+use crate::port::store::job::{DueJob, Settled, TakeError};
+use crate::port::store::{Store, StoreError};
+
+/// Judges every job whose delay is over. Gives those that become operations now; the others are settled or wait.
+///
+/// # Errors
+/// [`StoreError`].
+pub(super) async fn begin(store: &Store, inputs: &Inputs<'_>) -> Result<Vec<Begin>, StoreError> {
+    let mut begun = Vec::new();
+    let jobs = store.due_jobs(inputs.now).await?;
+    if jobs.is_empty() {
+        return Ok(begun);
+    }
+    for due in jobs {
+        let job = match check(store, &due, inputs.now).await? {
+            Ok(job) => job,
+            // A clock that is set right again lets it go on.
+            Err(TurnedAway::NotHere(NotHere::ClockBehind { .. } | NotHere::NotYet(_))) => continue,
+            Err(why) => {
+                fail(store, due.id, &Problem::new(why.code(), chain(&why)), inputs.now).await?;
+                continue;
+            }
+        };
+        match turn(inputs, &job) {
+            Turn::Begin(action) => {
+                begun.push(Begin { action: *action, origin: Origin::Job(OperationId::new(due.id.uuid())) });
+            }
+            Turn::Waits => {}
+            Turn::Fails(problem) => fail(store, due.id, &problem, inputs.now).await?,
+            Turn::Now => now(store, due.id, job, inputs.now).await?,
+        }
+    }
+    Ok(begun)
+}
+
+/// Who may sign may have changed since it was taken, and so may this host's life and the time.
+async fn check(
+    store: &Store,
+    due: &DueJob,
+    now: Timestamp,
+) -> Result<Result<Accepted, TurnedAway>, StoreError> {
+    let standing = store.standing().await?;
+    let Some(roster) = standing.roster else { return Ok(Err(TurnedAway::NoOperators)) };
+    // The job was taken for this host and no other; its own word serves for the comparison of the rest.
+    let host = holdfast_protocol::job::Payload::parse(&due.signed.payload).map(|payload| payload.host_id);
+    let host = host.unwrap_or(HostId::new(uuid::Uuid::nil()));
+    let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
+    Ok(again(&due.signed, &roster, &here))
+}
+
+async fn fail(store: &Store, id: JobId, problem: &Problem, now: Timestamp) -> Result<(), StoreError> {
+    tracing::warn!(job = %id, %problem, "a signed job came to nothing");
+    store.settle_job(id, Settled::Failed(problem.clone()), now).await
+}
+
+/// What needs no operation.
+async fn now(store: &Store, id: JobId, job: Accepted, at: Timestamp) -> Result<(), StoreError> {
+    match &job.payload().act {
+        Act::PolicyUpdate(_) => match store.change_roster(job, at).await {
+            Ok(()) => Ok(()),
+            Err(TakeError::Store(error)) => Err(error),
+            Err(TakeError::Away(why)) => fail(store, id, &Problem::new(why.code(), chain(&why)), at).await,
+        },
+        Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await,
+        other => {
+            let text = format!("{} does not wait", other.verb().as_str());
+            fail(store, id, &Problem::new(ErrorCode::Internal, text), at).await
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `/v1/hosts/{id or name}/jobs`: signed jobs, left, listed, shown, and withdrawn before the host speaks of them.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
+use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page};
+use holdfast_protocol::strict;
+
+use super::auth::Operator;
+use super::frame::Answer;
+use super::hosts::{EMPTY_BODY_MAX, host_ref};
+use super::mutation::Head;
+use super::page::{Asked, PageQuery, bad_cursor, page};
+use super::problem::ApiError;
+use super::{Hub, body};
+use crate::store::{LeaveJob, PAGE_MAX};
+
+/// The text stands in the body as a string: its quotes take two bytes each.
+const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
+
+/// A text that is no id names no job.
+fn job_id(text: &str) -> Result<JobId, ApiError> {
+    text.parse().map_err(|_| ApiError::not_found("job"))
+}
+
+pub(super) async fn leave(
+    State(hub): State<Arc<Hub>>,
+    Path(host): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<JobView>, ApiError> {
+    let bytes = body::read("the signed job's request", body, SUBMIT_BODY_MAX).await?;
+    let request: JobSubmit = strict::parse("the signed job's request", &bytes, SUBMIT_BODY_MAX)?;
+    let leave = LeaveJob { host: host_ref(&host)?, id: request.job, blob: request.blob };
+    let done = hub.store.leave_job(head.by(&hub, &bytes)?, leave).await?;
+    let done = done.ok_or_else(|| ApiError::not_found("host"))?;
+    hub.waiters.wake(done.host);
+    Ok(Answer(StatusCode::CREATED, done.job))
+}
+
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Path(host): Path<String>,
+    Asked(query): Asked<PageQuery>,
+) -> Result<Answer<Page<JobView>>, ApiError> {
+    let limit = query.limit(PAGE_MAX)?;
+    let before = query.cursor()?.map(|cursor| cursor.parse().map_err(|_| bad_cursor())).transpose()?;
+    let jobs = hub.store.jobs(host_ref(&host)?, before, limit + 1).await?;
+    let jobs = jobs.ok_or_else(|| ApiError::not_found("host"))?;
+    let Page { items, next } = page(jobs, limit, |(number, _)| number.to_string());
+    Ok(Answer(StatusCode::OK, Page { items: items.into_iter().map(|(_, job)| job).collect(), next }))
+}
+
+pub(super) async fn show(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Path((host, job)): Path<(String, String)>,
+) -> Result<Answer<JobDetail>, ApiError> {
+    let found = hub.store.job(host_ref(&host)?, job_id(&job)?).await?;
+    Ok(Answer(StatusCode::OK, found.ok_or_else(|| ApiError::not_found("job"))?))
+}
+
+pub(super) async fn withdraw(
+    State(hub): State<Arc<Hub>>,
+    Path((host, job)): Path<(String, String)>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<JobView>, ApiError> {
+    let bytes = body::read("the withdrawal", body, EMPTY_BODY_MAX).await?;
+    let by = head.by(&hub, &bytes)?;
+    let withdrawn = hub.store.withdraw_job(by, host_ref(&host)?, job_id(&job)?).await?;
+    Ok(Answer(StatusCode::OK, withdrawn.ok_or_else(|| ApiError::not_found("job"))?))
+}

@@ -1,0 +1,154 @@
+//! Signed jobs as far as the hub is concerned: text of a bounded length, under an id, for a host.
+//!
+//! In: what is kept under that id, how much waits already, and what was left now. Out: whether it is taken in. A text that
+//! the host refused or never spoke of may be replaced, since a second operator signs the same job; one that the host has
+//! taken may not. Deliberately absent: what the text says. The hub could not judge it, and must not need to.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
+use holdfast_protocol::job::{JobReport, JobState};
+use holdfast_protocol::operator::MailState;
+
+use super::event::EventKind;
+
+/// Jobs that may wait for one host. Each is at most some 100 KiB.
+pub const QUEUED_MAX: u32 = 64;
+
+/// Jobs of one host that are kept, whatever became of them.
+pub const KEPT_MAX: u32 = 500;
+
+/// What is kept under an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptMail {
+    /// How far it is.
+    pub mail: MailState,
+    /// What the host said of it.
+    pub state: Option<JobState>,
+    /// Whether it is the same text.
+    pub text: Same,
+}
+
+/// Whether two texts are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Same {
+    /// They are.
+    Yes,
+    /// They differ.
+    No,
+}
+
+/// What is done with a job that was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taking {
+    /// It waits for the host.
+    Queue,
+    /// It is there already.
+    Known,
+}
+
+/// Why it is not taken in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MailError {
+    /// Too long.
+    #[error("the signed job is {0} bytes long; at most {SIGNED_BYTES_MAX} are accepted")]
+    Size(usize),
+    /// Too many.
+    #[error(
+        "{QUEUED_MAX} signed jobs wait for this host already: wait until it has read them, or withdraw some"
+    )]
+    Full,
+    /// The host has it.
+    #[error("the host has taken a job of this id already: make a new one with `holdfast sign`")]
+    Taken,
+    /// Nothing to withdraw.
+    #[error(
+        "the host has spoken of this job already, so the hub cannot take it back: sign a cancel for it (`holdfast job cancel`)"
+    )]
+    Answered,
+}
+
+impl MailError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Size(_) => ErrorCode::Size,
+            Self::Full => ErrorCode::Quota,
+            Self::Taken => ErrorCode::NameTaken,
+            Self::Answered => ErrorCode::UnderWay,
+        }
+    }
+}
+
+/// Judges a job that is left for a host.
+///
+/// # Errors
+/// [`MailError`]; what is kept stays.
+pub const fn judge(kept: Option<KeptMail>, queued: u32, bytes: usize) -> Result<Taking, MailError> {
+    if bytes > SIGNED_BYTES_MAX {
+        return Err(MailError::Size(bytes));
+    }
+    match kept {
+        Some(KeptMail { text: Same::Yes, mail: MailState::Queued, .. }) => Ok(Taking::Known),
+        // What was refused may be right by now: its time has come, its signer is listed.
+        Some(KeptMail { text: Same::Yes, mail: MailState::Answered, state: Some(state) })
+            if !matches!(state, JobState::Refused) =>
+        {
+            Ok(Taking::Known)
+        }
+        Some(KeptMail { state: Some(state), .. }) if !matches!(state, JobState::Refused) => {
+            Err(MailError::Taken)
+        }
+        // It takes the place of one that waits.
+        Some(KeptMail { mail: MailState::Queued, .. }) => Ok(Taking::Queue),
+        _ if queued >= QUEUED_MAX => Err(MailError::Full),
+        _ => Ok(Taking::Queue),
+    }
+}
+
+/// What is written down when a host says something new of a job.
+#[must_use]
+pub fn event(before: Option<JobState>, now: &JobReport) -> Option<EventKind> {
+    if before == Some(now.state) {
+        return None;
+    }
+    match now.state {
+        JobState::Refused => Some(EventKind::JobRefused),
+        JobState::Waiting => Some(EventKind::JobTaken),
+        JobState::UnderWay if before.is_none() => Some(EventKind::JobTaken),
+        JobState::UnderWay => None,
+        JobState::Done => Some(EventKind::JobSucceeded),
+        JobState::Failed => Some(EventKind::JobFailed),
+        JobState::Cancelled => Some(EventKind::JobCancelled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_text_against_what_is_kept() {
+        let kept = |mail, state, text| Some(KeptMail { mail, state, text });
+        use MailState::{Answered, Queued, Withdrawn};
+        let table = [
+            (None, 0, 10, Ok(Taking::Queue)),
+            (None, QUEUED_MAX, 10, Err(ErrorCode::Quota)),
+            (None, 0, SIGNED_BYTES_MAX, Ok(Taking::Queue)),
+            (None, 0, SIGNED_BYTES_MAX + 1, Err(ErrorCode::Size)),
+            (kept(Queued, None, Same::Yes), QUEUED_MAX, 10, Ok(Taking::Known)),
+            (kept(Queued, None, Same::No), QUEUED_MAX, 10, Ok(Taking::Queue)),
+            (kept(Withdrawn, None, Same::Yes), 0, 10, Ok(Taking::Queue)),
+            (kept(Withdrawn, None, Same::Yes), QUEUED_MAX, 10, Err(ErrorCode::Quota)),
+            (kept(Answered, Some(JobState::Refused), Same::Yes), 0, 10, Ok(Taking::Queue)),
+            (kept(Answered, Some(JobState::Refused), Same::No), 0, 10, Ok(Taking::Queue)),
+            (kept(Answered, Some(JobState::Waiting), Same::No), 0, 10, Err(ErrorCode::NameTaken)),
+            (kept(Answered, Some(JobState::Done), Same::No), 0, 10, Err(ErrorCode::NameTaken)),
+            (kept(Answered, Some(JobState::Done), Same::Yes), 0, 10, Ok(Taking::Known)),
+        ];
+        for (kept, queued, bytes, wanted) in table {
+            let judged = judge(kept, queued, bytes).map_err(|error| error.code());
+            assert_eq!(judged, wanted, "{kept:?}, {queued} wait, {bytes} bytes");
+        }
+    }
+}

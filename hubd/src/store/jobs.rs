@@ -1,0 +1,261 @@
+//! Signed jobs: left by operators, passed on unopened, and what the hosts say of them.
+
+use holdfast_protocol::checkin::JOBS_PER_ANSWER;
+use holdfast_protocol::id::{HostId, JobId, OperatorName};
+use holdfast_protocol::job::{JobReport, MailedJob};
+use holdfast_protocol::operator::{HostState, JobDetail, JobView, MailState};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::checkin::{Admitted, Checkin};
+use super::columns::{Id, Time, Word};
+use super::events::emit;
+use super::hosts::find;
+use super::idempotency::By;
+use super::writer::Tx;
+use super::{Failed, Store, StoreError, WriteError};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::host::HostRef;
+use crate::domain::mail::{self, KEPT_MAX, KeptMail, MailError, Same, Taking};
+
+/// A signed job that is left for a host.
+#[derive(Clone, Debug)]
+pub struct LeaveJob {
+    /// The host.
+    pub host: HostRef,
+    /// Under which id.
+    pub id: JobId,
+    /// Its text.
+    pub blob: String,
+}
+
+/// A job that was changed, with the host it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobDone {
+    /// The host.
+    pub host: HostId,
+    /// The job.
+    pub job: JobView,
+}
+
+struct MailColumn(MailState);
+
+impl FromSql for MailColumn {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value.as_str()? {
+            "queued" => MailState::Queued,
+            "answered" => MailState::Answered,
+            "withdrawn" => MailState::Withdrawn,
+            other => return Err(FromSqlError::Other(format!("{other} is no way of a job").into())),
+        }))
+    }
+}
+
+struct ReportColumn(JobReport);
+
+impl FromSql for ReportColumn {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        serde_json::from_str(value.as_str()?).map(Self).map_err(FromSqlError::other)
+    }
+}
+
+const COLUMNS: &str = "number, id, operator, submitted_at, length(blob) AS bytes, mail, report";
+
+struct Placed {
+    number: i64,
+    job: JobView,
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Placed> {
+    let job = JobView {
+        id: JobId::new(row.get::<_, Id>("id")?.0),
+        by: row.get::<_, Word<OperatorName>>("operator")?.0,
+        submitted_at: row.get::<_, Time>("submitted_at")?.0,
+        bytes: row.get("bytes")?,
+        mail: row.get::<_, MailColumn>("mail")?.0,
+        report: row.get::<_, Option<ReportColumn>>("report")?.map(|report| report.0),
+    };
+    Ok(Placed { number: row.get("number")?, job })
+}
+
+fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option<Placed>> {
+    let sql = format!("SELECT {COLUMNS} FROM jobs WHERE host = ?1 AND id = ?2");
+    connection.prepare_cached(&sql)?.query_row(params![host, Id(id.uuid())], read).optional()
+}
+
+/// The first that the host has not spoken of.
+pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<MailedJob>> {
+    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND mail = 'queued' ORDER BY number LIMIT ?2";
+    let read = |row: &Row<'_>| Ok(MailedJob { id: JobId::new(row.get::<_, Id>(0)?.0), blob: row.get(1)? });
+    connection.prepare_cached(sql)?.query_map(params![host, JOBS_PER_ANSWER], read)?.collect()
+}
+
+/// Takes in what a host says of its jobs. What it says of a text that is not kept is no answer to anything.
+pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<()> {
+    for report in &checkin.jobs {
+        let sql = "SELECT hash, report FROM jobs WHERE host = ?1 AND id = ?2";
+        let key = params![host.number, Id(report.id.uuid())];
+        let kept = tx
+            .prepare_cached(sql)?
+            .query_row(key, |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, Option<ReportColumn>>(1)?)))
+            .optional()?;
+        let Some((hash, before)) = kept else { continue };
+        let before = before.map(|before| before.0);
+        if hex::encode(hash) != report.blob || before.as_ref() == Some(report) {
+            continue;
+        }
+        let text = serde_json::to_string(report)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+        let sql = "UPDATE jobs SET mail = 'answered', report = ?3 WHERE host = ?1 AND id = ?2";
+        tx.prepare_cached(sql)?.execute(params![host.number, Id(report.id.uuid()), text])?;
+        let Some(kind) = mail::event(before.map(|before| before.state), report) else { continue };
+        let verb = report.verb.map_or("a signed job", |verb| verb.as_str());
+        let why = report.problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"));
+        let event = NewEvent {
+            at: checkin.at,
+            kind,
+            host: Some(checkin.presented.host),
+            actor: None,
+            correlation: checkin.correlation,
+            message: format!(
+                "{} says of job {} ({verb}): {}{why}",
+                host.name,
+                report.id,
+                report.state.as_str()
+            ),
+        };
+        emit(tx, &event)?;
+    }
+    Ok(())
+}
+
+fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &LeaveJob, hash: &[u8; 32]) -> rusqlite::Result<()> {
+    let id = Id(leave.id.uuid());
+    // A text in place of another one waits anew, behind those that wait.
+    tx.prepare_cached("DELETE FROM jobs WHERE host = ?1 AND id = ?2")?.execute(params![host, id])?;
+    let sql = "INSERT INTO jobs (host, id, blob, hash, operator, submitted_at, mail)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued')";
+    tx.prepare_cached(sql)?.execute(params![
+        host,
+        id,
+        leave.blob,
+        hash,
+        by.operator.as_str(),
+        Time(by.at)
+    ])?;
+    let sql = "DELETE FROM jobs WHERE host = ?1 AND mail <> 'queued' AND number NOT IN
+               (SELECT number FROM jobs WHERE host = ?1 ORDER BY number DESC LIMIT ?2)";
+    tx.prepare_cached(sql)?.execute(params![host, KEPT_MAX])?;
+    Ok(())
+}
+
+fn kept(tx: &Tx<'_>, host: i64, leave: &LeaveJob, hash: &[u8; 32]) -> rusqlite::Result<Option<KeptMail>> {
+    let Some(placed) = one(tx, host, leave.id)? else { return Ok(None) };
+    let sql = "SELECT hash FROM jobs WHERE number = ?1";
+    let before: [u8; 32] = tx.prepare_cached(sql)?.query_row([placed.number], |row| row.get(0))?;
+    Ok(Some(KeptMail {
+        mail: placed.job.mail,
+        state: placed.job.report.map(|report| report.state),
+        text: if before == *hash { Same::Yes } else { Same::No },
+    }))
+}
+
+fn told(by: &By, kind: EventKind, host: HostId, message: String) -> NewEvent {
+    let (actor, correlation) = (Some(by.operator.clone()), by.correlation);
+    NewEvent { at: by.at, kind, host: Some(host), actor, correlation, message }
+}
+
+impl Store {
+    /// A host's jobs, newest first, those before `before`. `None` when there is no such host.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn jobs(
+        &self,
+        host: HostRef,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Option<Vec<(i64, JobView)>>, StoreError> {
+        self.read("list signed jobs", move |connection| {
+            let Some(record) = find(connection, &host)? else { return Ok(None) };
+            let sql = format!(
+                "SELECT {COLUMNS} FROM jobs WHERE host = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3"
+            );
+            let rows: rusqlite::Result<Vec<Placed>> = connection
+                .prepare_cached(&sql)?
+                .query_map(params![record.number, before.unwrap_or(i64::MAX), limit], read)?
+                .collect();
+            Ok(Some(rows?.into_iter().map(|placed| (placed.number, placed.job)).collect()))
+        })
+        .await
+    }
+
+    /// One job with its text.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn job(&self, host: HostRef, id: JobId) -> Result<Option<JobDetail>, StoreError> {
+        self.read("read a signed job", move |connection| {
+            let Some(record) = find(connection, &host)? else { return Ok(None) };
+            let Some(Placed { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
+            let sql = "SELECT blob FROM jobs WHERE number = ?1";
+            let blob = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
+            Ok(Some(JobDetail { job, blob }))
+        })
+        .await
+    }
+
+    /// Leaves a job for a host. `None` when there is no such host.
+    ///
+    /// # Errors
+    /// [`MailError`].
+    pub async fn leave_job(&self, by: By, leave: LeaveJob) -> Result<Option<JobDone>, WriteError<MailError>> {
+        self.mutate("keep a signed job", by, move |tx, by| {
+            let Some(record) = find(tx, &leave.host)? else { return Ok(None) };
+            if record.view.state == HostState::Revoked {
+                return Ok(None);
+            }
+            let hash: [u8; 32] = Sha256::digest(leave.blob.as_bytes()).into();
+            let waits = "SELECT count(*) FROM jobs WHERE host = ?1 AND mail = 'queued'";
+            let waits: u32 = tx.prepare_cached(waits)?.query_row([record.number], |row| row.get(0))?;
+            let kept = kept(tx, record.number, &leave, &hash)?;
+            if mail::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Taking::Queue {
+                insert(tx, record.number, by, &leave, &hash)?;
+                let text = format!("signed job {} waits for {}", leave.id, record.view.name);
+                emit(tx, &told(by, EventKind::JobQueued, record.view.id, text))?;
+            }
+            let placed = one(tx, record.number, leave.id)?;
+            Ok(placed.map(|placed| JobDone { host: record.view.id, job: placed.job }))
+        })
+        .await
+    }
+
+    /// Takes a job back that the host has not spoken of. Taking it back twice changes nothing.
+    ///
+    /// # Errors
+    /// [`MailError::Answered`].
+    pub async fn withdraw_job(
+        &self,
+        by: By,
+        host: HostRef,
+        id: JobId,
+    ) -> Result<Option<JobView>, WriteError<MailError>> {
+        self.mutate("withdraw a signed job", by, move |tx, by| {
+            let Some(record) = find(tx, &host)? else { return Ok(None) };
+            let Some(placed) = one(tx, record.number, id)? else { return Ok(None) };
+            match placed.job.mail {
+                MailState::Withdrawn => return Ok(Some(placed.job)),
+                MailState::Answered => return Err(Failed::Refused(MailError::Answered)),
+                MailState::Queued => {}
+            }
+            tx.prepare_cached("UPDATE jobs SET mail = 'withdrawn' WHERE number = ?1")?
+                .execute([placed.number])?;
+            let text = format!("signed job {id} for {} was withdrawn", record.view.name);
+            emit(tx, &told(by, EventKind::JobWithdrawn, record.view.id, text))?;
+            Ok(Some(JobView { mail: MailState::Withdrawn, ..placed.job }))
+        })
+        .await
+    }
+}

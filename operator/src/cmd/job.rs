@@ -1,0 +1,182 @@
+//! `holdfast job`: signed jobs left for hosts, what became of them, and stopping one.
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{HostName, JobId};
+use holdfast_protocol::job::act::{Act, args};
+use holdfast_protocol::job::{Draft, JobState, SignedJob, Target};
+use holdfast_protocol::operator::{
+    HostDetail, HostState, HostView, JobDetail, JobSubmit, JobView, MailState,
+};
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::args::{CancelArgs, JobCommand};
+use crate::blob::{self, Blob, BlobError, Over};
+use crate::exit::CliError;
+use crate::hub::{Hub, HubError, WHOLE};
+use crate::order::{self, OrderError};
+use crate::screen::Screen;
+use crate::{clock, keygen, render};
+
+/// The agent reports a change within a second.
+const POLL: Duration = Duration::from_millis(500);
+
+/// A job with its host: the document for programs.
+#[derive(Debug, Serialize)]
+struct Placed {
+    host: HostName,
+    #[serde(flatten)]
+    job: JobView,
+}
+
+pub async fn run(command: JobCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    match command {
+        JobCommand::Submit { host, file } => {
+            let (blob, text) = Blob::read(&file)?;
+            let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
+            if blob.payload.host_id != detail.host.id {
+                let (found, wanted) = (detail.host.id.to_string(), blob.payload.host_id.to_string());
+                return Err(CliError::OtherHost { host, found, wanted });
+            }
+            let job = leave(hub, &detail, blob.payload.job_id, text).await?;
+            one(detail.host.name, job, screen)
+        }
+        JobCommand::List { host } => list(hub, host, screen).await,
+        JobCommand::Show { host, job, save } => {
+            let (name, id) = find(hub, &host, &job).await?;
+            let found: JobDetail = hub.get(&["v1", "hosts", &host, "jobs", &id.to_string()]).await?;
+            if let Some(path) = save {
+                blob::write(&path, &found.blob, Over::Nothing)?;
+            }
+            let read = Blob::parse(found.blob.as_bytes(), "what the hub holds").ok();
+            screen
+                .show(&found, |found, _| render::job::detail(&name, &found.job, read.as_ref(), clock::now()))
+        }
+        JobCommand::Watch { host, job, timeout } => watch(hub, &host, &job, timeout, screen).await,
+        JobCommand::Cancel(args) => cancel(hub, args, screen).await,
+    }
+}
+
+/// Leaves a signed job with the hub.
+pub async fn leave(hub: &Hub, detail: &HostDetail, job: JobId, blob: String) -> Result<JobView, HubError> {
+    let id = detail.host.id.to_string();
+    hub.post(&["v1", "hosts", &id, "jobs"], &JobSubmit { job, blob }).await
+}
+
+fn one(host: HostName, job: JobView, screen: &Screen) -> Result<(), CliError> {
+    screen.show(&Placed { host, job }, |placed, style| {
+        render::job::jobs(&[(&placed.host, &placed.job)], clock::now(), style)
+    })
+}
+
+async fn list(hub: &Hub, host: Option<String>, screen: &Screen) -> Result<(), CliError> {
+    let hosts: Vec<(HostName, String)> = match host {
+        Some(host) => {
+            let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
+            vec![(detail.host.name, detail.host.id.to_string())]
+        }
+        None => {
+            let all: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
+            let kept = all.into_iter().filter(|host| host.state != HostState::Revoked);
+            kept.map(|host| (host.name, host.id.to_string())).collect()
+        }
+    };
+    let mut jobs = Vec::new();
+    for (name, id) in hosts {
+        let found: Vec<JobView> = hub.list(&["v1", "hosts", &id, "jobs"], &[], WHOLE).await?;
+        jobs.extend(found.into_iter().map(|job| Placed { host: name.clone(), job }));
+    }
+    jobs.sort_by_key(|placed| std::cmp::Reverse(placed.job.submitted_at));
+    screen.show(&jobs, |jobs, style| {
+        let pairs: Vec<_> = jobs.iter().map(|placed| (&placed.host, &placed.job)).collect();
+        render::job::jobs(&pairs, clock::now(), style)
+    })
+}
+
+/// A job by its id, or by how that begins where only one does.
+async fn find(hub: &Hub, host: &str, asked: &str) -> Result<(HostName, JobId), CliError> {
+    let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
+    if let Ok(id) = asked.parse() {
+        return Ok((detail.host.name, id));
+    }
+    let all: Vec<JobView> = hub.list(&["v1", "hosts", host, "jobs"], &[], WHOLE).await?;
+    let mut found = all.iter().filter(|job| asked.len() >= 4 && job.id.to_string().starts_with(asked));
+    match (found.next(), found.next()) {
+        (Some(job), None) => Ok((detail.host.name, job.id)),
+        _ => Err(CliError::NoJob { host: host.to_owned(), job: asked.to_owned() }),
+    }
+}
+
+async fn watch(hub: &Hub, host: &str, job: &str, timeout_s: u64, screen: &Screen) -> Result<(), CliError> {
+    let (name, id) = find(hub, host, job).await?;
+    let (begin, mut said) = (Instant::now(), String::new());
+    loop {
+        let found: JobDetail = hub.get(&["v1", "hosts", host, "jobs", &id.to_string()]).await?;
+        let job = found.job;
+        // How long it still waits is no news every second.
+        let news = job.report.as_ref().map_or_else(String::new, |report| report.state.as_str().to_owned());
+        if news != said || said.is_empty() && begin.elapsed() < POLL {
+            screen.note(&render::clean(&render::job::line(&job, clock::now())));
+            said = news;
+        }
+        let state = job.report.as_ref().map(|report| report.state);
+        if job.mail == MailState::Withdrawn || state.is_some_and(JobState::is_end) {
+            let end = ended(host, &job);
+            one(name, job, screen)?;
+            return end;
+        }
+        if begin.elapsed().as_secs() >= timeout_s {
+            return Err(CliError::JobTimedOut {
+                host: host.to_owned(),
+                job: id.to_string(),
+                seconds: timeout_s,
+            });
+        }
+        sleep(POLL).await;
+    }
+}
+
+fn ended(host: &str, view: &JobView) -> Result<(), CliError> {
+    let (host, job) = (host.to_owned(), view.id.to_string());
+    let Some(report) = view.report.as_ref().filter(|_| view.mail != MailState::Withdrawn) else {
+        return Err(CliError::JobCancelled { host, job });
+    };
+    let problem =
+        report.problem.as_ref().map_or_else(|| "it does not say why".to_owned(), ToString::to_string);
+    match report.state {
+        JobState::Refused => Err(CliError::JobRefused { host, job, problem }),
+        JobState::Failed => Err(CliError::JobFailed { host, job, problem }),
+        JobState::Cancelled => Err(CliError::JobCancelled { host, job }),
+        JobState::Done | JobState::Waiting | JobState::UnderWay => Ok(()),
+    }
+}
+
+async fn cancel(hub: &Hub, args: CancelArgs, screen: &Screen) -> Result<(), CliError> {
+    let (name, id) = find(hub, &args.host, &args.job).await?;
+    let path = ["v1", "hosts", &args.host, "jobs", &id.to_string(), "withdraw"];
+    match hub.post::<JobView>(&path, &json!({})).await {
+        Ok(job) => return one(name, job, screen),
+        // The host has it: only a signature stops it there.
+        Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::UnderWay => {}
+        Err(error) => return Err(error.into()),
+    }
+    let Some(key) = args.key else { return Err(CliError::CancelNeedsKey { host: args.host }) };
+    let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
+    let trust = detail.sections.trust.as_ref();
+    let epoch = trust.ok_or_else(|| OrderError::NoEpoch { host: args.host.clone() })?.epoch;
+    let draft = Draft { target: Target::Host {}, act: Act::Cancel(args::Cancel { job: id }) };
+    let payload = order::complete(draft, (detail.host.id, epoch), 1, args.reason, clock::now())?;
+    let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
+    let signature = keygen::sign(&bytes, &key)?;
+    let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
+    let text = signed.to_json().map_err(BlobError::Unwritable)?;
+    screen.note(&format!(
+        "{name} has job {id} already: a signed cancel, job {}, is left for it.",
+        payload.job_id
+    ));
+    let job = leave(hub, &detail, payload.job_id, text).await?;
+    one(name, job, screen)
+}

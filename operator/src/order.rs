@@ -1,0 +1,193 @@
+//! What will be signed: chosen among what a host says is waiting, completed to a payload. Pure.
+//!
+//! The words of a report are the hub's to pass on, so nothing is signed by them: what a person is shown is read from the
+//! draft itself, and what is signed is that draft.
+
+use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
+use holdfast_protocol::job::{Draft, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, Target};
+use holdfast_protocol::report::WaitingForSignature;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+/// A clock of an operator may stand ahead of a host's by so much.
+const EARLY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Why there is nothing to sign.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// Nothing waits.
+    #[error("nothing waits for a signature on {host}")]
+    Nothing {
+        /// Where.
+        host: String,
+    },
+    /// Several wait.
+    #[error("several things wait on {host}; say which, by its number or its guest:\n{list}")]
+    Which {
+        /// Where.
+        host: String,
+        /// All of them.
+        list: String,
+    },
+    /// None is called so.
+    #[error("nothing that waits on {host} is called {asked}; these wait:\n{list}")]
+    NoSuch {
+        /// Where.
+        host: String,
+        /// What was asked for.
+        asked: String,
+        /// All of them.
+        list: String,
+    },
+    /// No signature helps.
+    #[error("no signature does this: {0}")]
+    ByHand(String),
+    /// What the host wants signed cannot be read.
+    #[error("what {host} wants signed cannot be read by this holdfast: use one of the agent's release line")]
+    Unreadable {
+        /// Where.
+        host: String,
+        /// Why.
+        #[source]
+        source: PayloadError,
+    },
+    /// The host is too old or too new to us.
+    #[error(
+        "the agent of {host} has not said which life of its records this is: wait for its next report, or update it"
+    )]
+    NoEpoch {
+        /// Where.
+        host: String,
+    },
+    /// Too long or too short.
+    #[error("a job may be valid for 1 to {} hours", LIFE_MAX_S / 3_600)]
+    Life,
+    /// No clock.
+    #[error("this machine's clock shows no time that a job can carry: {0}")]
+    Clock(&'static str),
+}
+
+/// Finds what is to be signed: by its number from 1, its verb, or its guest's name, uid or VMID.
+pub fn choose(
+    host: &str,
+    waiting: &[WaitingForSignature],
+    asked: Option<&str>,
+) -> Result<(usize, Draft), OrderError> {
+    let list = || {
+        let line =
+            |(n, one): (usize, &WaitingForSignature)| format!("  {n}  {}", crate::render::clean(&one.effect));
+        (1..).zip(waiting).map(line).collect::<Vec<_>>().join("\n")
+    };
+    let found: Vec<usize> = match asked {
+        None => (0..waiting.len()).collect(),
+        Some(asked) => {
+            let is = |(place, one): &(usize, &WaitingForSignature)| {
+                asked.parse() == Ok(place + 1)
+                    || one.guest.is_some_and(|uid| uid.to_string() == asked)
+                    || Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| called(&draft, asked))
+            };
+            waiting.iter().enumerate().filter(is).map(|(place, _)| place).collect()
+        }
+    };
+    let host = || host.to_owned();
+    match (found.as_slice(), asked) {
+        _ if waiting.is_empty() => Err(OrderError::Nothing { host: host() }),
+        ([], asked) => Err(OrderError::NoSuch {
+            host: host(),
+            asked: asked.unwrap_or_default().to_owned(),
+            list: list(),
+        }),
+        ([place], _) => match waiting.get(*place) {
+            Some(one) if one.payload.is_empty() => Err(OrderError::ByHand(one.reason.clone())),
+            Some(one) => {
+                let draft = Draft::parse(one.payload.as_bytes());
+                Ok((*place, draft.map_err(|source| OrderError::Unreadable { host: host(), source })?))
+            }
+            None => Err(OrderError::Nothing { host: host() }),
+        },
+        (_, _) => Err(OrderError::Which { host: host(), list: list() }),
+    }
+}
+
+fn called(draft: &Draft, asked: &str) -> bool {
+    let guest = match &draft.target {
+        Target::Guest { vmid, fingerprint, .. } => {
+            fingerprint.name.as_str() == asked || vmid.is_some_and(|vmid| vmid.to_string() == asked)
+        }
+        Target::Host {} => false,
+    };
+    guest || draft.act.verb().as_str() == asked
+}
+
+/// Completes a draft: valid from now for so many hours, under an id and a nonce of its own.
+pub fn complete(
+    draft: Draft,
+    (host_id, host_epoch): (HostId, HostEpoch),
+    hours: u32,
+    reason: Reason,
+    now: Timestamp,
+) -> Result<Payload, OrderError> {
+    if hours == 0 || i64::from(hours) > LIFE_MAX_S / 3_600 {
+        return Err(OrderError::Life);
+    }
+    let from = UtcSecond::new(now - EARLY).map_err(OrderError::Clock)?;
+    let until = from.at() + SignedDuration::from_hours(i64::from(hours));
+    let nonce = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    Ok(draft.ordered(Order {
+        job_id: JobId::new(Uuid::new_v4()),
+        host_id,
+        host_epoch,
+        not_before: from,
+        expires_at: UtcSecond::new(until).map_err(OrderError::Clock)?,
+        nonce: Nonce::try_from(nonce).map_err(OrderError::Clock)?,
+        reason,
+    }))
+}
+
+/// What a person types to say that they mean it: the guest's name, or the host's.
+pub fn name_to_type<'a>(payload: &'a Payload, host: &'a str) -> &'a str {
+    match &payload.target {
+        Target::Guest { fingerprint, .. } => fingerprint.name.as_str(),
+        Target::Host {} => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::job::Verb;
+
+    use super::*;
+    use crate::render::samples;
+
+    #[test]
+    fn what_waits_is_found_by_number_guest_or_verb_and_never_guessed() {
+        let all = samples::waiting_to_sign();
+        let verb =
+            |asked: Option<&str>| choose("box7", &all, asked).map(|(place, draft)| (place, draft.act.verb()));
+        for asked in ["1", "web-1", "120", "destroy_guest", "018f3c1e-6b1f-7c1d-9d0a-000000000001"] {
+            assert_eq!(verb(Some(asked)).unwrap(), (0, Verb::DestroyGuest), "{asked}");
+        }
+        assert_eq!(verb(Some("release_brake")).unwrap(), (1, Verb::ReleaseBrake));
+        assert!(matches!(verb(None), Err(OrderError::Which { .. })));
+        assert!(matches!(verb(Some("web-9")), Err(OrderError::NoSuch { .. })));
+        assert!(matches!(verb(Some("0")), Err(OrderError::NoSuch { .. })));
+        assert!(matches!(verb(Some("3")), Err(OrderError::ByHand(_))));
+        assert!(matches!(verb(Some("4")), Err(OrderError::Unreadable { .. })));
+        assert!(matches!(choose("box7", &[], None), Err(OrderError::Nothing { .. })));
+    }
+
+    #[test]
+    fn a_payload_is_new_each_time_and_lives_as_long_as_asked() {
+        let (_, draft) = choose("box7", &samples::waiting_to_sign(), Some("1")).unwrap();
+        let reason: Reason = "the customer left".to_owned().try_into().unwrap();
+        let host = (HostId::new(Uuid::nil()), HostEpoch::new(7));
+        let make = |hours| complete(draft.clone(), host, hours, reason.clone(), samples::now());
+        let (one, two) = (make(8).unwrap(), make(8).unwrap());
+        assert!(one.job_id != two.job_id && one.nonce != two.nonce);
+        assert_eq!(one.expires_at.second() - one.not_before.second(), 8 * 3_600);
+        assert_eq!(Payload::parse(one.to_json().unwrap().as_bytes()).unwrap(), one);
+        assert!(make(24).is_ok() && make(0).is_err() && make(25).is_err());
+        assert_eq!(name_to_type(&one, "box7"), "web-1");
+    }
+}

@@ -1,0 +1,193 @@
+//! Signed jobs: what a person is shown before they sign, and what became of a job after.
+
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::job::{Act, JobReport, JobState, Payload, Target};
+use holdfast_protocol::operator::{HostDetail, JobView, MailState};
+use holdfast_protocol::report::{Running, WaitingForSignature};
+use jiff::Timestamp;
+
+use super::table::{Field, NOTHING, Tone, list, plain, table};
+use super::time::{ago, stamp, when};
+use crate::blob::Blob;
+use crate::screen::Style;
+
+/// What a person must see before they sign. All that binds is read from the payload; what the host or hub only says is
+/// marked as theirs.
+pub fn to_sign(
+    payload: &Payload,
+    detail: &HostDetail,
+    said: Option<&WaitingForSignature>,
+    now: Timestamp,
+) -> String {
+    let mut pairs = act(payload);
+    if let Target::Guest { uid, .. } = &payload.target {
+        let report = detail.sections.guests.iter().flatten().find(|guest| guest.uid == Some(*uid));
+        let run = report.map_or("nobody says", |guest| match guest.run {
+            Running::Running => "yes, it runs now",
+            Running::Stopped => "no, it stands still",
+            Running::Unknown => "the host cannot tell",
+        });
+        pairs.push(("Runs", run.to_owned()));
+    }
+    if let Some(said) = said {
+        let never = |what: &str| format!("never: {what}");
+        let backup = said.last_backup.map_or_else(|| never("no backup of it is known"), |at| when(at, now));
+        let proof = said
+            .last_proof
+            .map_or_else(|| never("no backup of it was proved by a restore"), |at| when(at, now));
+        if said.guest.is_some() {
+            pairs.extend([("Last backup", backup), ("Last proof", proof)]);
+        }
+        pairs.push(("The host says", format!("{}: {}", said.effect, said.reason)));
+    }
+    pairs.extend(order(payload, &detail.host.name, now));
+    list(&pairs)
+}
+
+/// What would be done to whom.
+fn act(payload: &Payload) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![("Sign for", payload.act.verb().as_str().to_owned())];
+    if let Target::Guest { uid, vmid, fingerprint } = &payload.target {
+        pairs.push(("Guest", fingerprint.name.to_string()));
+        pairs.push(("VMID", vmid.map_or_else(|| "none".to_owned(), |vmid| vmid.to_string())));
+        pairs.push(("Uid", uid.to_string()));
+        let mut volumes = fingerprint.volumes.iter();
+        pairs.push(("Volumes", volumes.next().cloned().unwrap_or_else(|| "none".to_owned())));
+        pairs.extend(volumes.map(|volume| ("", volume.clone())));
+    }
+    match &payload.act {
+        Act::AdoptGuest(_) | Act::BackupNow(_) | Act::DestroyGuest(_) => {}
+        Act::ApproveRelease(args) => {
+            pairs.push(("Release", args.version.to_string()));
+            pairs.push(("SHA-256", args.sha256.as_str().to_owned()));
+        }
+        Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),
+        Act::PolicyUpdate(args) => {
+            pairs.extend(lines("Operators", &args.signers));
+            pairs.extend(lines("Policy", &args.policy));
+        }
+        Act::ReleaseBrake(args) => {
+            pairs.push(("Document", format!("generation {}", args.generation)));
+            for change in &args.changes {
+                let text = format!("{} {} ({})", change.operation.as_str(), change.name, change.guest);
+                pairs.push(("Lets pass", text));
+            }
+        }
+        Act::Restore(args) => pairs.push(("Archive", args.archive.as_str().to_owned())),
+        Act::Rollback(args) => pairs.push(("Snapshot", args.snapshot.to_string())),
+    }
+    pairs
+}
+
+/// A file, line by line, its first under the name.
+fn lines(name: &'static str, text: &str) -> Vec<(&'static str, String)> {
+    let place = |n| if n == 0 { name } else { "" };
+    text.lines().enumerate().map(|(n, line)| (place(n), line.to_owned())).collect()
+}
+
+/// By whom it was ordered for whom, and how long it is good for.
+fn order(payload: &Payload, host: &HostName, now: Timestamp) -> Vec<(&'static str, String)> {
+    vec![
+        ("Host", format!("{host} ({}), epoch {}", payload.host_id, payload.host_epoch)),
+        ("Until", when(payload.expires_at.at(), now)),
+        ("Reason", payload.reason.as_str().to_owned()),
+        ("Job", payload.job_id.to_string()),
+    ]
+}
+
+const HEADER: [&str; 7] = ["JOB", "HOST", "STATE", "WHAT", "BY", "LEFT", "NOTES"];
+
+/// Jobs, in the order given.
+pub fn jobs(jobs: &[(&HostName, &JobView)], now: Timestamp, style: Style) -> String {
+    if jobs.is_empty() {
+        return "No signed job was left here. `holdfast sign HOST` makes one of what waits.\n".to_owned();
+    }
+    let rows = jobs.iter().map(|(host, job)| {
+        let report = job.report.as_ref();
+        let what = report.and_then(|report| report.verb).map_or(NOTHING, |verb| verb.as_str());
+        vec![
+            plain(job.id),
+            plain(host),
+            state(job),
+            plain(what),
+            plain(&job.by),
+            plain(ago(job.submitted_at, now)),
+            plain(report.map_or_else(|| NOTHING.to_owned(), |report| notes(report, now))),
+        ]
+    });
+    table(&HEADER, rows, style)
+}
+
+fn state(job: &JobView) -> Field {
+    let (word, tone) = match (job.mail, job.report.as_ref().map(|report| report.state)) {
+        (MailState::Withdrawn, _) => ("withdrawn", Tone::Plain),
+        (_, Some(state)) => (words(state), tone(state)),
+        (_, None) => ("on its way", Tone::Look),
+    };
+    (word.to_owned(), tone)
+}
+
+const fn words(state: JobState) -> &'static str {
+    match state {
+        JobState::Refused => "refused",
+        JobState::Waiting => "waiting",
+        JobState::UnderWay => "under way",
+        JobState::Done => "done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+    }
+}
+
+const fn tone(state: JobState) -> Tone {
+    match state {
+        JobState::Refused | JobState::Failed => Tone::Bad,
+        JobState::Waiting | JobState::UnderWay => Tone::Look,
+        JobState::Done => Tone::Good,
+        JobState::Cancelled => Tone::Plain,
+    }
+}
+
+fn notes(report: &JobReport, now: Timestamp) -> String {
+    if let Some(problem) = &report.problem {
+        return problem.to_string();
+    }
+    match (report.state, report.due_at) {
+        (JobState::Waiting, Some(due)) if due > now => format!("begins {}", ago(due, now)),
+        (JobState::Waiting, _) => "waits for its guest's lane".to_owned(),
+        _ => NOTHING.to_owned(),
+    }
+}
+
+/// One line of how a job stands, for who follows it.
+pub fn line(job: &JobView, now: Timestamp) -> String {
+    let word = state(job).0;
+    let notes = job.report.as_ref().map(|report| notes(report, now)).filter(|notes| notes != NOTHING);
+    notes.map_or_else(|| word.clone(), |notes| format!("{word}: {notes}"))
+}
+
+/// One job: what is in it as far as its bytes say, and what its host says became of it.
+pub fn detail(host: &HostName, job: &JobView, blob: Option<&Blob>, now: Timestamp) -> String {
+    let mut pairs = Vec::new();
+    match blob {
+        Some(blob) => {
+            pairs.extend(act(&blob.payload));
+            pairs.extend(order(&blob.payload, host, now));
+            pairs.extend(blob.keys.iter().map(|key| ("Signed with", key.fingerprint())));
+        }
+        None => {
+            pairs.push(("Job", format!("{} (its bytes are no signed job that this holdfast reads)", job.id)))
+        }
+    }
+    pairs.push(("Left", format!("{} by {}, {} bytes", when(job.submitted_at, now), job.by, job.bytes)));
+    pairs.push(("State", line(job, now)));
+    if let Some(report) = &job.report {
+        if !report.signers.is_empty() {
+            let names: Vec<&str> = report.signers.iter().map(|name| name.as_str()).collect();
+            pairs.push(("Signers", names.join(", ")));
+        }
+        pairs.push(("Read", stamp(report.taken_at)));
+        pairs.extend(report.operation.map(|operation| ("Operation", operation.to_string())));
+        pairs.extend(report.ended_at.map(|at| ("Ended", when(at, now))));
+    }
+    list(&pairs)
+}

@@ -1,0 +1,216 @@
+//! Signing what waits, with stock `ssh-keygen`; leaving jobs, following them, stopping them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use holdfast_protocol::job::{Payload, SignedJob, Verb};
+use holdfast_trust::signature::{Namespace, check};
+use serde_json::{Value, json};
+
+use crate::apply::{HOST, UID, detail};
+use crate::fake_hub::{FakeHub, Reply, stderr, stdout};
+use crate::terminal::at_terminal;
+
+const JOB: &str = "018f3c1e-6b1f-7c1d-9d0d-000000000001";
+
+#[expect(clippy::disallowed_methods, reason = "stock OpenSSH, as an operator has it")]
+fn ssh_keygen() -> Command {
+    Command::new("ssh-keygen")
+}
+
+/// A fresh key without a passphrase: its private file.
+fn key(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let made =
+        ssh_keygen().args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&path).status().unwrap();
+    assert!(made.success());
+    path
+}
+
+fn sections(waiting: Value) -> Value {
+    json!({
+        "guests": [{ "uid": UID, "name": "web", "vmid": 120, "standing": "unmanaged", "run": "running" }],
+        "trust": { "epoch": 1_794_000_000_u32, "policy_version": 0, "audit": { "number": 3, "chain": "00" } },
+        "waiting": waiting,
+    })
+}
+
+fn destroy() -> Value {
+    let draft = json!({ "schema": "holdfast.job-draft/v1", "verb": "destroy_guest", "args": {}, "target": { "kind": "guest",
+        "uid": UID, "vmid": 120, "fingerprint": { "name": "web", "volumes": ["tank:120/vm-120-disk-0.raw"] } } });
+    json!({ "guest": UID, "effect": "attach a harmless volume", "reason": "the hub may say what it likes",
+        "payload": draft.to_string(), "last_backup": "2026-11-21T01:00:00Z" })
+}
+
+fn view(mail: &str, report: Option<Value>) -> Value {
+    let mut view =
+        json!({ "id": JOB, "by": "ada", "submitted_at": "2026-11-21T03:00:00Z", "bytes": 900, "mail": mail });
+    if let Some(report) = report {
+        view["report"] = report;
+    }
+    view
+}
+
+fn report(state: &str, more: Value) -> Value {
+    let mut report = json!({ "id": JOB, "blob": "00", "state": state, "verb": "destroy_guest",
+        "taken_at": "2026-11-21T03:00:01Z", "signers": ["ada"] });
+    report.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    report
+}
+
+async fn hub() -> FakeHub {
+    let hub = FakeHub::logged_in().await;
+    hub.on("GET /v1/hosts/box1", Reply::Data(detail(7, sections(json!([destroy()])))));
+    hub.on(&format!("POST /v1/hosts/{HOST}/jobs"), Reply::Data(view("queued", None)));
+    hub
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_people_sign_the_same_bytes_and_stock_openssh_agrees() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let (ada, bob) = (key(folder.path(), "ada"), key(folder.path(), "bob"));
+    let file = folder.path().join("job.json");
+    let (ada_text, bob_text, file_text) =
+        (ada.to_str().unwrap(), bob.to_str().unwrap(), file.to_str().unwrap());
+    let first =
+        ["sign", "box1", "web", "--key", ada_text, "--reason", "the customer left", "--confirm", "web"];
+    let output = hub.holdfast(&[&first[..], &["--out", file_text, "--output", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((told["verb"].as_str(), told["guest"].as_str()), (Some("destroy_guest"), Some(UID)));
+    // What binds is shown from the bytes, whatever the hub calls it.
+    for line in
+        ["Sign for       destroy_guest", "tank:120/vm-120-disk-0.raw", "never: no backup of it was proved"]
+    {
+        assert!(stderr(&output).contains(line), "{line}: {}", stderr(&output));
+    }
+    let again = hub.holdfast(&[&first[..], &["--out", file_text]].concat());
+    assert_eq!(again.status.code(), Some(1), "a file is not written over: {}", stderr(&again));
+
+    let second = ["sign", "box1", "--also", file_text, "--confirm", "web", "--submit", "--key"];
+    let twice = hub.holdfast(&[&second[..], &[ada_text]].concat());
+    assert!(stderr(&twice).contains("has signed this job already"), "{}", stderr(&twice));
+    let output = hub.holdfast(&[&second[..], &[bob_text]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+
+    let text = std::fs::read_to_string(&file).unwrap();
+    let job = SignedJob::parse(text.as_bytes()).unwrap();
+    let payload = Payload::parse(&job.payload).unwrap();
+    assert_eq!((payload.act.verb(), payload.host_epoch.number()), (Verb::DestroyGuest, 1_794_000_000));
+    let keys: Vec<String> = job
+        .signatures
+        .iter()
+        .map(|armoured| check(&job.payload, armoured, Namespace::Job).unwrap().fingerprint())
+        .collect();
+    assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
+    let sent = hub.asked(&format!("POST /v1/hosts/{HOST}/jobs"));
+    assert_eq!(sent.len(), 1, "only the second was submitted");
+    assert_eq!(
+        (sent[0].body["job"].clone(), sent[0].body["blob"].clone()),
+        (payload.job_id.to_string().into(), text.into())
+    );
+
+    let public = std::fs::read_to_string(ada.with_extension("pub")).unwrap();
+    let signers = hub.file("signers", &format!("ada {public}"));
+    let signature = hub.file("signature", &job.signatures[0]);
+    let bytes = folder.path().join("payload");
+    std::fs::write(&bytes, &job.payload).unwrap();
+    let verified = ssh_keygen()
+        .args(["-Y", "verify", "-I", "ada", "-n", "holdfast-job", "-f"])
+        .arg(&signers)
+        .arg("-s")
+        .arg(&signature)
+        .stdin(std::fs::File::open(&bytes).unwrap())
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{}", stderr(&verified));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_name_itself_is_a_yes() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let sign = |more: &[&str]| {
+        let first =
+            ["sign", "box1", "--key", ada.to_str().unwrap(), "--reason", "the customer left", "--out"];
+        let file = folder.path().join("job.json");
+        hub.command(&[&first[..], &[file.to_str().unwrap()], more].concat())
+    };
+    let run = |more: &[&str]| sign(more).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(run(&[]).status.code(), Some(2), "nobody to ask");
+    let wrong = run(&["--confirm", "Web"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", stderr(&wrong));
+    for typed in ["y\n", "\n", "webb\n"] {
+        let (status, shown) = at_terminal(sign(&[]), "Type the guest's name to sign for this: ", typed);
+        assert_eq!(status.code(), Some(1), "{shown}");
+    }
+    assert_eq!(run(&["nobody", "--confirm", "web"]).status.code(), Some(4));
+    assert!(!folder.path().join("job.json").exists());
+    let (status, shown) = at_terminal(sign(&[]), "Type the guest's name to sign for this: ", "web\n");
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert!(shown.contains("Signed (1 signature)") && shown.contains("holdfast job submit box1"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_for_another_host_is_not_left_there() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let file = folder.path().join("job.json");
+    let arguments =
+        ["sign", "box1", "--key", ada.to_str().unwrap(), "--reason", "gone", "--confirm", "web", "--out"];
+    assert_eq!(hub.holdfast(&[&arguments[..], &[file.to_str().unwrap()]].concat()).status.code(), Some(0));
+    let mut other = detail(7, sections(json!([])));
+    other["host"]["id"] = json!("018f3c1e-6b1f-7c1d-9d0a-000000000009");
+    hub.on("GET /v1/hosts/box9", Reply::Data(other));
+    let output = hub.holdfast(&["job", "submit", "box9", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    let output = hub.holdfast(&["job", "submit", "box1", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("eyJ", "eyK", 1)).unwrap();
+    let output = hub.holdfast(&["job", "submit", "box1", file.to_str().unwrap()]);
+    assert!(stderr(&output).contains("does not hold"), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_end_of_a_job_has_its_exit_code() {
+    let problem = |code: &str| json!({ "problem": { "code": code, "message": "as it is" } });
+    for (states, exit) in [
+        (vec![view("queued", None), view("answered", Some(report("done", json!({}))))], 0),
+        (vec![view("answered", Some(report("refused", problem("SIGNATURES_MISSING"))))], 6),
+        (vec![view("answered", Some(report("failed", problem("TARGET_CHANGED"))))], 1),
+        (vec![view("answered", Some(report("cancelled", json!({}))))], 5),
+        (vec![view("withdrawn", None)], 5),
+        (vec![view("answered", Some(report("waiting", json!({ "due_at": "2026-11-21T03:10:00Z" }))))], 7),
+    ] {
+        let hub = hub().await;
+        for state in &states {
+            let found = json!({ "job": state, "blob": "no job" });
+            hub.on(&format!("GET /v1/hosts/box1/jobs/{JOB}"), Reply::Data(found));
+        }
+        let output = hub.holdfast(&["job", "watch", "box1", JOB, "--timeout", "1"]);
+        assert_eq!(output.status.code(), Some(exit), "{states:?}: {}", stderr(&output));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_a_withdrawal_or_a_signature() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let withdraw = format!("POST /v1/hosts/box1/jobs/{JOB}/withdraw");
+    hub.on(&withdraw, Reply::Data(view("withdrawn", None)));
+    hub.on(&withdraw, Reply::Error(409, "UNDER_WAY", "the host has it"));
+    let cancel = ["job", "cancel", "box1", JOB, "--reason", "a mistake"];
+    let early = hub.holdfast(&cancel);
+    assert_eq!(early.status.code(), Some(0), "{}", stderr(&early));
+    assert!(stdout(&early).contains("withdrawn"), "{}", stdout(&early));
+    let keyless = hub.holdfast(&cancel);
+    assert_eq!(keyless.status.code(), Some(2), "{}", stderr(&keyless));
+    let late = hub.holdfast(&[&cancel[..], &["--key", ada.to_str().unwrap()]].concat());
+    assert_eq!(late.status.code(), Some(0), "{}", stderr(&late));
+    let sent = hub.asked(&format!("POST /v1/hosts/{HOST}/jobs"));
+    let job = SignedJob::parse(sent[0].body["blob"].as_str().unwrap().as_bytes()).unwrap();
+    let payload = Payload::parse(&job.payload).unwrap();
+    assert_eq!(payload.act.verb(), Verb::Cancel);
+    assert!(String::from_utf8(job.payload.clone()).unwrap().contains(JOB));
+}

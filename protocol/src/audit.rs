@@ -1,0 +1,312 @@
+//! The audit of a host: one line per decision and effect, each bound to the one before it by a hash.
+//!
+//! What comes in: lines. What goes out: the hash of each, or the first line that does not hold. Each hash covers the one
+//! before, the line's number, its time and every field with its length in front, so that no line can be cut out, changed
+//! or re-split unseen. A tail that was cut off is seen by who knows a later head: it travels in every report. The same
+//! words are the form of an exported file: one JSON object a line, a header first.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::strict::{self, StrictError};
+
+/// A line of an export is at most this long.
+pub const LINE_BYTES_MAX: usize = 256 * 1024;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditLine {
+    /// Its number, from 1, without gaps.
+    pub number: i64,
+    /// When, in microseconds since 1970.
+    pub at_us: i64,
+    /// What.
+    pub action: String,
+    /// About which guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<String>,
+    /// In which operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// More of it.
+    pub detail: String,
+    /// Its hash, in hex.
+    pub chain: String,
+}
+
+/// The first line of an export.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportHeader {
+    /// What follows.
+    pub schema: ExportSchema,
+    /// How many lines follow.
+    pub lines: u64,
+}
+
+/// The schema of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExportSchema {
+    /// The first.
+    #[serde(rename = "holdfast.audit/v1")]
+    V1,
+}
+
+/// The fields of a line that its hash covers.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    /// Its number.
+    pub number: i64,
+    /// When, in microseconds since 1970.
+    pub at_us: i64,
+    /// What.
+    pub action: &'a str,
+    /// About which guest.
+    pub guest: Option<&'a str>,
+    /// In which operation.
+    pub operation: Option<&'a str>,
+    /// More of it.
+    pub detail: &'a str,
+}
+
+/// The hash of a line after the one before it; the first stands after nothing.
+#[must_use]
+pub fn chain(before: &[u8], line: Fields<'_>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    field(before);
+    field(&line.number.to_be_bytes());
+    field(&line.at_us.to_be_bytes());
+    field(line.action.as_bytes());
+    for text in [line.guest, line.operation] {
+        // Absent and empty are not the same.
+        field(&[u8::from(text.is_some())]);
+        field(text.unwrap_or_default().as_bytes());
+    }
+    field(line.detail.as_bytes());
+    hash.finalize().into()
+}
+
+/// Where a chain does not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    /// A line is missing, or was changed.
+    #[error(
+        "the audit does not hold at line {number}: it was cut or changed; keep the file and look who could write it"
+    )]
+    Broken {
+        /// The first line that does not hold.
+        number: u64,
+    },
+    /// Lines are missing at its end.
+    #[error("the audit ends at line {found}, and line {wanted} was seen before: its end was cut off")]
+    Short {
+        /// Where it ends.
+        found: u64,
+        /// How far it was.
+        wanted: u64,
+    },
+    /// Another history.
+    #[error("line {number} is not the one that was seen before: this is another history")]
+    Other {
+        /// Which line.
+        number: u64,
+    },
+    /// Not an export.
+    #[error("line {number} of the file cannot be read")]
+    Form {
+        /// Which line of the file, from 1.
+        number: u64,
+        /// Why.
+        #[source]
+        source: StrictError,
+    },
+}
+
+/// Holds lines to their hashes, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Verifier {
+    number: u64,
+    before: Vec<u8>,
+    head: Option<(u64, String)>,
+}
+
+impl Verifier {
+    /// For a chain of which this line's hash was seen before.
+    #[must_use]
+    pub fn with_head(number: u64, chain: String) -> Self {
+        Self { head: (number > 0).then_some((number, chain)), ..Self::default() }
+    }
+
+    /// The next line.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn line(&mut self, line: &AuditLine) -> Result<(), ChainError> {
+        self.number += 1;
+        let fields = Fields {
+            number: line.number,
+            at_us: line.at_us,
+            action: &line.action,
+            guest: line.guest.as_deref(),
+            operation: line.operation.as_deref(),
+            detail: &line.detail,
+        };
+        let hash = chain(&self.before, fields);
+        let in_order = u64::try_from(line.number) == Ok(self.number);
+        if !in_order || hex(&hash) != line.chain {
+            return Err(ChainError::Broken { number: self.number });
+        }
+        if self.head.as_ref().is_some_and(|(number, seen)| *number == self.number && *seen != line.chain) {
+            return Err(ChainError::Other { number: self.number });
+        }
+        self.before = hash.to_vec();
+        Ok(())
+    }
+
+    /// The end: how many lines there were, and the last one's hash.
+    ///
+    /// # Errors
+    /// [`ChainError::Short`].
+    pub fn end(self) -> Result<(u64, String), ChainError> {
+        match self.head {
+            Some((wanted, _)) if wanted > self.number => {
+                Err(ChainError::Short { found: self.number, wanted })
+            }
+            _ => Ok((self.number, hex(&self.before))),
+        }
+    }
+}
+
+/// Holds an exported text to its hashes.
+///
+/// # Errors
+/// [`ChainError`], with the first line that does not hold.
+pub fn verify(text: &str, mut verifier: Verifier) -> Result<(u64, String), ChainError> {
+    let mut lines = (1_u64..).zip(text.lines());
+    let header = lines.next().map_or("", |(_, line)| line);
+    let header: ExportHeader = strict::parse("the header", header.as_bytes(), LINE_BYTES_MAX)
+        .map_err(|source| ChainError::Form { number: 1, source })?;
+    for (number, line) in lines {
+        let line: AuditLine = strict::parse("the line", line.as_bytes(), LINE_BYTES_MAX)
+            .map_err(|source| ChainError::Form { number, source })?;
+        verifier.line(&line)?;
+    }
+    if verifier.number != header.lines {
+        return Err(ChainError::Short { found: verifier.number, wanted: header.lines });
+    }
+    verifier.end()
+}
+
+/// Lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(count: i64) -> Vec<AuditLine> {
+        let mut before = Vec::new();
+        (1..=count)
+            .map(|number| {
+                let guest = (number % 2 == 0).then(|| format!("guest \n{number}"));
+                let detail = format!("détail {number}");
+                let fields = Fields {
+                    number,
+                    at_us: number * 1_000_000,
+                    action: "step_intended",
+                    guest: guest.as_deref(),
+                    operation: None,
+                    detail: &detail,
+                };
+                let hash = chain(&before, fields);
+                before = hash.to_vec();
+                let (action, chain) = ("step_intended".to_owned(), hex(&hash));
+                AuditLine { number, at_us: number * 1_000_000, action, guest, operation: None, detail, chain }
+            })
+            .collect()
+    }
+
+    fn export(lines: &[AuditLine]) -> String {
+        let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64 };
+        let mut text = serde_json::to_string(&header).unwrap();
+        for line in lines {
+            text.push('\n');
+            text.push_str(&serde_json::to_string(line).unwrap());
+        }
+        text
+    }
+
+    #[test]
+    fn a_whole_chain_holds_and_says_its_head() {
+        let all = lines(9);
+        let last = all.last().unwrap().chain.clone();
+        assert_eq!(verify(&export(&all), Verifier::default()).unwrap(), (9, last.clone()));
+        assert!(verify(&export(&all), Verifier::with_head(9, last)).is_ok());
+        assert!(verify(&export(&all), Verifier::with_head(4, all[3].chain.clone())).is_ok());
+        assert_eq!(verify(&export(&[]), Verifier::default()).unwrap().0, 0);
+    }
+
+    #[test]
+    fn each_flipped_bit_cut_line_and_swap_is_seen_and_named() {
+        let all = lines(9);
+        let text = export(&all);
+        let header = text.find('\n').unwrap() + 1;
+        for at in header..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            // A newline more or less, or text that is no text, is seen as well.
+            let Ok(flipped) = String::from_utf8(bytes) else { continue };
+            assert!(verify(&flipped, Verifier::default()).is_err(), "byte {at}");
+        }
+        for place in 0..9 {
+            let mut cut = all.clone();
+            cut.remove(place);
+            let broken = verify(&export(&cut), Verifier::default());
+            match broken {
+                Err(ChainError::Broken { number }) => assert_eq!(number, place as u64 + 1),
+                // The last line alone is missed only by who saw it before.
+                Ok((8, _)) if place == 8 => {}
+                other => panic!("line {place} cut: {other:?}"),
+            }
+            if place < 8 {
+                let mut swapped = all.clone();
+                swapped.swap(place, place + 1);
+                let error = verify(&export(&swapped), Verifier::default()).unwrap_err();
+                assert!(matches!(error, ChainError::Broken { number } if number == place as u64 + 1));
+            }
+        }
+        let head = Verifier::with_head(9, all[8].chain.clone());
+        assert!(matches!(
+            verify(&export(&all[..8]), head.clone()),
+            Err(ChainError::Short { found: 8, wanted: 9 })
+        ));
+        let mut other = lines(9);
+        other[8].detail = "another end".to_owned();
+        let fields = Fields {
+            number: 9,
+            at_us: 9_000_000,
+            action: "step_intended",
+            guest: None,
+            operation: None,
+            detail: "another end",
+        };
+        let bytes: Vec<u8> =
+            (0..32).map(|n| u8::from_str_radix(&all[7].chain[2 * n..2 * n + 2], 16).unwrap()).collect();
+        other[8].chain = hex(&chain(&bytes, fields));
+        assert!(verify(&export(&other), Verifier::default()).is_ok());
+        assert!(matches!(verify(&export(&other), head), Err(ChainError::Other { number: 9 })));
+    }
+}
