@@ -72,7 +72,7 @@ fn gap(guest: &DesiredGuest, report: Option<&GuestReport>, operations: &[Operati
         Standing::Absent => Gap::Missing("not there yet".to_owned()),
         // The agent took the document, but its report is older than that.
         Standing::Unmanaged => Gap::Missing("still seen as unmanaged".to_owned()),
-        Standing::Missing | Standing::Foreign | Standing::Broken | Standing::Parked => {
+        Standing::Missing | Standing::Foreign | Standing::Broken | Standing::Parked | Standing::Beside => {
             Gap::Stuck(conditions(report).unwrap_or_else(|| standing_word(report.standing).to_owned()))
         }
     }
@@ -111,6 +111,7 @@ pub const fn standing_word(standing: Standing) -> &'static str {
         Standing::Foreign => "foreign",
         Standing::Broken => "broken",
         Standing::Parked => "parked",
+        Standing::Beside => "beside",
     }
 }
 

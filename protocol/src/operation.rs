@@ -25,6 +25,8 @@ pub enum OperationKind {
     Provision,
     /// Changes CPU, memory, swap or marks.
     Reconfigure,
+    /// Restores a backup of a guest beside it, under another number.
+    RestoreBeside,
     /// Rolls a guest back to a snapshot that the agent made.
     RollBack,
     /// Takes a snapshot.
@@ -45,6 +47,7 @@ impl OperationKind {
         Self::Grow,
         Self::Provision,
         Self::Reconfigure,
+        Self::RestoreBeside,
         Self::RollBack,
         Self::Snapshot,
         Self::Start,
@@ -62,6 +65,7 @@ impl OperationKind {
             Self::Grow => "grow",
             Self::Provision => "provision",
             Self::Reconfigure => "reconfigure",
+            Self::RestoreBeside => "restore_beside",
             Self::RollBack => "roll_back",
             Self::Snapshot => "snapshot",
             Self::Start => "start",

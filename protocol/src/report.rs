@@ -241,6 +241,8 @@ pub enum Standing {
     Broken,
     /// An operation on it was parked; left for a person.
     Parked,
+    /// A copy of a guest of ours, restored beside it from a backup: never started by us, and left for a person.
+    Beside,
 }
 
 /// Whether a guest runs.

@@ -248,6 +248,7 @@ const fn standing(standing: Standing) -> &'static str {
         Standing::Foreign => "foreign",
         Standing::Broken => "broken",
         Standing::Parked => "parked",
+        Standing::Beside => "beside",
     }
 }
 

@@ -88,6 +88,7 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::Renew
         | Step::ConfirmAgain
         | Step::ProveTarget
-        | Step::ConfirmGone => None,
+        | Step::ConfirmGone
+        | Step::SetAside => None,
     }
 }

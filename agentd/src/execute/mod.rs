@@ -23,6 +23,7 @@
 mod attempt;
 mod digest;
 pub mod failpoint;
+mod freed;
 pub mod heavy;
 mod identity;
 mod lost;
@@ -30,6 +31,7 @@ pub mod recover;
 pub mod run;
 mod step_archive;
 mod step_backup;
+mod step_beside;
 mod step_claim;
 mod step_config;
 mod step_destroy;

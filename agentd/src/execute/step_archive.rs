@@ -5,14 +5,17 @@ use std::sync::Arc;
 use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt};
+use super::step_beside;
 use super::trouble::Trouble;
 use crate::gate::archive::{judge_backup, judge_golden};
 use crate::operation::Operation;
 use crate::port::pve::{Role, VolumeId};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let Operation::Provision(provision) = &context.progress.operation else {
-        return Err(Trouble::fault("only a provision judges an archive"));
+    let provision = match &context.progress.operation {
+        Operation::Provision(provision) => provision,
+        Operation::RestoreBeside(_) => return step_beside::judged(context).await,
+        other => return Err(Trouble::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
     if let Some(lost) = &provision.lost {
         let volume = archive(&lost.backup)?;

@@ -3,13 +3,11 @@
 //! A task's OK proves nothing here: Proxmox says OK when it leaves a volume behind, and it takes the guest out of its
 //! pool before it is gone, so that from then on no token of ours sees it.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::Vmid;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
+use super::freed;
 use super::identity::look_at;
 use super::trouble::Trouble;
 use crate::gate::warrant::{Seen, road};
@@ -17,12 +15,8 @@ use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::record::{Place, VolumeId};
 use crate::operation::step::Step;
 use crate::operation::{Destroy, Operation};
-use crate::port::clock::ClockPace;
 use crate::port::pve::sight::{Sight, Wanted};
-use crate::port::pve::task::{Patience, TaskOutcome};
-use crate::port::pve::{
-    AclPath, ContentKind, DestroyProof, GuestConfig, PveError, Role, Upid, VmidUse, follow_task, prove_sight,
-};
+use crate::port::pve::{AclPath, DestroyProof, GuestConfig, PveError, Role, VmidUse, prove_sight};
 
 /// Is it all as the operator saw it? Nothing was done yet, so whatever changed parks the operation before it begins.
 pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
@@ -102,53 +96,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
 /// that shows none proves nothing: what counts is the end and the log of the task, and what a list still shows.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
     let target = spec(context)?.warrant().target();
-    let (clean, spared) = task_word(context, target).await?;
-    let mut left = present(context, target).await?;
-    left.extend(spared);
-    if !left.is_empty() {
-        let names: Vec<&str> = left.iter().map(VolumeId::as_str).collect();
-        let text = format!(
-            "guest {} is destroyed, but of its volumes these are left: {}",
-            target.vmid,
-            names.join(", ")
-        );
-        let remedy = names.iter().map(|name| format!("pvesm free {name}")).collect::<Vec<_>>().join("; ");
-        return Err(Trouble::park(ErrorCode::Unavailable, text, remedy));
-    }
-    if clean {
-        let text =
-            format!("{} volumes are gone by the task's end, its log and the lists", target.volumes.len());
-        return Ok(Acted::Learnt(Learnt::note(text)));
-    }
-    let names: Vec<&str> = target.volumes.iter().map(VolumeId::as_str).collect();
-    let text = format!(
-        "guest {} is gone, but nobody knows how its destroy ended, and our rights no longer show its volumes: look for {}",
-        target.vmid,
-        names.join(", ")
-    );
-    let remedy: BTreeSet<String> = storages(target)?
-        .iter()
-        .map(|storage| format!("pvesm list {storage} --vmid {}", target.vmid))
-        .collect();
-    let remedy = remedy.into_iter().collect::<Vec<_>>().join("; ");
-    Err(Trouble::park(ErrorCode::Unavailable, text, remedy))
-}
-
-/// Whether the destroy's task ended well, and which volumes it says it spared: those that another number owns.
-async fn task_word(context: &Context<'_>, target: &Seen) -> Result<(bool, BTreeSet<VolumeId>), Trouble> {
-    let upid = context.progress.upid_of(Step::DestroyGuest).and_then(|text| text.parse::<Upid>().ok());
-    let Some(upid) = upid else { return Ok((false, BTreeSet::new())) };
-    let pve = context.ports.pve.as_ref();
-    let patience = Patience::up_to(Duration::from_secs(context.step.bound().seconds));
-    let mut spared = BTreeSet::new();
-    let mut on_line = |line: &str| {
-        // Proxmox says so in words only; a line of a good destroy names none of the volumes.
-        let named = target.volumes.iter().filter(|volume| line.contains(volume.as_str()));
-        spared.extend(named.filter(|_| line.contains("ignore deletion")).cloned());
-    };
-    let outcome =
-        follow_task(pve, &ClockPace(context.ports.clock.as_ref()), &upid, patience, &mut on_line).await?;
-    Ok((outcome == TaskOutcome::Ok, spared))
+    freed::prove(context, target.vmid, context.progress.upid_of(Step::DestroyGuest), &target.volumes).await?;
+    let text = format!("{} volumes are gone by the task's end, its log and the lists", target.volumes.len());
+    Ok(Acted::Learnt(Learnt::note(text)))
 }
 
 /// The destroy did not come to its end. If nothing was freed the operation can still be taken back; else it is a
@@ -157,7 +107,9 @@ async fn whole(context: &Context<'_>, target: &Seen) -> Result<(), Trouble> {
     let vmid = target.vmid;
     let mut wanted = vec![Wanted { path: AclPath::guest(vmid), sight: Sight::DisksOf }];
     wanted.extend(
-        storages(target)?.iter().map(|name| Wanted { path: AclPath::storage(name), sight: Sight::Disks }),
+        freed::storages(&target.volumes)?
+            .iter()
+            .map(|name| Wanted { path: AclPath::storage(name), sight: Sight::Disks }),
     );
     if let Err(blind) = prove_sight(context.ports.pve.as_ref(), Role::Operate, &wanted).await? {
         let text = format!(
@@ -165,7 +117,7 @@ async fn whole(context: &Context<'_>, target: &Seen) -> Result<(), Trouble> {
         );
         return Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid)));
     }
-    let left = present(context, target).await?;
+    let left = freed::present(context, &target.volumes).await?;
     let gone: Vec<&str> = target.volumes.difference(&left).map(VolumeId::as_str).collect();
     if gone.is_empty() {
         return Ok(());
@@ -175,24 +127,6 @@ async fn whole(context: &Context<'_>, target: &Seen) -> Result<(), Trouble> {
         gone.join(", ")
     );
     Err(Trouble::park(ErrorCode::Unavailable, text, format!("pct destroy {vmid}")))
-}
-
-/// Which of its volumes a list shows.
-async fn present(context: &Context<'_>, target: &Seen) -> Result<BTreeSet<VolumeId>, Trouble> {
-    let mut found = BTreeSet::new();
-    for storage in storages(target)? {
-        let list =
-            context.ports.pve.storage_content(Role::Operate, &storage, ContentKind::Rootdir, None).await?;
-        found.extend(list.into_iter().map(|entry| VolumeId::new(entry.volid)));
-    }
-    Ok(target.volumes.intersection(&found).cloned().collect())
-}
-
-fn storages(target: &Seen) -> Result<BTreeSet<StorageName>, Trouble> {
-    let named = target.volumes.iter().filter_map(|volume| volume.as_str().split_once(':'));
-    named
-        .map(|(storage, _)| storage.parse().map_err(|_| Trouble::fault(format!("{storage:?} is no storage"))))
-        .collect()
 }
 
 fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Destroy, Trouble> {

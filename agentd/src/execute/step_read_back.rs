@@ -6,6 +6,7 @@ use holdfast_protocol::desired::VolumeKind;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{look_at, own_config, vmid};
+use super::step_beside;
 use super::trouble::Trouble;
 use crate::operation::{AttachVolume, Operation, Provision};
 use crate::port::pve::GuestConfig;
@@ -14,8 +15,20 @@ use crate::port::pve::read::Power;
 use crate::port::pve::volume::InBackup;
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let config = own_config(context).await?;
     let wrong = match &context.progress.operation {
+        Operation::RestoreBeside(_) => step_beside::check(context).await?,
+        _ => by_document(context).await?,
+    };
+    if wrong.is_empty() {
+        return Ok(Acted::Learnt(Learnt::note("as wanted")));
+    }
+    let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
+    Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
+}
+
+async fn by_document(context: &Context<'_>) -> Result<Vec<String>, Trouble> {
+    let config = own_config(context).await?;
+    Ok(match &context.progress.operation {
         Operation::Provision(provision) => {
             let status = context.ports.pve.guest_status(vmid(context)?).await?;
             let mut wrong =
@@ -27,12 +40,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         Operation::AttachVolume(attach) => attached(attach, &config),
         other => return Err(Trouble::fault(format!("a {} is not read back", other.kind().as_str()))),
-    };
-    if wrong.is_empty() {
-        return Ok(Acted::Learnt(Learnt::note("as wanted")));
-    }
-    let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
-    Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
+    })
 }
 
 fn attached(attach: &AttachVolume, config: &GuestConfig) -> Vec<String> {

@@ -22,6 +22,7 @@ async fn rolled_back(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
     let config = context.ports.pve.guest_config(vmid).await?;
     let ours = match mark::read(&config.tags, &config.description) {
         Mark::Of(found) => found == uid,
+        Mark::Beside { .. } => false,
         Mark::None | Mark::Broken => matches!(find(context).await?, Found::Whole(_)),
     };
     if !ours {

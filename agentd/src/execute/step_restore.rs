@@ -1,4 +1,4 @@
-//! Restoring the golden to the fresh VMID. The guest joins its pool only at the end of the task: until then no token of
+//! Restoring an archive to the fresh VMID. The guest joins its pool only at the end of the task: until then no token of
 //! ours sees it, so "not seen" means nothing while our task may run.
 
 use holdfast_protocol::code::ErrorCode;
@@ -7,6 +7,7 @@ use holdfast_protocol::secret::Secret;
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity;
 use super::step_archive::archive;
+use super::step_beside;
 use super::trouble::Trouble;
 use crate::model::record::VolumeId;
 use crate::operation::log::Fact;
@@ -15,7 +16,7 @@ use crate::port::pve::restore::{Address, BootstrapEnv, NetSpec};
 use crate::port::pve::{PveError, RestoreRequest, VmidUse};
 
 /// What the environment holds until the claim is minted: the archive's own must not live again.
-const PENDING: &str = "pending";
+pub(super) const PENDING: &str = "pending";
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let vmid = identity::vmid(context)?;
@@ -50,8 +51,10 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let Operation::Provision(provision) = &context.progress.operation else {
-        return Err(Trouble::fault("only a provision restores"));
+    let provision = match &context.progress.operation {
+        Operation::Provision(provision) => provision,
+        Operation::RestoreBeside(_) => return step_beside::restore(context).await,
+        other => return Err(Trouble::fault(format!("a {} restores nothing", other.kind().as_str()))),
     };
     let request = request(context, provision)?;
     Ok(Acted::Task(context.ports.pve.restore(&request).await?))

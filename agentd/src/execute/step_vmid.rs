@@ -16,11 +16,13 @@ use crate::port::pve::VmidUse;
 use crate::port::store::guest::Reserved;
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let Operation::Provision(provision) = &context.progress.operation else {
-        return Err(Trouble::fault("only a provision chooses a VMID"));
+    let number = match &context.progress.operation {
+        Operation::Provision(provision) => &provision.number,
+        Operation::RestoreBeside(beside) => &beside.number,
+        other => return Err(Trouble::fault(format!("a {} chooses no VMID", other.kind().as_str()))),
     };
-    let uid = provision.guest.uid;
-    let chosen = match &provision.number {
+    let uid = context.progress.operation.uid();
+    let chosen = match number {
         NumberWish::Exactly(vmid) => {
             if take(context, uid, *vmid).await? {
                 Some(*vmid)

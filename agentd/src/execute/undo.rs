@@ -1,7 +1,5 @@
 //! Taking back what this operation made, and nothing else: by VMID and mark and volumes, all from its own journal.
 
-use std::collections::BTreeSet;
-
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{OperationId, StorageName, Vmid};
 
@@ -10,14 +8,13 @@ use super::identity::look_at;
 use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
-use super::{step_protection, step_roll_back, step_snapshot, step_volume};
+use super::{freed, step_protection, step_roll_back, step_snapshot, step_volume};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::VolumeId;
+use crate::operation::Operation;
 use crate::operation::log::Event;
 use crate::operation::step::{Step, Undo};
-use crate::operation::{Operation, Provision};
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
 use crate::port::pve::undo::{Evidence, Made, UndoProof};
@@ -126,15 +123,17 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
 
 /// Takes back a part of the guest that this operation made.
 async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
-    let Operation::Provision(provision) = &context.progress.operation else {
-        return Err(Trouble::fault("this operation made no guest that could be taken back"));
+    let storage = match &context.progress.operation {
+        Operation::Provision(provision) => &provision.storage,
+        Operation::RestoreBeside(beside) => &beside.storage,
+        _ => return Err(Trouble::fault("this operation made no guest that could be taken back")),
     };
     permitted(context.progress.id)?;
     let Some(vmid) = context.progress.vmid() else {
         return Ok(Left::Nothing(Some("no VMID was chosen".to_owned())));
     };
     if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
-        return gone(context, provision, vmid).await;
+        return gone(context, storage, vmid).await;
     }
     if context.progress.restored_by().is_none() {
         return Ok(Left::Nothing(Some(format!("nothing was made; guest {vmid} is somebody else's"))));
@@ -180,23 +179,31 @@ fn permitted(undoing: OperationId) -> Result<(), Trouble> {
     }
 }
 
-/// The guest is gone; its volumes must be as well.
-async fn gone(context: &Context<'_>, provision: &Provision, vmid: Vmid) -> Result<Left, Trouble> {
-    let mut storages = BTreeSet::from([provision.storage.clone()]);
-    let named = |volume: &VolumeId| volume.as_str().split_once(':')?.0.parse::<StorageName>().ok();
-    storages.extend(context.progress.volumes().iter().filter_map(named));
-    for storage in &storages {
-        let list = context
-            .ports
-            .pve
-            .storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(vmid))
-            .await?;
-        if let Some(left) = list.into_iter().find(|entry| entry.vmid == Some(vmid)) {
-            let text = format!("guest {vmid} is gone, but its volume {} is left", left.volid);
-            return Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)));
-        }
+/// The guest is gone; its volumes must be as well. Those that the journal knows were read while it was there: a list that
+/// does not show them now proves nothing, the end of our own destroy does.
+async fn gone(context: &Context<'_>, storage: &StorageName, vmid: Vmid) -> Result<Left, Trouble> {
+    if context.step.undo() != Undo::DestroyGuest {
+        return Ok(Left::Nothing(Some(format!("guest {vmid} is gone"))));
     }
-    Ok(Left::Nothing(None))
+    if context.progress.restored_by().is_none() {
+        return Ok(Left::Nothing(Some("nothing was made".to_owned())));
+    }
+    let volumes = context.progress.volumes();
+    if !volumes.is_empty() {
+        let task = context.progress.upid(context.place);
+        freed::prove(context, vmid, task, &volumes).await?;
+        return Ok(Left::Nothing(None));
+    }
+    // Nothing was ever seen of it: the restore itself failed, and Proxmox takes back what it had begun.
+    let list =
+        context.ports.pve.storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(vmid)).await?;
+    match list.into_iter().find(|entry| entry.vmid == Some(vmid)) {
+        Some(left) => {
+            let text = format!("guest {vmid} is gone, but its volume {} is left", left.volid);
+            Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)))
+        }
+        None => Ok(Left::Nothing(None)),
+    }
 }
 
 async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Trouble> {
@@ -217,19 +224,34 @@ async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Troub
 fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Trouble> {
     let refuse = |why: String, vmid: Vmid| Trouble::park(ErrorCode::ForeignGuest, why, look_at(vmid));
     let vmid = context.progress.vmid().ok_or_else(|| Trouble::fault("there is no VMID to undo"))?;
-    let uid = context.progress.operation.uid();
-    // The mark may stand although its outcome was never written: then it is the better evidence.
-    let marked = mark::read(&config.tags, &config.description) == mark::Mark::Of(uid);
-    let evidence = if context.progress.did(Step::Mark) || (context.progress.began(Step::Mark) && marked) {
-        Evidence::Mark { tags: mark::tags(uid).into(), first_line: mark::first_line(uid) }
-    } else {
-        let upid = context.progress.restored_by().and_then(|text| text.parse::<Upid>().ok());
-        Evidence::Restore(upid.ok_or_else(|| Trouble::fault("the journal does not name the restore"))?)
-    };
     let volumes =
         context.progress.volumes().iter().filter_map(|volume| volume.as_str().parse().ok()).collect();
-    let made = Made { vmid, evidence, volumes };
+    let made = Made { vmid, evidence: evidence(context, config)?, volumes };
     UndoProof::establish(&made, config).map_err(|why| refuse(why.to_string(), vmid))
+}
+
+fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, Trouble> {
+    let (uid, by) = (context.progress.operation.uid(), context.progress.id);
+    let restore = || {
+        let upid = context.progress.restored_by().and_then(|text| text.parse::<Upid>().ok());
+        upid.ok_or_else(|| Trouble::fault("the journal does not name the restore"))
+    };
+    let seen = mark::read(&config.tags, &config.description);
+    if let Operation::RestoreBeside(beside) = &context.progress.operation {
+        let first_line = beside.first_line(by);
+        return Ok(if seen == (mark::Mark::Beside { of: uid, by }) {
+            Evidence::Mark { tags: mark::beside_tags(by).into(), first_line }
+        } else {
+            Evidence::RestoredAs { restore: restore()?, first_line }
+        });
+    }
+    // The mark may stand although its outcome was never written: then it is the better evidence.
+    let began = context.progress.began(Step::Mark) && seen == mark::Mark::Of(uid);
+    Ok(if context.progress.did(Step::Mark) || began {
+        Evidence::Mark { tags: mark::tags(uid).into(), first_line: mark::first_line(uid) }
+    } else {
+        Evidence::Restore(restore()?)
+    })
 }
 
 /// What follows an undo that could not be done.

@@ -15,7 +15,7 @@ use crate::model::mark::{self, Mark};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveRefused {
     /// A line that is not allowed.
-    #[error("the archive is refused for its line {line:?} ({why}): build the golden again without it")]
+    #[error("the archive is refused for its line {line:?} ({why}): make it again without it, or use another")]
     Line {
         /// The line.
         line: String,
@@ -24,7 +24,7 @@ pub enum ArchiveRefused {
     },
     /// Its root would be root outside.
     #[error(
-        "the archive is refused because it does not say `unprivileged: 1`: build the golden again with it"
+        "the archive is refused because it does not say `unprivileged: 1`: make it again with it, or use another"
     )]
     Privileged,
     /// Its root disk is larger than the one asked for.
@@ -41,7 +41,9 @@ pub enum ArchiveRefused {
     #[error("the backup is refused because it does not carry the mark of guest {0}: it is somebody else's")]
     Anothers(GuestUid),
     /// It cannot be told what it would make.
-    #[error("the archive is refused because its configuration has no root disk: build the golden again")]
+    #[error(
+        "the archive is refused because its configuration has no root disk: make it again, or use another"
+    )]
     NoRootfs,
 }
 
@@ -102,7 +104,7 @@ pub fn judge_golden(
     }
     let rootfs = keys.get("rootfs").ok_or(ArchiveRefused::NoRootfs)?;
     let wanted_bytes = u64::from(rootfs_wanted.get()) << 30;
-    match rootfs_bytes(rootfs) {
+    match disk_bytes(rootfs) {
         Some(bytes) if bytes > wanted_bytes => {
             Err(ArchiveRefused::TooLarge { archive_bytes: bytes, wanted: rootfs_wanted })
         }
@@ -177,7 +179,8 @@ fn numbered(key: &str, stem: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn rootfs_bytes(text: &str) -> Option<u64> {
+/// What a disk's line says of its size.
+pub(super) fn disk_bytes(text: &str) -> Option<u64> {
     let size = text.split(',').find_map(|part| part.strip_prefix("size="))?;
     let unit = |c: char| match c {
         'K' => Some(10),

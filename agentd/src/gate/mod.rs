@@ -8,6 +8,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`archive`] | may this archive be restored |
+//! | [`layout`] | which networks and disks a copy of its guest gets |
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
 //! | [`held`] | what an operator would sign |
@@ -17,6 +18,7 @@
 pub mod archive;
 pub mod brake;
 pub mod held;
+pub mod layout;
 pub mod of;
 pub mod order;
 pub mod warrant;
@@ -34,6 +36,8 @@ pub enum Effect {
     },
     /// Restores a guest that is gone from its own backup, into a VMID that nobody has.
     RestoreOwnBackup,
+    /// Restores a backup of a guest that lives, into a VMID that nobody has, and leaves the copy standing.
+    RestoreBeside,
     /// Starts a guest.
     Start,
     /// Makes a disk larger.
@@ -202,6 +206,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RestoreFresh { golden } if approved.goldens.contains(golden) => Free,
         Effect::RestoreFresh { .. } => NeedsSignature("no operator approved this golden image"),
         Effect::RestoreOwnBackup
+        | Effect::RestoreBeside
         | Effect::Start
         | Effect::GrowDisk
         | Effect::AttachNewVolume

@@ -36,6 +36,7 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
             Effect::Protect,
         ],
         Operation::Backup(_) => vec![Effect::Backup],
+        Operation::RestoreBeside(_) => vec![Effect::RestoreBeside, Effect::Protect],
         Operation::Destroy(_) => vec![Effect::StopOrRestart, Effect::DestroyGuest],
     }
 }

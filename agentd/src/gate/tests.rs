@@ -15,6 +15,7 @@ fn effects() -> Vec<Effect> {
         Effect::RestoreFresh { golden: golden("2026.11.1") },
         Effect::RestoreFresh { golden: golden("2026.11.2") },
         Effect::RestoreOwnBackup,
+        Effect::RestoreBeside,
         Effect::Start,
         Effect::GrowDisk,
         Effect::AttachNewVolume,

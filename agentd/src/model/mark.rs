@@ -1,8 +1,9 @@
 //! The identity mark: how a guest says whose it is.
 //!
 //! Two tags (`holdfast`, `hf-<first 8 hex of the uid>`) and the first line of the description (`holdfast guest <uid>`).
-//! All of it must be there, and agree with our records, before anything but reading. Deliberately absent: trust in a
-//! part of it.
+//! All of it must be there, and agree with our records, before anything but reading. A copy that was restored beside a
+//! guest has a mark of its own (`holdfast`, `beside-<12 hex>`, `holdfast beside <uid> by <operation>`), so that no part
+//! of it can be taken for the guest. Deliberately absent: trust in a part of a mark.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +14,10 @@ pub const TAG: &str = "holdfast";
 
 const LINE: &str = "holdfast guest ";
 
+const BESIDE_LINE: &str = "holdfast beside ";
+
+const BESIDE_TAG: &str = "beside-";
+
 /// What a guest's configuration says of its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -20,6 +25,13 @@ pub enum Mark {
     None,
     /// A whole mark that agrees with itself.
     Of(GuestUid),
+    /// The whole mark of a copy.
+    Beside {
+        /// The guest whose backup it was made from.
+        of: GuestUid,
+        /// The operation that made it.
+        by: OperationId,
+    },
     /// A part of a mark, or parts that do not agree: somebody changed it by hand.
     Broken,
 }
@@ -45,11 +57,41 @@ pub fn description(uid: GuestUid) -> String {
     )
 }
 
+/// The tags of a copy, sorted as Proxmox gives them back.
+#[must_use]
+pub fn beside_tags(by: OperationId) -> [String; 2] {
+    [beside_tag(by), TAG.to_owned()]
+}
+
+/// The first line of a copy's description. The restore call itself carries it, so there is no moment at which a copy
+/// stands there with the line of the guest.
+#[must_use]
+pub fn beside_line(of: GuestUid, by: OperationId) -> String {
+    format!("{BESIDE_LINE}{of} by {by}")
+}
+
+/// The whole description of a copy.
+#[must_use]
+pub fn beside_description(of: GuestUid, by: OperationId, from: &str) -> String {
+    format!(
+        "{}\nA copy of that guest, restored by holdfast from {from}. It is never started by the agent; its networks are \
+         unplugged. Before you start it: its disks hold the guest's own keys and tokens.",
+        beside_line(of, by)
+    )
+}
+
 /// Reads the mark from a configuration.
 #[must_use]
 pub fn read(tags: &BTreeSet<String>, description: &str) -> Mark {
-    let line = description.lines().next().unwrap_or_default().strip_prefix(LINE);
+    let first = description.lines().next().unwrap_or_default();
     let shorts: Vec<&String> = tags.iter().filter(|tag| tag.starts_with("hf-")).collect();
+    if let Some(text) = first.strip_prefix(BESIDE_LINE) {
+        return beside(tags, text).filter(|_| shorts.is_empty()).unwrap_or(Mark::Broken);
+    }
+    if tags.iter().any(|tag| tag.starts_with(BESIDE_TAG)) {
+        return Mark::Broken;
+    }
+    let line = first.strip_prefix(LINE);
     match (line, shorts.as_slice(), tags.contains(TAG)) {
         (None, [], false) => Mark::None,
         (Some(text), [short], true) => match text.trim().parse::<GuestUid>() {
@@ -58,6 +100,14 @@ pub fn read(tags: &BTreeSet<String>, description: &str) -> Mark {
         },
         _ => Mark::Broken,
     }
+}
+
+fn beside(tags: &BTreeSet<String>, text: &str) -> Option<Mark> {
+    let (of, by) = text.trim().split_once(" by ")?;
+    let (of, by) = (of.parse().ok()?, by.parse().ok()?);
+    let whole =
+        tags.contains(TAG) && tags.iter().filter(|tag| tag.starts_with(BESIDE_TAG)).eq([&beside_tag(by)]);
+    whole.then_some(Mark::Beside { of, by })
 }
 
 /// The description of a snapshot: by it, and by our record, a snapshot is known as the one that an operation made.
@@ -70,9 +120,16 @@ pub fn snapshot_line(made_by: OperationId) -> String {
 /// the rollback has not happened.
 #[must_use]
 pub fn rolling_tag(rolled_by: OperationId) -> String {
-    // The last digits of an id of version 7 are random, the first ones a time.
-    let hex: String = rolled_by.uuid().simple().to_string().chars().skip(20).collect();
-    format!("rolling-{hex}")
+    format!("rolling-{}", random_part(rolled_by))
+}
+
+fn beside_tag(by: OperationId) -> String {
+    format!("{BESIDE_TAG}{}", random_part(by))
+}
+
+/// The last digits of an id of version 7 are random, the first ones a time.
+fn random_part(id: OperationId) -> String {
+    id.uuid().simple().to_string().chars().skip(20).collect()
 }
 
 fn short_tag(uid: GuestUid) -> String {
@@ -104,6 +161,32 @@ mod tests {
             (&all, description(other)),
             (&BTreeSet::new(), description(me)),
             (&all, format!("note\n{}", first_line(me))),
+        ] {
+            assert_eq!(read(tags, &text), Mark::Broken, "{tags:?} {text:?}");
+        }
+    }
+
+    /// Neither half of a copy's mark makes a guest, and neither half of a guest's makes a copy.
+    #[test]
+    fn a_copy_is_never_read_as_its_guest() {
+        let me = uid("018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55");
+        let by: OperationId = "018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a56".parse().unwrap();
+        let copy: BTreeSet<String> = beside_tags(by).into();
+        let text = beside_description(me, by, "backup2:backup/a.tar.zst");
+        assert_eq!(read(&copy, &text), Mark::Beside { of: me, by });
+        let guest: BTreeSet<String> = tags(me).into();
+        let both: BTreeSet<String> = copy.union(&guest).cloned().collect();
+        let other: BTreeSet<String> =
+            beside_tags("018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a57".parse().unwrap()).into();
+        for (tags, text) in [
+            (&guest, text.clone()),
+            (&both, text.clone()),
+            (&both, description(me)),
+            (&copy, description(me)),
+            (&copy, String::new()),
+            (&other, text.clone()),
+            (&BTreeSet::new(), text.clone()),
+            (&copy, text.replace(" by ", " of ")),
         ] {
             assert_eq!(read(tags, &text), Mark::Broken, "{tags:?} {text:?}");
         }

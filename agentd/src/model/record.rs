@@ -153,6 +153,36 @@ pub enum TakenBy {
     Job,
 }
 
+/// A copy of a guest that one of our operations restored beside it, or is about to. It is no guest: nothing is done to it
+/// but by the operation that makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BesideRecord {
+    /// The operation.
+    pub made_by: OperationId,
+    /// Of which guest.
+    pub guest: GuestUid,
+    /// That guest's name then.
+    pub name: GuestName,
+    /// The copy's number.
+    pub vmid: Vmid,
+    /// The archive it was restored from.
+    pub archive: VolumeId,
+    /// How far it is.
+    pub stage: BesideStage,
+}
+
+/// How far a copy is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BesideStage {
+    /// Its operation is under way, or was parked.
+    Making,
+    /// It was made and checked.
+    Made {
+        /// Its volumes.
+        volumes: BTreeSet<VolumeId>,
+    },
+}
+
 /// A backup that one of our operations took and found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupRecord {
@@ -249,6 +279,8 @@ pub struct Records {
     pub touched: Vec<Touched>,
     /// Snapshots that stand, sorted by guest and time of expiry.
     pub snapshots: Vec<SnapshotRecord>,
+    /// Copies beside guests, sorted by number.
+    pub besides: Vec<BesideRecord>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
     /// The number of the last request, whatever became of it.

@@ -40,6 +40,11 @@ pub enum Allows {
         /// To whom, as the operator saw it.
         to: Box<Seen>,
     },
+    /// Restoring a backup of the target beside it.
+    RestoreBeside {
+        /// The archive.
+        archive: VolumeId,
+    },
 }
 
 impl Allows {
@@ -47,6 +52,7 @@ impl Allows {
         match self {
             Self::DestroyGuest => "destroying a guest",
             Self::HandOverVolume { .. } => "handing a volume over",
+            Self::RestoreBeside { .. } => "restoring a backup beside a guest",
         }
     }
 }
@@ -122,7 +128,9 @@ impl Warrant {
     pub const fn destroys(&self) -> Result<(), WrongWarrant> {
         match &self.allows {
             Allows::DestroyGuest => Ok(()),
-            Allows::HandOverVolume { .. } => Err(self.wrong("destroying a guest")),
+            Allows::HandOverVolume { .. } | Allows::RestoreBeside { .. } => {
+                Err(self.wrong("destroying a guest"))
+            }
         }
     }
 
@@ -133,7 +141,20 @@ impl Warrant {
     pub const fn hands_over(&self) -> Result<(&VolumeId, &Seen), WrongWarrant> {
         match &self.allows {
             Allows::HandOverVolume { volume, to } => Ok((volume, to)),
-            Allows::DestroyGuest => Err(self.wrong("handing a volume over")),
+            Allows::DestroyGuest | Allows::RestoreBeside { .. } => Err(self.wrong("handing a volume over")),
+        }
+    }
+
+    /// Holds it to restoring a backup beside its guest, and says which.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn restores_beside(&self) -> Result<&VolumeId, WrongWarrant> {
+        match &self.allows {
+            Allows::RestoreBeside { archive } => Ok(archive),
+            Allows::DestroyGuest | Allows::HandOverVolume { .. } => {
+                Err(self.wrong("restoring a backup beside a guest"))
+            }
         }
     }
 
@@ -186,7 +207,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut all = Vec::new();
         sources(&root, &mut all);
-        let lawful = ["model/warrant.rs", "operation/destroy.rs"];
+        let lawful = ["model/warrant.rs", "operation/destroy.rs", "operation/restore_beside.rs"];
         for path in all {
             let text = std::fs::read_to_string(&path).unwrap();
             let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();

@@ -11,6 +11,7 @@
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
 //! | [`roll_back`] | *roll_back* |
+//! | [`restore_beside`] | a copy of a guest, by a signature |
 //! | [`backup`] | *backup* |
 //! | [`lane`] | who may begin, who waits behind whom |
 //! | [`step`] | what each step is: its undo, its probe, its bound |
@@ -24,6 +25,7 @@ pub mod lane;
 pub mod log;
 pub mod progress;
 pub mod provision;
+pub mod restore_beside;
 pub mod roll_back;
 pub mod sizes;
 pub mod snapshot;
@@ -37,6 +39,7 @@ pub use attach::AttachVolume;
 pub use backup::Backup;
 pub use destroy::Destroy;
 pub use provision::{Lost, NumberWish, Provision};
+pub use restore_beside::RestoreBeside;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
@@ -71,6 +74,8 @@ pub enum Operation {
     Backup(Backup),
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>),
+    /// Restores a backup of a guest beside it.
+    RestoreBeside(Box<RestoreBeside>),
 }
 
 /// A guest that was made, by all we know it by.
@@ -107,6 +112,7 @@ impl Operation {
             Self::RollBack(_) => OperationKind::RollBack,
             Self::Backup(_) => OperationKind::Backup,
             Self::Destroy(_) => OperationKind::Destroy,
+            Self::RestoreBeside(_) => OperationKind::RestoreBeside,
         }
     }
 
@@ -140,6 +146,7 @@ impl Operation {
             Self::RollBack(back) => back.target.about(),
             Self::Backup(backup) => backup.target.about(),
             Self::Destroy(destroy) => destroy.about(),
+            Self::RestoreBeside(beside) => beside.about(),
         }
     }
 
@@ -158,6 +165,7 @@ impl Operation {
             Self::RollBack(_) => RollBack::steps(),
             Self::Backup(_) => vec![Step::TakeBackup],
             Self::Destroy(_) => Destroy::steps(),
+            Self::RestoreBeside(_) => RestoreBeside::steps(),
         }
     }
 }

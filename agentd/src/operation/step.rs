@@ -80,6 +80,8 @@ pub enum Step {
     DestroyGuest,
     /// Sees that the guest is gone, and every one of its volumes.
     ConfirmGone,
+    /// Gives a copy its own mark, takes the ticket out, and switches protection on.
+    SetAside,
 }
 
 /// How a step is taken back.
@@ -151,6 +153,8 @@ pub enum Probe {
     Fresh,
     /// Nobody has the number any more.
     GuestGone,
+    /// The copy has its own mark, no ticket, and protection.
+    Aside,
 }
 
 /// How long and how often a step may try.
@@ -220,6 +224,7 @@ impl Step {
         Self::ProveTarget,
         Self::DestroyGuest,
         Self::ConfirmGone,
+        Self::SetAside,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -261,6 +266,7 @@ impl Step {
             Self::ProveTarget => "prove_target",
             Self::DestroyGuest => "destroy_guest",
             Self::ConfirmGone => "confirm_gone",
+            Self::SetAside => "set_aside",
         }
     }
 
@@ -289,7 +295,9 @@ impl Step {
             Self::StartAgain => Undo::Nothing("a guest that did not start stands as it stood"),
             Self::TakeBackup => Undo::Nothing("a backup more harms nobody"),
             Self::Restore => Undo::DestroyGuest,
-            Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) => Undo::Nothing("it goes with the guest"),
+            Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) | Self::SetAside => {
+                Undo::Nothing("it goes with the guest")
+            }
             Self::Protect => Undo::Unprotect,
             Self::HandOverClaim => Undo::ForgetClaim,
             Self::FirstStart => Undo::StopGuest,
@@ -318,6 +326,7 @@ impl Step {
             Self::DestroyGuest => Probe::GuestGone,
             Self::Restore => Probe::OwnRestore,
             Self::Mark => Probe::MarkSet,
+            Self::SetAside => Probe::Aside,
             Self::GrowRootfs | Self::GrowDisk => Probe::DiskSize,
             Self::AttachVolume(_) | Self::AddVolume => Probe::VolumeMounted,
             Self::Protect | Self::ProtectAgain => Probe::ProtectionOn,
@@ -373,7 +382,8 @@ impl Step {
             | Self::ArmRollBack
             | Self::Renew
             | Self::LiftProtection
-            | Self::ProtectAgain => (60, limits::STEP_TRIES),
+            | Self::ProtectAgain
+            | Self::SetAside => (60, limits::STEP_TRIES),
             // What kept it once keeps it again: the plan comes back to it later.
             Self::AddVolume => (60, 2),
         };

@@ -62,7 +62,7 @@ pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
                 // A mark that was changed by hand may still be its own.
                 let anothers = match facts.mark {
                     Mark::Of(uid) => uid != record.uid,
-                    Mark::None => true,
+                    Mark::None | Mark::Beside { .. } => true,
                     Mark::Broken => false,
                 };
                 match (anothers, facts.volumes.is_disjoint(volumes)) {

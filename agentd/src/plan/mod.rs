@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`asked`] | what becomes of what guests asked for |
 //! | [`absent`] | what to do for a guest that is not there |
+//! | `beside` | what is told of copies beside guests |
 //! | `hold` | which of it the brake holds |
 //! | [`lost`] | who may be gone, and what is done about it |
 //! | [`ordered`] | what becomes of what operators signed |
@@ -19,6 +20,7 @@
 
 mod absent;
 pub mod asked;
+mod beside;
 mod expiry;
 mod hold;
 pub mod lost;
@@ -33,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{GuestUid, Vmid};
+use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Condition, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
@@ -85,6 +87,8 @@ pub struct Plan {
     pub verdicts: Vec<GuestVerdict>,
     /// Guests that were seen healthy: their starts no longer count against them.
     pub healthy: Vec<GuestUid>,
+    /// Copies beside guests whose numbers nobody has any more, by the operations that made them.
+    pub gone_besides: Vec<OperationId>,
     /// When to plan again although nothing changes: the end of the shortest wait.
     pub again_at: Option<Timestamp>,
 }
@@ -153,7 +157,7 @@ impl<'a> Context<'a> {
             inputs,
             approved: Approved { goldens: inputs.policy.goldens.keys().cloned().collect() },
             open: records.open.iter().map(|open| open.guest).collect(),
-            parked: records.parked.iter().map(|parked| (parked.guest, parked)).collect(),
+            parked: records.parked.iter().filter(of_guest).map(|parked| (parked.guest, parked)).collect(),
             attempts: records.attempts.iter().map(|tried| ((tried.guest, tried.kind), tried)).collect(),
             recorded_vmids: std::cell::OnceCell::new(),
             marked: std::cell::OnceCell::new(),
@@ -177,7 +181,7 @@ impl<'a> Context<'a> {
             let of = |guest: &ObservedGuest| match &guest.detail {
                 Detail::Known(facts) => match facts.mark {
                     Mark::Of(uid) => Some((uid, guest.vmid)),
-                    Mark::None | Mark::Broken => None,
+                    Mark::None | Mark::Beside { .. } | Mark::Broken => None,
                 },
                 Detail::Unknown(_) => None,
             };
@@ -210,6 +214,11 @@ impl<'a> Context<'a> {
     }
 }
 
+/// What is parked beside a guest, on a copy of it, does not keep the guest.
+fn of_guest(parked: &&ParkedOperation) -> bool {
+    parked.kind != OperationKind::RestoreBeside
+}
+
 /// Decides what should be done next.
 #[must_use]
 pub fn plan(inputs: &Inputs<'_>) -> Plan {
@@ -222,6 +231,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         braked: None,
         verdicts: Vec::with_capacity(inputs.desired.len()),
         healthy: healthy(inputs),
+        gone_besides: Vec::new(),
         again_at: None,
     };
     // The uids are copied out, so that sorting does not reach into every guest again and again.
@@ -254,6 +264,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         });
     }
     hold::bulk(inputs, &mut plan);
+    beside::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
     plan.again_at = context.again_at.get();
     plan
@@ -357,7 +368,8 @@ fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
     })
 }
 
-/// VMIDs that a plan will want to know about: those asked for by name for guests that are not there yet.
+/// VMIDs that a plan will want to know about: those asked for by name for guests that are not there yet, and those of
+/// copies.
 #[must_use]
 pub fn questions(desired: &[DesiredGuest], records: &Records) -> Vec<Vmid> {
     let placed: BTreeSet<GuestUid> = records
@@ -366,7 +378,8 @@ pub fn questions(desired: &[DesiredGuest], records: &Records) -> Vec<Vmid> {
         .filter(|record| record.place != Place::Nowhere)
         .map(|record| record.uid)
         .collect();
-    desired.iter().filter(|guest| !placed.contains(&guest.uid)).filter_map(|guest| guest.vmid).collect()
+    let pinned = desired.iter().filter(|guest| !placed.contains(&guest.uid)).filter_map(|guest| guest.vmid);
+    pinned.chain(beside::questions(records)).collect()
 }
 
 #[cfg(test)]

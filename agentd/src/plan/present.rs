@@ -106,6 +106,7 @@ pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
         Mark::Of(uid) if uid == made.record.uid => {}
         Mark::Of(other) => return Some(format!("it carries the mark of guest {other}")),
         Mark::None => return Some("it carries no mark of ours".to_owned()),
+        Mark::Beside { of, .. } => return Some(format!("it is marked as a copy beside guest {of}")),
         Mark::Broken => return Some("its mark was changed".to_owned()),
     }
     let gone = made.volumes.difference(&facts.volumes).next();

@@ -43,6 +43,9 @@ impl fmt::Display for Plan {
         for uid in &self.healthy {
             writeln!(f, "  healthy     {uid}: its starts no longer count")?;
         }
+        for by in &self.gone_besides {
+            writeln!(f, "  forget      the copy that {by} made: nobody has its number")?;
+        }
         let quiet = self.verdicts.iter().filter(|verdict| !verdict.is_news()).count();
         writeln!(f, "  {quiet} guests without news")
     }
@@ -64,6 +67,7 @@ impl fmt::Display for GuestVerdict {
             Standing::Foreign => "foreign",
             Standing::Broken => "broken",
             Standing::Parked => "parked",
+            Standing::Beside => "beside",
         };
         let wanted = self.wanted.map(|place| format!(" document #{place}")).unwrap_or_default();
         let vmid = self.vmid.map(|vmid| format!(" VMID {vmid}")).unwrap_or_default();

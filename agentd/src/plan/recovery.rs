@@ -187,6 +187,7 @@ fn strange(progress: &Progress, seen: Seen<'_>) -> Option<Recover> {
         Mark::Of(found) if found == uid => return None,
         Mark::Of(other) => format!("it carries the mark of guest {other}"),
         Mark::None => "it carries no mark of ours".to_owned(),
+        Mark::Beside { of, .. } => format!("it is marked as a copy beside guest {of}"),
         Mark::Broken => "its mark was changed".to_owned(),
     };
     Some(Recover::Park {

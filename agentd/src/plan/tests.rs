@@ -1,6 +1,7 @@
 //! One small host per situation, each with its printed plan as a golden file.
 
 mod asked;
+mod beside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,9 @@ use super::*;
 use crate::model::mark;
 use crate::model::observed::{GuestFacts, MountFacts, Protection, Sight, VmidFact};
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
-use crate::model::record::{Access, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
+use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
+
+use beside::{copy, made};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -280,6 +283,44 @@ const SITUATIONS: &[Situation] = &[
     ("it was destroyed by a signature, and the document still names it", |w| {
         w.records.guests[0].place = Place::Gone { by: op(8) };
         w.observed.guests.remove(&vmid(300));
+    }),
+    ("a copy stands beside it", |w| copy(w, made())),
+    ("a copy was started by hand, and its protection taken off", |w| {
+        copy(w, made());
+        w.seen(350).run = Running::Running;
+        w.facts(350).protection = Protection::Off;
+    }),
+    ("a copy is being made, and carries the tags of its guest", |w| {
+        copy(w, BesideStage::Making);
+        w.facts(350).mark = mark::Mark::Broken;
+    }),
+    ("the making of a copy was parked, and its guest fell over", |w| {
+        copy(w, BesideStage::Making);
+        w.seen(300).run = Running::Stopped;
+        let message = "it runs: somebody started it".to_owned();
+        w.records.parked.push(ParkedOperation {
+            id: op(6),
+            kind: OperationKind::RestoreBeside,
+            guest: uid(1),
+            message,
+        });
+    }),
+    ("a copy's number was reused", |w| {
+        copy(w, made());
+        *w.facts(350) = facts(9, 350);
+    }),
+    ("a copy is not listed", |w| {
+        copy(w, made());
+        w.observed.guests.remove(&vmid(350));
+        w.observed.vmids.insert(vmid(350), VmidFact::Taken);
+    }),
+    ("a copy was destroyed by hand", |w| {
+        copy(w, made());
+        w.observed.guests.remove(&vmid(350));
+        w.observed.vmids.insert(vmid(350), VmidFact::Free);
+    }),
+    ("a guest's number went to a copy of it", |w| {
+        w.facts(300).mark = mark::Mark::Beside { of: uid(1), by: op(6) };
     }),
     ("its mark was removed", |w| w.facts(300).mark = mark::Mark::None),
     ("its number was reused for another of ours", |w| w.facts(300).mark = mark::Mark::Of(uid(77))),

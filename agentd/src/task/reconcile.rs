@@ -244,6 +244,9 @@ impl Reconcile {
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
         }
+        if !plan.gone_besides.is_empty() && store.refusal().is_none() {
+            store.forget_besides(plan.gone_besides).await?;
+        }
         let turns = state.arrivals.choose(plan.actions, &plan.asked, &records);
         // Where nothing can be written, nothing is begun and nothing is ended.
         if store.refusal().is_none() {

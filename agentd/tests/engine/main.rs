@@ -7,6 +7,7 @@
 //! | `destroy` | a signed destroy takes exactly what was signed for |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
+//! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
@@ -24,6 +25,7 @@ mod fault;
 mod lanes;
 mod lost;
 mod parked;
+mod restore_beside;
 mod roll_back;
 mod snapshot;
 mod world;

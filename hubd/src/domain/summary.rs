@@ -50,8 +50,8 @@ impl Summary {
 fn count(guests: &[GuestReport]) -> GuestCounts {
     let mut counts = GuestCounts::default();
     for guest in guests {
-        // A guest that is not there yet is ours, too: it is wanted.
-        let ours = guest.standing != Standing::Foreign;
+        // A guest that is not there yet is ours, too: it is wanted. A copy beside one is no guest more.
+        let ours = !matches!(guest.standing, Standing::Foreign | Standing::Beside);
         counts.guests += u32::from(ours);
         counts.running += u32::from(ours && guest.run == Running::Running);
         counts.attention += u32::from(needs_a_person(guest));
@@ -63,7 +63,7 @@ fn count(guests: &[GuestReport]) -> GuestCounts {
 fn needs_a_person(guest: &GuestReport) -> bool {
     match guest.standing {
         Standing::Missing | Standing::Broken | Standing::Parked => true,
-        Standing::Managed | Standing::Unmanaged | Standing::Absent | Standing::Foreign => {
+        Standing::Managed | Standing::Unmanaged | Standing::Absent | Standing::Foreign | Standing::Beside => {
             !guest.conditions.is_empty()
         }
     }

@@ -27,7 +27,7 @@ const fn urgency(standing: Standing) -> u8 {
     match standing {
         Standing::Broken | Standing::Parked | Standing::Missing => 0,
         Standing::Absent => 1,
-        Standing::Managed | Standing::Unmanaged => 2,
+        Standing::Managed | Standing::Unmanaged | Standing::Beside => 2,
         Standing::Foreign => 3,
     }
 }
@@ -51,7 +51,7 @@ fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
 fn standing(standing: Standing) -> Field {
     let tone = match standing {
         Standing::Managed => Tone::Good,
-        Standing::Absent | Standing::Unmanaged => Tone::Look,
+        Standing::Absent | Standing::Unmanaged | Standing::Beside => Tone::Look,
         Standing::Foreign => Tone::Plain,
         Standing::Missing | Standing::Broken | Standing::Parked => Tone::Bad,
     };
@@ -137,6 +137,7 @@ fn standing_sentence(standing: Standing) -> String {
         Standing::Foreign => "not ours; never changed",
         Standing::Broken => "it would not stay up; left for a person",
         Standing::Parked => "an operation on it was parked; left for a person",
+        Standing::Beside => "a copy of a guest of ours, restored beside it; never started by the agent",
     };
     format!("{} ({means})", standing_word(standing))
 }

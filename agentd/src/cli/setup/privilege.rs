@@ -94,6 +94,12 @@ pub const NEEDS: &[Need] = &[
         Place::Pool,
         &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],
     ),
+    need(
+        "pass mark, networks and disks of a copy beside its guest",
+        Role::Allocate,
+        Place::Pool,
+        &["VM.Config.Options", "VM.Config.Network", "VM.Config.Disk"],
+    ),
     need("restore a golden archive", Role::Allocate, Place::GoldenVmid, &["VM.Backup"]),
     need("restore a golden archive", Role::Allocate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
     need("place a restored guest's disks", Role::Allocate, Place::GuestStorage, &["Datastore.AllocateSpace"]),

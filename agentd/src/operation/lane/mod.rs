@@ -162,6 +162,7 @@ impl From<OperationKind> for Work {
             OperationKind::Grow => Self::Grow,
             OperationKind::Provision => Self::Provision,
             OperationKind::Reconfigure => Self::Reconfigure,
+            OperationKind::RestoreBeside => Self::RestoreBeside,
             OperationKind::RollBack => Self::RollBack,
             OperationKind::Snapshot => Self::Snapshot,
             OperationKind::Start => Self::Start,

@@ -11,6 +11,7 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::beside::BesideRequest;
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
 use super::destroy::DestroyProof;
@@ -247,6 +248,11 @@ impl Call {
     }
 
     pub(super) fn restore(node: &NodeName, request: &RestoreRequest) -> Self {
+        let call = Self::plain(Endpoint::Restore, Role::Allocate, format!("/nodes/{node}/lxc"));
+        Self { vmid: Some(request.vmid), ..call }.with(request.params())
+    }
+
+    pub(super) fn restore_beside(node: &NodeName, request: &BesideRequest) -> Self {
         let call = Self::plain(Endpoint::Restore, Role::Allocate, format!("/nodes/{node}/lxc"));
         Self { vmid: Some(request.vmid), ..call }.with(request.params())
     }

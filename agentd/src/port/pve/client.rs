@@ -9,6 +9,7 @@ use holdfast_protocol::id::{NodeName, SnapshotName, StorageName, Vmid};
 use holdfast_protocol::size::DiskGib;
 use serde_json::Value as Json;
 
+use super::beside::BesideRequest;
 use super::call::Call;
 use super::carrier::Carrier;
 use super::change::{ConfigUpdate, DiskSlot};
@@ -152,6 +153,10 @@ impl Pve for PveClient {
 
     fn restore(&self, request: &RestoreRequest) -> Reply<'_, Upid> {
         self.started(Call::restore(&self.node, request))
+    }
+
+    fn restore_beside(&self, request: &BesideRequest) -> Reply<'_, Upid> {
+        self.started(Call::restore_beside(&self.node, request))
     }
 
     fn guest_config(&self, vmid: Vmid) -> Reply<'_, GuestConfig> {

@@ -7,6 +7,7 @@
 //! Deliberately absent: a way to call any other path, and every parameter that must never be sent (`force`, `skiplock`,
 //! `destroy-unreferenced-disks`, `purge`, `stop`, `unique`, and `features` or `tags` on a restore).
 
+pub mod beside;
 mod call;
 pub mod carrier;
 pub mod change;
@@ -37,6 +38,7 @@ use holdfast_protocol::id::{SnapshotName, StorageName, Vmid};
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
 
+pub use beside::BesideRequest;
 pub use change::{ConfigChange, ConfigUpdate, DiskSlot};
 pub use client::PveClient;
 pub use config::{ArchiveConfig, Digest, GuestConfig};
@@ -145,6 +147,9 @@ pub trait Pve: Send + Sync {
     /// Starts a restore to a fresh VMID. The guest joins its pool only at the end of the task: until then no pool token
     /// sees it.
     fn restore(&self, request: &RestoreRequest) -> Reply<'_, Upid>;
+
+    /// Starts restoring a copy of a guest beside it, to a fresh VMID.
+    fn restore_beside(&self, request: &BesideRequest) -> Reply<'_, Upid>;
 
     /// A guest's configuration, with what is pending on it already applied.
     fn guest_config(&self, vmid: Vmid) -> Reply<'_, GuestConfig>;

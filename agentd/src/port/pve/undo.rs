@@ -25,6 +25,13 @@ pub enum Evidence {
     },
     /// The mark was not set yet, but this is the restore that made it, and it is in the journal.
     Restore(Upid),
+    /// The same of a copy, whose restore call itself carried the line that names this very operation.
+    RestoredAs {
+        /// The restore.
+        restore: Upid,
+        /// The first line of the description.
+        first_line: String,
+    },
 }
 
 /// What the journal says this operation made.
@@ -95,6 +102,10 @@ impl UndoProof {
     /// When anything about the guest is not this operation's making.
     pub fn establish(made: &Made, seen: &GuestConfig) -> Result<Self, NotOurs> {
         let vmid = made.vmid;
+        let from = |upid: &Upid| {
+            let ours = upid.kind() == "vzrestore" && upid.vmid() == Some(vmid);
+            if ours { Ok(()) } else { Err(NotOurs::Task { vmid, upid: upid.clone() }) }
+        };
         match &made.evidence {
             Evidence::Mark { tags, first_line } => {
                 let described = seen.description.lines().next() == Some(first_line.as_str());
@@ -103,11 +114,16 @@ impl UndoProof {
                 }
             }
             Evidence::Restore(upid) => {
-                if upid.kind() != "vzrestore" || upid.vmid() != Some(vmid) {
-                    return Err(NotOurs::Task { vmid, upid: upid.clone() });
-                }
+                from(upid)?;
                 if let Some(tag) = seen.tags.iter().find(|tag| tag.starts_with("hf-")) {
                     return Err(NotOurs::Foreign { vmid, tag: tag.clone() });
+                }
+            }
+            // Its tags are the archive's until its own are set, so they say nothing.
+            Evidence::RestoredAs { restore, first_line } => {
+                from(restore)?;
+                if seen.description.lines().next() != Some(first_line.as_str()) {
+                    return Err(NotOurs::Mark { vmid });
                 }
             }
         }
@@ -216,6 +232,16 @@ mod tests {
             UndoProof::establish(&ours, &seen("hf-ffff0000", "", &[ROOT])),
             Err(NotOurs::Foreign { .. })
         ));
+        let line = "holdfast beside 018f by 0190".to_owned();
+        let copy = |restore| made(Evidence::RestoredAs { restore, first_line: line.clone() });
+        let (ours, archives) = (copy(upid("vzrestore", 300)), "holdfast;hf-1a2b3c4d");
+        assert!(UndoProof::establish(&ours, &seen(archives, &format!("{line}\nmore"), &[ROOT])).is_ok());
+        for text in ["", "holdfast guest 018f", "holdfast beside 018f by 0191"] {
+            let refused = UndoProof::establish(&ours, &seen(archives, text, &[ROOT]));
+            assert!(matches!(refused, Err(NotOurs::Mark { .. })), "{text}");
+        }
+        let refused = UndoProof::establish(&copy(upid("vzrestore", 301)), &seen(archives, &line, &[ROOT]));
+        assert!(matches!(refused, Err(NotOurs::Task { .. })));
         for other in [upid("vzrestore", 301), upid("vzstart", 300)] {
             let refused = UndoProof::establish(&made(Evidence::Restore(other)), &seen("", "", &[ROOT]));
             assert!(matches!(refused, Err(NotOurs::Task { .. })));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, backup, guest, snapshot};
+use super::{Part, Store, StoreError, audit, backup, beside, guest, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
@@ -197,6 +197,9 @@ fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result
         (Fact::Vmid(vmid), Operation::Provision(provision)) => {
             guest::set_vmid(transaction, provision.guest.uid, *vmid)
         }
+        (Fact::Vmid(vmid), Operation::RestoreBeside(spec)) => {
+            beside::begin(transaction, spec, after.id, *vmid)
+        }
         // From its making on it is ours to know, whatever becomes of the steps that follow.
         (Fact::Volume(volume), Operation::AttachVolume(attach)) => {
             guest::add_volume(transaction, attach.target.uid, volume)
@@ -248,6 +251,8 @@ fn end(
     match (&after.operation, after.status()) {
         (Operation::Provision(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
         (Operation::Provision(provision), Status::Undone) => guest::set_back(transaction, provision),
+        (Operation::RestoreBeside(_), Status::Done) => beside::made(transaction, after.id, &after.volumes()),
+        (Operation::RestoreBeside(_), Status::Undone) => beside::gone(transaction, after.id),
         _ => Ok(()),
     }
 }

@@ -20,6 +20,7 @@
 //! | [`roster`] | who may sign here, and which life of the file it is |
 //! | [`recovery`] | what was planned at each start |
 //! | [`snapshot`] | snapshots that stand |
+//! | [`beside`] | copies that were restored beside guests |
 //! | [`backup`] | backups that were found |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`shown`] | a guest's snapshots and backups, for itself |
@@ -30,6 +31,7 @@
 pub mod access;
 pub mod audit;
 pub mod backup;
+pub mod beside;
 pub mod desired;
 mod error;
 pub mod guest;

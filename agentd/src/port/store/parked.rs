@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::rows::micros;
-use super::{Part, Store, StoreError, guest, journal};
+use super::{Part, Store, StoreError, beside, guest, journal};
 use crate::model::parked::ParkedEntry;
 use crate::operation::Operation;
 use crate::operation::log::{Entry, Event};
@@ -121,6 +121,7 @@ pub(super) fn set_forgotten(
         .map_err(StoreError::sqlite("end a parked operation"))?;
     match &after.operation {
         Operation::Provision(provision) => guest::set_back(transaction, provision),
+        Operation::RestoreBeside(_) => beside::gone(transaction, after.id),
         _ => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
-use super::{Store, StoreError, guest, request, snapshot};
+use super::{Store, StoreError, beside, guest, request, snapshot};
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
@@ -138,6 +138,7 @@ impl Store {
                     attempts: attempts(connection, generation)?,
                     touched: touched(connection, now)?,
                     snapshots: snapshot::all(connection)?,
+                    besides: beside::all(connection)?,
                     requests: request::queued(connection)?,
                     last_request: request::last_serial(connection)?,
                 })

@@ -157,6 +157,8 @@ struct Play<'a> {
 impl Play<'_> {
     /// One life. Gives whether it was killed.
     async fn live(&mut self, kill: Kill, fail: Option<Fail>) -> bool {
+        let refused = self.story.refused;
+        let fail = fail.or(refused.map(|step| Fail { step, how: How::Refused, times: FAILURES }));
         let conductor = Conductor::new(kill, fail);
         let begin = if self.died.is_empty() {
             Begin::With(OPERATION, Box::new((self.story.operation)(&self.world.kit)))

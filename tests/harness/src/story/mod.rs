@@ -7,6 +7,7 @@ mod backup;
 mod destroy;
 mod power;
 mod provision;
+mod restore_beside;
 mod size;
 pub(crate) mod snapshot;
 mod volume;
@@ -43,6 +44,8 @@ pub struct Story {
     pub end: Status,
     /// Where killing begins.
     pub kills: KillFrom,
+    /// A step whose requests are refused in every life, where no wish makes it fail.
+    pub refused: Option<&'static str>,
     /// What of a customer's it may lawfully take away, by its name in the [`crate::scene::Scene`].
     pub may_take: fn(&str) -> bool,
 }
@@ -58,6 +61,7 @@ impl Story {
             speech: Speech::Hello,
             end: Status::Done,
             kills: KillFrom::TheBeginning,
+            refused: None,
             may_take: |_| false,
         }
     }
@@ -77,6 +81,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Start => power::start(),
         OperationKind::Stop => power::stop(),
         OperationKind::Reconfigure => size::reconfigure(),
+        OperationKind::RestoreBeside => restore_beside::stories(),
         OperationKind::Grow => size::grow(),
         OperationKind::AttachVolume => volume::attach(),
         OperationKind::Snapshot => snapshot::take(),

@@ -40,6 +40,22 @@ fn restore() -> RestoreRequest {
     }
 }
 
+fn restore_beside() -> BesideRequest {
+    BesideRequest {
+        vmid: vmid(),
+        archive: "backup2:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst".parse().unwrap(),
+        storage: "labbtrfs".parse().unwrap(),
+        pool: "holdfast".parse().unwrap(),
+        nets: [0, 3].into(),
+        bridge: "vmbr0".parse().unwrap(),
+        env: BootstrapEnv::new(Secret::new("pending".to_owned())).unwrap(),
+        hostname: "web-1-beside".parse().unwrap(),
+        description: Description::try_from("one\ntwo".to_owned()).unwrap(),
+        rootfs: 2.try_into().unwrap(),
+        mounts: [(4, ("/srv/db".parse().unwrap(), 1.try_into().unwrap()))].into(),
+    }
+}
+
 fn update() -> ConfigUpdate {
     let volume = NewVolume {
         slot: MountSlot(0),
@@ -123,6 +139,7 @@ fn all() -> Vec<Call> {
         Call::node_status(&node),
         Call::guests(&node),
         Call::restore(&node, &restore()),
+        Call::restore_beside(&node, &restore_beside()),
         Call::guest_config(&node, vmid()),
         Call::configure(&node, vmid(), &update()),
         Call::configure(&node, vmid(), &ticket()),
@@ -191,7 +208,7 @@ fn what_must_never_be_sent_cannot_be_said() {
                 key != "delete" || ["env", "protection"].contains(&value.expose().as_ref()),
                 "{text} deletes"
             );
-            assert!(!(key == "net0" && value.expose().contains("hwaddr")), "{text} fixes a MAC");
+            assert!(!(key.starts_with("net") && value.expose().contains("hwaddr")), "{text} fixes a MAC");
         }
     }
     let node: NodeName = "pve1".parse().unwrap();
@@ -230,6 +247,33 @@ fn a_restore_says_what_was_proved_and_nothing_more() {
     for call in [call, handed] {
         assert!(!format!("{call:?}").contains("c2VjcmV0"), "a trace of the call shows the claim");
     }
+}
+
+/// Whatever the archive would bring along and must not live twice stands in the call.
+#[test]
+fn a_copy_brings_nothing_of_its_guest_along() {
+    let call = Call::restore_beside(&"pve1".parse().unwrap(), &restore_beside());
+    let said: Vec<String> =
+        call.params().iter().map(|(key, value)| format!("{key}={}", value.expose())).collect();
+    assert_eq!(
+        said,
+        [
+            "vmid=300",
+            "restore=1",
+            "unprivileged=1",
+            "ostemplate=backup2:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst",
+            "storage=labbtrfs",
+            "pool=holdfast",
+            "env=HOLDFAST_BOOTSTRAP=pending",
+            "hostname=web-1-beside",
+            "description=one\ntwo",
+            "onboot=0",
+            "rootfs=labbtrfs:2",
+            "net0=name=eth0,bridge=vmbr0,ip=manual,link_down=1",
+            "net3=name=eth3,bridge=vmbr0,ip=manual,link_down=1",
+            "mp4=labbtrfs:1,mp=/srv/db,backup=1",
+        ]
+    );
 }
 
 #[test]

@@ -102,3 +102,14 @@ CREATE TABLE life (
     epoch INTEGER NOT NULL,
     heard INTEGER NOT NULL
 ) STRICT;
+-- Copies of guests that were restored beside them. A row comes with the number, and goes when the operation was taken
+-- back or ended by a person, or when the copy was seen to be gone.
+CREATE TABLE beside (
+    operation TEXT PRIMARY KEY,
+    guest     TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    vmid      INTEGER NOT NULL UNIQUE,
+    archive   TEXT NOT NULL,
+    stage     TEXT NOT NULL CHECK (stage IN ('making', 'made')),
+    volumes   TEXT NOT NULL DEFAULT '[]'
+) STRICT, WITHOUT ROWID;

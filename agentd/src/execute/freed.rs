@@ -1,0 +1,91 @@
+//! Whether a destroy freed every volume of its guest.
+//!
+//! With the guest goes our right to see its volumes, so a list that shows none proves nothing. What counts is the end and
+//! the log of the task, and what a list still shows. What comes in: the task, and the volumes that were known before it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{StorageName, Vmid};
+
+use super::attempt::Context;
+use super::trouble::Trouble;
+use crate::model::record::VolumeId;
+use crate::port::clock::ClockPace;
+use crate::port::pve::task::{Patience, TaskOutcome};
+use crate::port::pve::{ContentKind, Role, Upid, follow_task};
+
+/// Nothing is said when all is well; else it is a person's, with what to run.
+pub(super) async fn prove(
+    context: &Context<'_>,
+    vmid: Vmid,
+    task: Option<&str>,
+    volumes: &BTreeSet<VolumeId>,
+) -> Result<(), Trouble> {
+    let (clean, spared) = task_word(context, task, volumes).await?;
+    let mut left = present(context, volumes).await?;
+    left.extend(spared);
+    if !left.is_empty() {
+        let names: Vec<&str> = left.iter().map(VolumeId::as_str).collect();
+        let text =
+            format!("guest {vmid} is destroyed, but of its volumes these are left: {}", names.join(", "));
+        let remedy = names.iter().map(|name| format!("pvesm free {name}")).collect::<Vec<_>>().join("; ");
+        return Err(Trouble::park(ErrorCode::Unavailable, text, remedy));
+    }
+    if clean || volumes.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = volumes.iter().map(VolumeId::as_str).collect();
+    let text = format!(
+        "guest {vmid} is gone, but nobody knows how its destroy ended, and our rights no longer show its volumes: look for {}",
+        names.join(", ")
+    );
+    let remedy: BTreeSet<String> =
+        storages(volumes)?.iter().map(|storage| format!("pvesm list {storage} --vmid {vmid}")).collect();
+    let remedy = remedy.into_iter().collect::<Vec<_>>().join("; ");
+    Err(Trouble::park(ErrorCode::Unavailable, text, remedy))
+}
+
+/// Whether the destroy's task ended well, and which volumes it says it spared: those that another number owns.
+async fn task_word(
+    context: &Context<'_>,
+    task: Option<&str>,
+    volumes: &BTreeSet<VolumeId>,
+) -> Result<(bool, BTreeSet<VolumeId>), Trouble> {
+    let upid = task.and_then(|text| text.parse::<Upid>().ok());
+    let Some(upid) = upid else { return Ok((false, BTreeSet::new())) };
+    let pve = context.ports.pve.as_ref();
+    let patience = Patience::up_to(Duration::from_secs(context.step.bound().seconds));
+    let mut spared = BTreeSet::new();
+    let mut on_line = |line: &str| {
+        // Proxmox says so in words only; a line of a good destroy names none of the volumes.
+        let named = volumes.iter().filter(|volume| line.contains(volume.as_str()));
+        spared.extend(named.filter(|_| line.contains("ignore deletion")).cloned());
+    };
+    let outcome =
+        follow_task(pve, &ClockPace(context.ports.clock.as_ref()), &upid, patience, &mut on_line).await?;
+    Ok((outcome == TaskOutcome::Ok, spared))
+}
+
+/// Which of them a list shows.
+pub(super) async fn present(
+    context: &Context<'_>,
+    volumes: &BTreeSet<VolumeId>,
+) -> Result<BTreeSet<VolumeId>, Trouble> {
+    let mut found = BTreeSet::new();
+    for storage in storages(volumes)? {
+        let list =
+            context.ports.pve.storage_content(Role::Operate, &storage, ContentKind::Rootdir, None).await?;
+        found.extend(list.into_iter().map(|entry| VolumeId::new(entry.volid)));
+    }
+    Ok(volumes.intersection(&found).cloned().collect())
+}
+
+/// Where they lie.
+pub(super) fn storages(volumes: &BTreeSet<VolumeId>) -> Result<BTreeSet<StorageName>, Trouble> {
+    let named = volumes.iter().filter_map(|volume| volume.as_str().split_once(':'));
+    named
+        .map(|(storage, _)| storage.parse().map_err(|_| Trouble::fault(format!("{storage:?} is no storage"))))
+        .collect()
+}

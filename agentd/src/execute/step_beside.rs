@@ -1,0 +1,229 @@
+//! A copy beside its guest: judged, restored as what it is, set aside, and looked at as a whole.
+//!
+//! The archive brings along what made the guest the guest. So the restore call itself says what the copy is, and by that
+//! line, which names this very operation, the copy is known from its first moment on. Deliberately absent: starting it.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::secret::Secret;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::{look_at, vmid, with_volumes};
+use super::step_archive::archive;
+use super::step_config::change;
+use super::step_restore::PENDING;
+use super::trouble::Trouble;
+use crate::gate::archive::judge_backup;
+use crate::gate::layout::{Layout, layout};
+use crate::gate::warrant::road;
+use crate::gate::{Approved, Effect, Verdict, gate};
+use crate::model::mark::{self, Mark};
+use crate::model::record::Place;
+use crate::operation::{Operation, RestoreBeside};
+use crate::port::pve::change::{Description, Tag};
+use crate::port::pve::config::Switch;
+use crate::port::pve::read::Power;
+use crate::port::pve::restore::BootstrapEnv;
+use crate::port::pve::sight::{Sight, Wanted};
+use crate::port::pve::volume::Backing;
+use crate::port::pve::{
+    AclPath, BesideRequest, ConfigChange, ContentKind, GuestConfig, PveError, Role, VolumeId, prove_sight,
+};
+
+pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreBeside, Trouble> {
+    match &context.progress.operation {
+        Operation::RestoreBeside(beside) => Ok(beside),
+        other => Err(Trouble::fault(format!("a {} makes no copy", other.kind().as_str()))),
+    }
+}
+
+fn from(beside: &RestoreBeside) -> Result<VolumeId, Trouble> {
+    archive(beside.archive().map_err(|wrong| Trouble::fault(wrong.to_string()))?)
+}
+
+/// Is it the guest's own backup, and can a copy be made of it?
+pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
+    let beside = spec(context)?;
+    let guest = beside.guest();
+    match context.ports.store.guest(guest.uid).await?.map(|record| record.place) {
+        Some(Place::Made { vmid, .. }) if vmid == guest.vmid => {}
+        _ => {
+            let text = format!(
+                "our records do not know {} as guest {} any more, as it was signed for: a new signature is needed",
+                guest.name, guest.vmid
+            );
+            return Err(Trouble::give_up(ErrorCode::TargetChanged, text));
+        }
+    }
+    let config = context.ports.pve.archive_config(Role::Allocate, &from(beside)?).await?;
+    judge_backup(&config.keys, &config.odd, &config.description, guest.uid)
+        .and_then(|()| layout(&config.keys))
+        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
+}
+
+pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let layout = judge(context).await?;
+    let mut note = format!("its own backup {}", from(spec(context)?)?);
+    if !layout.left_out.is_empty() {
+        note.push_str(&format!("; not in any backup, and not made: {}", layout.left_out.join(", ")));
+    }
+    Ok(Acted::Learnt(Learnt::note(note)))
+}
+
+/// Judged once more, right before: the archive may have been exchanged meanwhile.
+pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let beside = spec(context)?;
+    match gate(&Effect::RestoreBeside, road(beside.warrant()), &Approved::default()) {
+        Verdict::Free => {}
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(Trouble::fault(why)),
+    }
+    let layout = judge(context).await?;
+    let guest = beside.guest();
+    let source = from(beside)?;
+    let text = mark::beside_description(guest.uid, context.progress.id, source.as_str());
+    let fault = |text: String| Trouble::fault(text);
+    let request = BesideRequest {
+        vmid: vmid(context)?,
+        archive: source,
+        storage: beside.storage.clone(),
+        pool: beside.pool.clone(),
+        nets: layout.nets,
+        bridge: beside.bridge.clone(),
+        env: BootstrapEnv::new(Secret::new(PENDING.to_owned())).map_err(|error| fault(error.to_string()))?,
+        hostname: beside.hostname().ok_or_else(|| fault(format!("{} has no name for a copy", guest.name)))?,
+        description: Description::try_from(text).map_err(|error| fault(error.to_string()))?,
+        rootfs: layout.rootfs,
+        mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
+    };
+    Ok(Acted::Task(context.ports.pve.restore_beside(&request).await?))
+}
+
+/// The copy's configuration, when number, line and volumes all say that this operation made it.
+async fn own_copy(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+    let (vmid, beside) = (vmid(context)?, spec(context)?);
+    let config = context.ports.pve.guest_config(vmid).await?;
+    if config.description.lines().next() != Some(beside.first_line(context.progress.id).as_str()) {
+        let text = format!("guest {vmid} is not the copy that this operation made: it is not touched");
+        return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
+    }
+    with_volumes(context, config).await
+}
+
+/// What is still to be set on it.
+fn unset(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange>, Trouble> {
+    let (of, by) = (context.progress.operation.uid(), context.progress.id);
+    let mut changes = Vec::new();
+    if mark::read(&config.tags, &config.description) != (Mark::Beside { of, by }) {
+        let tags = mark::beside_tags(by).iter().map(|tag| tag.parse::<Tag>()).collect::<Result<Vec<_>, _>>();
+        changes.push(ConfigChange::Tags(tags.map_err(|error| Trouble::fault(error.to_string()))?));
+    }
+    if config.env.is_some() {
+        changes.push(ConfigChange::ClearEnv);
+    }
+    if config.protection == Switch::Off {
+        changes.push(ConfigChange::Protect);
+    }
+    Ok(changes)
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let config = own_copy(context).await?;
+    Ok(if unset(context, &config)?.is_empty() { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+pub(super) async fn set_aside(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = own_copy(context).await?;
+    if let Some(kind) = config.lock.clone() {
+        return Err(PveError::Locked { kind }.into());
+    }
+    let changes = unset(context, &config)?;
+    change(context, config, changes).await
+}
+
+/// Everything that must hold of a copy that is left for a person.
+pub(super) async fn check(context: &Context<'_>) -> Result<Vec<String>, Trouble> {
+    let (vmid, beside) = (vmid(context)?, spec(context)?);
+    let config = own_copy(context).await?;
+    let mut wrong = isolated(beside, &config);
+    if !unset(context, &config)?.is_empty() {
+        wrong.push("its mark, its ticket or its protection is not as it was set".to_owned());
+    }
+    if context.ports.pve.guest_status(vmid).await?.power != Power::Stopped {
+        wrong.push("it runs: somebody started it".to_owned());
+    }
+    wrong.extend(shared_address(context, beside.guest().vmid, &config).await?);
+    wrong.extend(unlisted(context, vmid).await?);
+    Ok(wrong)
+}
+
+fn isolated(beside: &RestoreBeside, config: &GuestConfig) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut hold = |right: bool, what: String| {
+        if !right {
+            wrong.push(what);
+        }
+    };
+    hold(config.unprivileged == Switch::On, "it is privileged".to_owned());
+    hold(config.onboot == Switch::Off, "it would start with the node".to_owned());
+    hold(config.template == Switch::Off, "it is a template".to_owned());
+    hold(config.lock.is_none(), format!("it is locked ({:?})", config.lock));
+    hold(config.raw_lxc.is_empty(), "it has raw lxc lines".to_owned());
+    let wanted = beside.hostname();
+    hold(
+        config.hostname.as_deref() == wanted.as_ref().map(holdfast_protocol::id::GuestName::as_str),
+        format!("its name is {:?}", config.hostname),
+    );
+    for (number, net) in &config.nets {
+        hold(net.split(',').any(|part| part == "link_down=1"), format!("net{number} is plugged in"));
+    }
+    for disk in config.mounts.values().chain(&config.rootfs) {
+        hold(matches!(disk.backing, Backing::Volume(_)), format!("{:?} is no volume", disk.backing));
+    }
+    wrong
+}
+
+fn address(net: &str) -> Option<&str> {
+    net.split(',').find_map(|part| part.strip_prefix("hwaddr="))
+}
+
+/// A hardware address that the guest has as well. When the guest cannot be seen there is nothing to compare with: what
+/// was passed names no address, so Proxmox made fresh ones.
+async fn shared_address(
+    context: &Context<'_>,
+    guest: Vmid,
+    config: &GuestConfig,
+) -> Result<Option<String>, Trouble> {
+    let guests = match context.ports.pve.guest_config(guest).await {
+        Ok(guest) => guest.nets,
+        Err(PveError::Gone { .. } | PveError::Permission { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let theirs: BTreeSet<&str> = guests.values().filter_map(|net| address(net)).collect();
+    let shared = config.nets.values().filter_map(|net| address(net)).find(|own| theirs.contains(own));
+    Ok(shared.map(|own| format!("it has the hardware address {own} of its guest")))
+}
+
+/// A volume of it that its storage does not list. `OK` of a restore proves no disk.
+async fn unlisted(context: &Context<'_>, vmid: Vmid) -> Result<Option<String>, Trouble> {
+    let volumes = context.progress.volumes();
+    let named = volumes.iter().filter_map(|volume| volume.as_str().split_once(':')?.0.parse().ok());
+    let storages: BTreeSet<StorageName> = named.collect();
+    let mut wanted = vec![Wanted { path: AclPath::guest(vmid), sight: Sight::DisksOf }];
+    wanted.extend(storages.iter().map(|name| Wanted { path: AclPath::storage(name), sight: Sight::Disks }));
+    if let Err(blind) = prove_sight(context.ports.pve.as_ref(), Role::Operate, &wanted).await? {
+        return Ok(Some(format!("its volumes cannot be listed: {blind}")));
+    }
+    let mut listed = BTreeSet::new();
+    for storage in &storages {
+        let list = context
+            .ports
+            .pve
+            .storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(vmid))
+            .await?;
+        listed.extend(list.into_iter().map(|entry| entry.volid.as_str().to_owned()));
+    }
+    let missing = volumes.iter().find(|volume| !listed.contains(volume.as_str()));
+    Ok(missing.map(|volume| format!("its volume {volume} is not listed")))
+}

@@ -1,0 +1,139 @@
+//! *restore_beside*: a backup of a guest, restored under a fresh number beside it, checked, and left standing for a
+//! person.
+//!
+//! The guest itself is only looked at. Its copy never gets its mark, its addresses or its ticket, and is never started:
+//! the archive brings all of that along, so the restore call itself says what the copy is and which networks and disks it
+//! has. What is between the two, a swap, is work of its own.
+
+use holdfast_protocol::id::{BridgeName, GuestName, GuestUid, OperationId, PoolName, StorageName, Vmid};
+use serde::{Deserialize, Serialize};
+
+use super::NumberWish;
+use super::step::Step;
+use crate::model::mark;
+use crate::model::policy::Policy;
+use crate::model::record::VolumeId;
+use crate::model::warrant::{Seen, Warrant, WrongWarrant};
+
+/// The host name of a copy ends so, that people tell it from its guest in every list.
+const SUFFIX: &str = "-beside";
+
+/// A backup to be restored beside its guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreBeside {
+    #[serde(with = "crate::model::warrant::journal")]
+    warrant: Warrant,
+    /// Which number.
+    pub number: NumberWish,
+    /// The pool.
+    pub pool: PoolName,
+    /// All its disks.
+    pub storage: StorageName,
+    /// Where its unplugged networks would be plugged in: the one bridge that the agent was given.
+    pub bridge: BridgeName,
+}
+
+impl RestoreBeside {
+    /// By a warrant, and by nothing else; a number of the range that the document does not ask for by name.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else.
+    pub fn new(warrant: Warrant, policy: &Policy, except: Vec<Vmid>) -> Result<Self, WrongWarrant> {
+        warrant.restores_beside()?;
+        Ok(Self {
+            warrant,
+            number: NumberWish::AnyOf { range: policy.range, except },
+            pool: policy.pool.clone(),
+            storage: policy.storage.clone(),
+            bridge: policy.bridge.clone(),
+        })
+    }
+
+    /// What was signed.
+    #[must_use]
+    pub const fn warrant(&self) -> &Warrant {
+        &self.warrant
+    }
+
+    /// The guest, as the operator saw it.
+    #[must_use]
+    pub const fn guest(&self) -> &Seen {
+        self.warrant.target()
+    }
+
+    /// The archive.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else: then this was not made by [`RestoreBeside::new`].
+    pub const fn archive(&self) -> Result<&VolumeId, WrongWarrant> {
+        self.warrant.restores_beside()
+    }
+
+    /// What the copy is called.
+    #[must_use]
+    pub fn hostname(&self) -> Option<GuestName> {
+        let name: String = self.guest().name.as_str().chars().take(63 - SUFFIX.len()).collect();
+        format!("{}{SUFFIX}", name.trim_end_matches('-')).parse().ok()
+    }
+
+    /// The first line of its description, which names guest and operation.
+    #[must_use]
+    pub fn first_line(&self, by: OperationId) -> String {
+        mark::beside_line(self.guest().uid, by)
+    }
+
+    /// The number is the copy's, and not chosen yet: nothing here may ever act on the guest's own.
+    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+        let guest = self.warrant.target();
+        (guest.uid, &guest.name, None)
+    }
+
+    /// Its steps, in order.
+    pub(super) fn steps() -> Vec<Step> {
+        vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::SetAside, Step::ReadBack]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::policy::VmidRange;
+    use crate::model::warrant::Allows;
+
+    fn of(name: &str) -> RestoreBeside {
+        let (first, last) = (Vmid::try_from(300).unwrap(), Vmid::try_from(309).unwrap());
+        let target = Seen {
+            uid: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            vmid: first,
+            name: name.parse().unwrap(),
+            volumes: std::collections::BTreeSet::new(),
+        };
+        let allows = Allows::RestoreBeside { archive: VolumeId::new("backup2:backup/a.tar.zst") };
+        let job = holdfast_protocol::id::JobId::new(uuid::Uuid::nil());
+        RestoreBeside {
+            warrant: Warrant::for_tests(job, allows, target),
+            number: NumberWish::AnyOf {
+                range: VmidRange::try_from([first, last]).unwrap(),
+                except: Vec::new(),
+            },
+            pool: "holdfast".parse().unwrap(),
+            storage: "tank".parse().unwrap(),
+            bridge: "vmbr0".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_copy_has_a_name_of_its_own_however_long_the_guests_is() {
+        assert_eq!(of("web-1").hostname().unwrap().as_str(), "web-1-beside");
+        let long = "a".repeat(63);
+        assert_eq!(of(&long).hostname().unwrap().as_str().len(), 63);
+        let dashed = format!("{}-{}", "a".repeat(55), "b".repeat(7));
+        assert_eq!(of(&dashed).hostname().unwrap().as_str(), format!("{}-beside", "a".repeat(55)));
+    }
+
+    #[test]
+    fn the_guests_own_number_is_not_the_copys() {
+        assert_eq!(of("web-1").about().2, None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Copies that were restored beside guests: told, and never acted on.
+//!
+//! A copy is known by number, mark and volumes, as a guest is, but it is none: nothing here starts it, sizes it, counts it
+//! or takes it for its guest. What comes in: our records of copies, and what is seen. What goes out: a verdict for each,
+//! and the copies whose numbers nobody has any more. Deliberately absent: removing one. It holds a customer's data, and is
+//! a person's.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::Vmid;
+use holdfast_protocol::report::{Running, Standing};
+
+use super::{GuestVerdict, Inputs, Judged, Plan};
+use crate::model::mark::Mark;
+use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, VmidFact};
+use crate::model::record::{BesideRecord, BesideStage, Records};
+
+/// Numbers of copies that the look may not show: whether anybody has them.
+pub(super) fn questions(records: &Records) -> impl Iterator<Item = Vmid> {
+    let made = records.besides.iter().filter(|record| matches!(record.stage, BesideStage::Made { .. }));
+    made.map(|record| record.vmid)
+}
+
+/// A verdict for each copy.
+pub(super) fn verdicts(inputs: &Inputs<'_>, plan: &mut Plan) {
+    for record in &inputs.records.besides {
+        let seen = inputs.observed.guests.get(&record.vmid);
+        let judged = match (seen, &record.stage) {
+            (Some(seen), _) => judge(inputs, record, seen),
+            // Its operation is told.
+            (None, BesideStage::Making) => continue,
+            (None, BesideStage::Made { .. }) if gone(inputs, record) => {
+                plan.gone_besides.push(record.made_by);
+                continue;
+            }
+            (None, BesideStage::Made { .. }) => {
+                let text = format!(
+                    "{}: it is not listed, and its number is somebody's or could not be asked about",
+                    what(record)
+                );
+                Judged::new(Standing::Missing).with(ErrorCode::Unavailable, text)
+            }
+        };
+        plan.verdicts.push(GuestVerdict {
+            wanted: None,
+            recorded: None,
+            vmid: Some(record.vmid),
+            standing: judged.standing,
+            conditions: judged.conditions,
+        });
+    }
+}
+
+fn gone(inputs: &Inputs<'_>, record: &BesideRecord) -> bool {
+    inputs.observed.sight == Sight::Proved && inputs.observed.vmids.get(&record.vmid) == Some(&VmidFact::Free)
+}
+
+fn what(record: &BesideRecord) -> String {
+    format!(
+        "a copy of {} ({}), restored from {} by operation {}",
+        record.name, record.guest, record.archive, record.made_by
+    )
+}
+
+fn judge(inputs: &Inputs<'_>, record: &BesideRecord, seen: &ObservedGuest) -> Judged {
+    let vmid = record.vmid;
+    let BesideStage::Made { volumes } = &record.stage else { return making(inputs, record) };
+    let facts = match &seen.detail {
+        Detail::Known(facts) => facts,
+        Detail::Unknown(why) => {
+            let text = format!("{}: its configuration cannot be read ({why})", what(record));
+            return Judged::new(Standing::Beside).with(ErrorCode::Unavailable, text);
+        }
+    };
+    let ours = Mark::Beside { of: record.guest, by: record.made_by };
+    let missing = volumes.difference(&facts.volumes).next();
+    if facts.mark != ours || missing.is_some() {
+        let text = format!(
+            "guest {vmid} has the number of {}, but not its mark and all its volumes: it is not touched",
+            what(record)
+        );
+        return Judged::new(Standing::Foreign).with(ErrorCode::ForeignGuest, text);
+    }
+    conditions(Judged::new(Standing::Beside), record, seen, facts)
+}
+
+fn making(inputs: &Inputs<'_>, record: &BesideRecord) -> Judged {
+    match inputs.records.parked.iter().find(|parked| parked.id == record.made_by) {
+        Some(parked) => {
+            let text = format!("{}: its making was parked: {}", what(record), parked.message);
+            Judged::new(Standing::Parked).with(ErrorCode::Parked, text)
+        }
+        None => Judged::new(Standing::Beside),
+    }
+}
+
+fn conditions(judged: Judged, record: &BesideRecord, seen: &ObservedGuest, facts: &GuestFacts) -> Judged {
+    let vmid = record.vmid;
+    let text = format!(
+        "{}: it is left for a person, and never started by the agent; when nobody needs it any more: \
+         `pct set {vmid} --protection 0; pct destroy {vmid}`",
+        what(record)
+    );
+    let mut judged = judged.with(ErrorCode::Parked, text);
+    if seen.run != Running::Stopped {
+        let text =
+            format!("copy {vmid} was started by hand: its disks hold the keys and tokens of its guest");
+        judged = judged.with(ErrorCode::Unavailable, text);
+    }
+    if facts.protection == Protection::Off {
+        let text =
+            format!("copy {vmid} is not protected any more: `pct set {vmid} --protection 1` if it is needed");
+        judged = judged.with(ErrorCode::Unavailable, text);
+    }
+    judged
+}

@@ -1,0 +1,73 @@
+//! Copies beside guests: told, and never acted on. Their situations stand in the table of the module above.
+
+use super::*;
+use crate::model::record::BesideRecord;
+
+/// A copy of the first guest under 350.
+pub(super) fn copy(world: &mut World, stage: BesideStage) {
+    let mut seen = world.seen(300).clone();
+    (seen.vmid, seen.name, seen.run) = (vmid(350), "web-1-beside".to_owned(), Running::Stopped);
+    seen.detail = Detail::Known(Box::new(GuestFacts {
+        mark: mark::Mark::Beside { of: uid(1), by: op(6) },
+        volumes: volumes(350),
+        ..facts(1, 350)
+    }));
+    world.observed.guests.insert(vmid(350), seen);
+    world.records.besides.push(BesideRecord {
+        made_by: op(6),
+        guest: uid(1),
+        name: "web-1".parse().unwrap(),
+        vmid: vmid(350),
+        archive: VolumeId::new("local:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst"),
+        stage,
+    });
+}
+
+pub(super) fn made() -> BesideStage {
+    BesideStage::Made { volumes: volumes(350) }
+}
+
+/// Whatever becomes of a copy: nothing is done to it, and its guest is kept as ever.
+#[test]
+fn a_copy_is_never_acted_on_and_changes_nothing_for_its_guest() {
+    let copies: [fn(&mut World); 5] = [
+        |w| copy(w, made()),
+        |w| copy(w, BesideStage::Making),
+        |w| {
+            copy(w, made());
+            w.seen(350).run = Running::Running;
+        },
+        // As if somebody had given it its guest's line and tags.
+        |w| {
+            copy(w, made());
+            w.facts(350).mark = mark::Mark::Of(uid(1));
+        },
+        |w| {
+            copy(w, made());
+            w.records.besides.clear();
+        },
+    ];
+    let guest_states: [fn(&mut World); 3] =
+        [|_| {}, |w| w.seen(300).run = Running::Stopped, |w| drop(w.observed.guests.remove(&vmid(300)))];
+    for guest in guest_states {
+        let mut alone = world(2);
+        guest(&mut alone);
+        for copy in copies {
+            let mut beside = world(2);
+            guest(&mut beside);
+            let found = beside.observed.guests.contains_key(&vmid(300));
+            if !found {
+                // The copy is made out of the guest's picture.
+                let lost = world(2).observed.guests.remove(&vmid(300)).unwrap();
+                beside.observed.guests.insert(vmid(300), lost);
+            }
+            copy(&mut beside);
+            if !found {
+                beside.observed.guests.remove(&vmid(300));
+            }
+            assert_eq!(beside.plan().actions, alone.plan().actions);
+            let lost = |world: &World| lost::suspects(&world.records, &world.observed);
+            assert_eq!(lost(&beside), lost(&alone));
+        }
+    }
+}

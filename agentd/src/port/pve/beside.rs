@@ -1,0 +1,70 @@
+//! A copy beside its guest: the second form of restore we send.
+//!
+//! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. What the archive would bring along
+//! and must not live twice is written out: description, host name, environment, start with the node, every network
+//! (without a hardware address, unplugged) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
+//! archive's configuration, and so make none that the backup does not hold. Deliberately absent: what
+//! [`super::restore`] names, and sizes of CPU and memory, which a guest that stands still does not use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::id::{BridgeName, GuestName, MountPath, PoolName, StorageName, Vmid};
+use holdfast_protocol::size::DiskGib;
+
+use super::call::{Params, Value};
+use super::change::Description;
+use super::restore::BootstrapEnv;
+use super::volume::VolumeId;
+
+/// One copy.
+#[derive(Clone, Debug)]
+pub struct BesideRequest {
+    /// The fresh VMID. When it is taken, Proxmox refuses: it is never told to replace.
+    pub vmid: Vmid,
+    /// The archive.
+    pub archive: VolumeId,
+    /// Where all its disks go.
+    pub storage: StorageName,
+    /// The pool whose rights are used. The copy becomes its member at the very end of the task.
+    pub pool: PoolName,
+    /// The numbers of its networks.
+    pub nets: BTreeSet<u8>,
+    /// Where they would be plugged in.
+    pub bridge: BridgeName,
+    /// What stands in its environment in place of an old ticket.
+    pub env: BootstrapEnv,
+    /// Host name.
+    pub hostname: GuestName,
+    /// The description, with the line by which the copy is known.
+    pub description: Description,
+    /// The size of its root disk.
+    pub rootfs: DiskGib,
+    /// Its volumes by the number of their mount: path and size.
+    pub mounts: BTreeMap<u8, (MountPath, DiskGib)>,
+}
+
+impl BesideRequest {
+    pub(super) fn params(&self) -> Params {
+        let storage = &self.storage;
+        let mut params: Params = vec![
+            ("vmid".into(), self.vmid.into()),
+            ("restore".into(), Value::On),
+            ("unprivileged".into(), Value::On),
+            ("ostemplate".into(), self.archive.as_str().into()),
+            ("storage".into(), storage.as_str().into()),
+            ("pool".into(), self.pool.as_str().into()),
+            ("env".into(), Value::Secret(self.env.property())),
+            ("hostname".into(), self.hostname.as_str().into()),
+            ("description".into(), self.description.as_str().into()),
+            // Not sent, it would be the archive's.
+            ("onboot".into(), Value::Text("0".to_owned())),
+            ("rootfs".into(), format!("{storage}:{}", self.rootfs.get()).into()),
+        ];
+        let net = |n: &u8| format!("name=eth{n},bridge={},ip=manual,link_down=1", self.bridge);
+        params.extend(self.nets.iter().map(|n| (format!("net{n}").into(), net(n).into())));
+        params.extend(self.mounts.iter().map(|(slot, (path, size))| {
+            (format!("mp{slot}").into(), format!("{storage}:{},mp={path},backup=1", size.get()).into())
+        }));
+        params
+    }
+}

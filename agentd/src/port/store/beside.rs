@@ -1,0 +1,115 @@
+//! Copies that our operations restored beside guests. A row comes with the outcome of the step that chose the number, in
+//! its transaction, so from the first effect on a copy is known as one. Deliberately absent: anything a guest has (token,
+//! claim, hello).
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::id::{OperationId, Vmid};
+use rusqlite::{Connection, Row, Transaction};
+
+use super::rows::{from_json, json, parsed, vmid};
+use super::{Part, Store, StoreError};
+use crate::model::record::{BesideRecord, BesideStage, VolumeId};
+use crate::operation::RestoreBeside;
+
+const COLUMNS: &str = "operation, guest, name, archive, stage, volumes, vmid";
+
+struct Raw {
+    texts: [String; 6],
+    vmid: i64,
+}
+
+fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
+    let texts = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?];
+    Ok(Raw { texts, vmid: row.get(6)? })
+}
+
+impl Raw {
+    fn record(self) -> Result<BesideRecord, StoreError> {
+        let [operation, guest, name, archive, stage, volumes] = self.texts;
+        Ok(BesideRecord {
+            made_by: parsed("an operation", &operation)?,
+            guest: parsed("a guest's uid", &guest)?,
+            name: parsed("a guest's name", &name)?,
+            vmid: vmid(self.vmid)?,
+            archive: VolumeId::new(archive),
+            stage: match stage.as_str() {
+                "made" => BesideStage::Made { volumes: from_json("volumes", &volumes)? },
+                // The column's CHECK allows nothing else.
+                _ => BesideStage::Making,
+            },
+        })
+    }
+}
+
+/// All of them, sorted by number.
+pub(super) fn all(connection: &Connection) -> Result<Vec<BesideRecord>, StoreError> {
+    let rows: Vec<Raw> = connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM beside ORDER BY vmid"))
+        .and_then(|mut select| select.query_map((), raw)?.collect())
+        .map_err(StoreError::sqlite("read the copies"))?;
+    rows.into_iter().map(Raw::record).collect()
+}
+
+/// A number was chosen. An earlier copy that had it is gone, else the number would not be free.
+pub(super) fn begin(
+    transaction: &Transaction<'_>,
+    spec: &RestoreBeside,
+    by: OperationId,
+    number: Vmid,
+) -> Result<(), StoreError> {
+    let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
+    let guest = spec.guest();
+    transaction
+        .execute(
+            "INSERT OR REPLACE INTO beside (operation, guest, name, vmid, archive, stage)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'making')",
+            (by.to_string(), guest.uid.to_string(), guest.name.as_str(), number.number(), archive.as_str()),
+        )
+        .map_err(StoreError::sqlite("note a copy"))?;
+    Ok(())
+}
+
+/// It was made and checked.
+pub(super) fn made(
+    transaction: &Transaction<'_>,
+    by: OperationId,
+    volumes: &BTreeSet<VolumeId>,
+) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE beside SET stage = 'made', volumes = ?2 WHERE operation = ?1",
+            (by.to_string(), json("volumes", volumes)?),
+        )
+        .map_err(StoreError::sqlite("note a copy as made"))?;
+    Ok(())
+}
+
+/// Nothing of it is left that we know of.
+pub(super) fn gone(transaction: &Transaction<'_>, by: OperationId) -> Result<(), StoreError> {
+    transaction
+        .execute("DELETE FROM beside WHERE operation = ?1", [by.to_string()])
+        .map_err(StoreError::sqlite("forget a copy"))?;
+    Ok(())
+}
+
+impl Store {
+    /// Copies beside guests, sorted by number.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn besides(&self) -> Result<Vec<BesideRecord>, StoreError> {
+        self.read(all).await
+    }
+
+    /// Copies that were seen to be gone.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn forget_besides(&self, made_by: Vec<OperationId>) -> Result<(), StoreError> {
+        self.write(Part::Guests, "forget a copy", move |transaction| {
+            made_by.into_iter().try_for_each(|by| gone(transaction, by))
+        })
+        .await
+    }
+}

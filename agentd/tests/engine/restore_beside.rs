@@ -1,0 +1,366 @@
+//! A copy beside its guest: restored, isolated, marked as what it is, and never taken for the guest, whatever goes wrong.
+
+use std::sync::{Arc, Mutex};
+
+use agentd::execute::Ports;
+use agentd::execute::failpoint::{Failpoints, Killed, Moment, Point, Side};
+use agentd::execute::run::run;
+use agentd::gate::warrant::{Allows, Seen, Warrant};
+use agentd::model::mark::{self, Mark};
+use agentd::model::record::{BackupWhy, BesideStage, Place, VolumeId};
+use agentd::operation::log::Status;
+use agentd::operation::progress::Progress;
+use agentd::operation::{Backup, Operation, RestoreBeside};
+use agentd::port::pve::config::Switch;
+use agentd::port::pve::read::Power;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::report::{Running, Standing};
+use pve_sim::fault::admin::{Edit, apply};
+use pve_sim::fault::{Aim, Fault};
+use pve_sim::node::Node;
+
+use super::drift::{self, serves};
+use super::world::{ARCHIVE, FastClock, World, end, guest, made, open, target, told, uid, vmid};
+
+const STRANGER: &str = "arch: amd64\nhostname: theirs\nmemory: 512\nostype: debian\n\
+    rootfs: tank:301/vm-301-disk-0.raw,size=2G\nswap: 0\nunprivileged: 1\n";
+
+fn beside(world: &World, archive: &VolumeId) -> RestoreBeside {
+    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
+    let seen = Seen { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
+    let allows = Allows::RestoreBeside { archive: archive.clone() };
+    let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);
+    RestoreBeside::new(warrant, &world.policy(), Vec::new()).unwrap()
+}
+
+async fn newest(ports: &Ports) -> VolumeId {
+    ports.store.backups(guest(1).uid, 1).await.unwrap().remove(0).archive
+}
+
+async fn restore(world: &World, ports: &Ports) -> Progress {
+    let archive = newest(ports).await;
+    end(ports, 1, Operation::RestoreBeside(Box::new(beside(world, &archive)))).await
+}
+
+fn aim(method: &str, path: &str) -> Aim {
+    Aim { method: method.to_owned(), path: path.to_owned() }
+}
+
+/// What waits a quarter of an hour for a storage waits two seconds.
+fn quick(ports: Ports) -> Ports {
+    Ports { clock: Arc::new(FastClock::times(400)), ..ports }
+}
+
+/// The guest as it stood, and nothing beside it.
+async fn only_the_guest(world: &World, ports: &Ports, told: &str) {
+    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{told}");
+    assert_eq!(ports.store.besides().await.unwrap(), Vec::new(), "{told}");
+    let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
+    assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{told}");
+    assert_eq!(ports.pve.guest_status(vmid(300)).await.unwrap().power, Power::Running, "{told}");
+}
+
+fn by_hand(key: &str, value: &str) -> Edit {
+    Edit::Set { vmid: 300, key: key.to_owned(), value: value.to_owned() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_stands_isolated_beside_its_guest() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    // What a backup brings along, and what must not live twice.
+    let net = "name=eth1,bridge=vmbr9,hwaddr=BC:24:11:AA:BB:CC,ip=10.9.0.9/24";
+    [("net1", net), ("onboot", "1"), ("tags", "hf-018f3c01;holdfast;web")]
+        .iter()
+        .for_each(|(key, value)| apply(&world.sim.node, &by_hand(key, value)).unwrap());
+    let storage = world.policy().backup_storage.unwrap();
+    let backup = Backup { target: target(), storage, why: BackupWhy::Asked };
+    let taken = end(&ports, 2, Operation::Backup(backup)).await;
+    assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+    let before = world.guests();
+
+    let done = restore(&world, &ports).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.view().vmid, Some(vmid(301)), "{}", told(&done));
+    assert_eq!(world.guests().get("300.conf"), before.get("300.conf"), "its guest is as it was");
+
+    let copy = ports.pve.guest_config(vmid(301)).await.unwrap();
+    let original = ports.pve.guest_config(vmid(300)).await.unwrap();
+    assert_eq!(mark::read(&copy.tags, &copy.description), Mark::Beside { of: uid(1), by: done.id });
+    assert_eq!(copy.tags, mark::beside_tags(done.id).into());
+    assert_eq!(copy.hostname.as_deref(), Some("web-1-beside"));
+    assert_eq!((copy.protection, copy.onboot, copy.unprivileged), (Switch::On, Switch::Off, Switch::On));
+    assert!(copy.env.is_none(), "its guest's ticket does not live again");
+    assert_eq!(copy.nets.len(), 2);
+    for net in copy.nets.values() {
+        assert!(
+            net.contains("link_down=1") && net.contains("bridge=vmbr0") && net.contains("ip=manual"),
+            "{net}"
+        );
+        let address = net.split(',').find(|part| part.starts_with("hwaddr=")).unwrap();
+        assert!(original.nets.values().all(|theirs| !theirs.contains(address)), "{net}");
+    }
+    // The root disk and the one volume that backups hold.
+    let paths: Vec<_> = copy.mounts.values().map(|disk| disk.mount.as_deref().unwrap()).collect();
+    assert_eq!((paths, copy.volumes().len()), (vec!["/srv/db"], 2));
+    assert_eq!(ports.pve.guest_status(vmid(301)).await.unwrap().power, Power::Stopped);
+    let note = done.view().steps.iter().find(|step| step.name == "judge_archive").unwrap().note.clone();
+    assert!(note.unwrap().ends_with("not made: /srv/media"));
+
+    let record = ports.store.besides().await.unwrap().remove(0);
+    assert_eq!((record.guest, record.vmid, record.made_by), (uid(1), vmid(301), done.id));
+    assert!(matches!(record.stage, BesideStage::Made { volumes } if volumes.len() == 2));
+    ports.store.verify_audit().await.unwrap();
+}
+
+/// Whatever is not the guest's own harmless backup is refused, and nothing is made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_archive_is_refused_before_anything_is_made() {
+    let edits = [
+        by_hand("hookscript", "local:snippets/x.pl"),
+        by_hand("features", "nesting=1,mount=nfs"),
+        by_hand("net32", "name=eth32,bridge=vmbr0"),
+        Edit::Unset { vmid: 300, key: "unprivileged".to_owned() },
+    ];
+    for edit in edits {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        apply(&world.sim.node, &edit).unwrap();
+        let storage = world.policy().backup_storage.unwrap();
+        let backup = Backup { target: target(), storage, why: BackupWhy::Asked };
+        let taken = end(&ports, 2, Operation::Backup(backup)).await;
+        assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+        let refused = restore(&world, &ports).await;
+        assert_eq!(refused.status(), Status::Undone, "{edit:?}: {}", told(&refused));
+        assert_eq!(refused.cause().unwrap().code, ErrorCode::Forbidden, "{edit:?}: {}", told(&refused));
+        assert_eq!(world.restores(301).await, 0, "{edit:?}");
+        only_the_guest(&world, &ports, &told(&refused)).await;
+    }
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let golden = Operation::RestoreBeside(Box::new(beside(&world, &VolumeId::new(ARCHIVE))));
+    let refused = end(&ports, 1, golden).await;
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert!(refused.cause().unwrap().message.contains("somebody else's"), "{}", told(&refused));
+    only_the_guest(&world, &ports, &told(&refused)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_reply_makes_one_copy() {
+    let posting = || aim("POST", "/nodes/pve1/lxc");
+    let putting = || aim("PUT", "/lxc/301/config");
+    let faults = [
+        Fault::LostReply { on: posting() },
+        Fault::DaemonSlow { on: posting() },
+        Fault::CutBody { on: posting() },
+        Fault::LostReply { on: putting() },
+        Fault::DaemonSlow { on: putting() },
+        Fault::LostRequest { on: putting() },
+        Fault::UnknownEnd { task: "vzrestore".to_owned() },
+        Fault::VanishTask { task: "vzrestore".to_owned() },
+        Fault::WarnWorker { task: "vzrestore".to_owned() },
+    ];
+    for fault in faults {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        world.sim.node.faults.arm(fault.clone());
+        let done = restore(&world, &ports).await;
+        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", told(&done));
+        assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
+        assert_eq!((world.guests().len(), world.disks().len()), (2, 5), "{fault:?}");
+        // One whose task has vanished is in no list.
+        assert!(world.restores(301).await <= 1 && world.restores(302).await == 0, "{fault:?}");
+    }
+}
+
+/// A killed restore leaves a locked rest that no token can clear; one that fails in its task leaves nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_restore_is_a_persons_and_its_guest_is_not_kept_from_its_work() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let task = || "vzrestore".to_owned();
+    world.sim.node.faults.arm(Fault::KillWorker { task: task(), phase: "unpacking".to_owned() });
+    let parked = restore(&world, &ports).await;
+    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert_eq!(parked.remedy(), Some("pct unlock 301; pct destroy 301"), "{}", told(&parked));
+    assert_eq!(ports.store.besides().await.unwrap()[0].stage, BesideStage::Making);
+    let stop = end(&ports, 2, Operation::Stop(target())).await;
+    assert_eq!(stop.status(), Status::Done, "{}", told(&stop));
+
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let text = "no space left on device".to_owned();
+    world.sim.node.faults.arm(Fault::FailWorker { task: task(), phase: "unpacking".to_owned(), text });
+    let undone = restore(&world, &ports).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    only_the_guest(&world, &ports, &told(&undone)).await;
+}
+
+/// What was restored but cannot be set aside is taken back: this copy, and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_cannot_be_set_aside_is_taken_back() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    // Five for its tries, and two more for the undo.
+    (0..7).for_each(|_| world.sim.node.faults.arm(Fault::DaemonDown { on: aim("PUT", "/lxc/301/config") }));
+    let undone = restore(&world, &quick(ports.clone())).await;
+    assert_eq!(world.sim.node.faults.armed(), Vec::new());
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(world.restores(301).await, 1, "{}", told(&undone));
+    only_the_guest(&world, &ports, &told(&undone)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_that_is_away_leaves_nothing_behind() {
+    for storage in ["backup2", "tank"] {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        apply(&world.sim.node, &Edit::StorageOffline { storage: storage.to_owned() }).unwrap();
+        let ended = restore(&world, &quick(ports.clone())).await;
+        assert_eq!(ended.status(), Status::Undone, "{storage}: {}", told(&ended));
+        apply(&world.sim.node, &Edit::StorageOnline { storage: storage.to_owned() }).unwrap();
+        only_the_guest(&world, &ports, &told(&ended)).await;
+    }
+}
+
+/// Edits by hand when the engine reaches a step's effect.
+struct HandAt {
+    step: &'static str,
+    node: Arc<Node>,
+    edits: Mutex<Vec<Edit>>,
+}
+
+impl Failpoints for HandAt {
+    fn reached(&self, point: Point) -> Result<(), Killed> {
+        if point == (Point { step: self.step, side: Side::Before, moment: Moment::Effect }) {
+            self.edits.lock().unwrap().drain(..).for_each(|edit| apply(&self.node, &edit).unwrap());
+        }
+        Ok(())
+    }
+}
+
+/// The number goes to somebody else before the restore, after it, or before the last look: whose it is then is not touched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_was_reused_by_hand_is_not_touched() {
+    let stranger = || Edit::Place { vmid: 301, config: STRANGER.to_owned() };
+    let copys = |key: &str| Edit::Unset { vmid: 301, key: key.to_owned() };
+    let gone = || vec![copys("protection"), Edit::Destroy { vmid: 301 }, stranger()];
+    let cases = [
+        ("restore", vec![stranger()], Status::Undone),
+        ("set_aside", gone(), Status::Parked),
+        ("read_back", gone(), Status::Parked),
+    ];
+    for (step, edits, wanted) in cases {
+        let world = World::start().await;
+        drop(made(&world).await);
+        let (node, edits) = (Arc::clone(&world.sim.node), Mutex::new(edits));
+        let ports = world.ports(Arc::new(HandAt { step, node, edits })).await;
+        let ended = restore(&world, &ports).await;
+        assert_eq!(ended.status(), wanted, "{step}: {}", told(&ended));
+        let theirs = world.guests().get("301.conf").cloned().unwrap();
+        assert!(theirs.contains("hostname: theirs") && !theirs.contains("protection"), "{step}: {theirs}");
+        assert_eq!(world.guests().len(), 2, "{step}");
+    }
+}
+
+/// A copy that somebody made their own before it was taken back stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_spares_a_copy_that_is_not_only_ours() {
+    let set = |key: &str, value: &str| Edit::Set { vmid: 301, key: key.to_owned(), value: value.to_owned() };
+    let edits = [
+        set("description", "somebody's"),
+        set("unused0", "tank:300/vm-300-disk-9.raw"),
+        set("mp7", "/srv/theirs,mp=/theirs"),
+        Edit::Start { vmid: 301 },
+    ];
+    for edit in edits {
+        let world = World::start().await;
+        drop(made(&world).await);
+        (0..5).for_each(|_| {
+            world.sim.node.faults.arm(Fault::DaemonDown { on: aim("PUT", "/lxc/301/config") });
+        });
+        let (node, edits) = (Arc::clone(&world.sim.node), Mutex::new(vec![edit.clone()]));
+        let ports = quick(world.ports(Arc::new(HandAt { step: "set_aside", node, edits })).await);
+        let parked = restore(&world, &ports).await;
+        assert_eq!(parked.status(), Status::Parked, "{edit:?}: {}", told(&parked));
+        assert_eq!(world.guests().len(), 2, "{edit:?}: the copy is still there");
+        assert_eq!(ports.store.besides().await.unwrap()[0].stage, BesideStage::Making, "{edit:?}");
+    }
+}
+
+/// The loop tells of a copy, leaves it alone, keeps its guest as ever, and forgets it when a person destroyed it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_loop_tells_of_a_copy_and_never_touches_it() {
+    let world = World::start().await;
+    let mut agent = drift::start(&world).await;
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let archive = newest(&agent.ports).await;
+    let operation = Operation::RestoreBeside(Box::new(beside(&world, &archive)));
+    let id = open(&agent.ports, 1, operation).await.id;
+    let copy = |view: &agentd::model::view::View, standing| {
+        view.guests.iter().any(|report| {
+            report.vmid == Some(vmid(301)) && report.standing == standing && report.run == Running::Stopped
+        })
+    };
+    let told = agent
+        .until("a copy told with what to do", |view| {
+            let of = |report: &&holdfast_protocol::report::GuestReport| report.vmid == Some(vmid(301));
+            let ready = view.guests.iter().find(of).is_some_and(|report| !report.conditions.is_empty());
+            ready && copy(view, Standing::Beside) && serves(view, 1)
+        })
+        .await;
+    let report = told.guests.iter().find(|report| report.vmid == Some(vmid(301))).unwrap();
+    assert_eq!((report.uid, report.name.as_str()), (None, "web-1-beside"));
+    assert!(report.conditions[0].message.contains("pct destroy 301"), "{report:#?}");
+    assert!(told.problems.is_empty(), "{:#?}", told.problems);
+
+    // Its guest falls over: it is its guest that is started again.
+    apply(&world.sim.node, &Edit::Stop { vmid: 300 }).unwrap();
+    agent.until("the guest is down", |view| !serves(view, 1)).await;
+    agent.until("and up again", |view| serves(view, 1) && copy(view, Standing::Beside)).await;
+
+    for edit in [Edit::Unset { vmid: 301, key: "protection".to_owned() }, Edit::Destroy { vmid: 301 }] {
+        apply(&world.sim.node, &edit).unwrap();
+    }
+    agent
+        .until("it is forgotten", |view| view.guests.iter().all(|report| report.vmid != Some(vmid(301))))
+        .await;
+    assert_eq!(agent.ports.store.besides().await.unwrap(), Vec::new());
+    let ended = agent.ports.store.operation(id).await.unwrap().unwrap();
+    assert_eq!(ended.status(), Status::Done);
+    agent.stop().await;
+}
+
+/// Killed by the agent's own death at any step, it goes on from the journal with one restore.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_whose_agent_died_is_finished_by_the_next() {
+    for (step, side, moment) in [
+        ("restore", Side::After, Moment::Effect),
+        ("restore", Side::After, Moment::Posted),
+        ("set_aside", Side::After, Moment::Effect),
+        ("read_back", Side::Before, Moment::Outcome),
+    ] {
+        let world = World::start().await;
+        drop(made(&world).await);
+        let ports = world.ports(Arc::new(DieAt(Point { step, side, moment }))).await;
+        let archive = newest(&ports).await;
+        let operation = Operation::RestoreBeside(Box::new(beside(&world, &archive)));
+        run(&ports, open(&ports, 1, operation).await).await.unwrap_err();
+        drop(ports);
+        let ports = world.sound().await;
+        let open = ports.store.open_operations().await.unwrap().remove(0);
+        let done = run(&ports, open).await.unwrap();
+        assert_eq!(done.status(), Status::Done, "{step}: {}", told(&done));
+        assert_eq!((world.restores(301).await, world.guests().len()), (1, 2), "{step}");
+    }
+}
+
+struct DieAt(Point);
+
+impl Failpoints for DieAt {
+    fn reached(&self, point: Point) -> Result<(), Killed> {
+        if point == self.0 { Err(Killed(point)) } else { Ok(()) }
+    }
+}
