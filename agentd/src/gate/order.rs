@@ -141,11 +141,12 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
         | Act::Cancel(_)
         | Act::DestroyGuest(_)
         | Act::ReleaseBrake(_)
+        | Act::Restore(_)
         | Act::Rollback(_) => {}
         Act::PolicyUpdate(update) => {
             new_roster(&update.signers, &update.policy, roster.policy.version)?;
         }
-        Act::AdoptGuest(_) | Act::ApproveRelease(_) | Act::Restore(_) => {
+        Act::AdoptGuest(_) | Act::ApproveRelease(_) => {
             return Err(TurnedAway::Unsupported(payload.act.verb()));
         }
     }

@@ -92,6 +92,7 @@ impl Warrant {
         let none = || NoWarrant { job: payload.job_id, verb: payload.act.verb() };
         let allows = match &payload.act {
             Act::DestroyGuest(_) => Allows::DestroyGuest,
+            Act::Restore(args) => Allows::RestoreBeside { archive: VolumeId::new(args.archive.as_str()) },
             _ => return Err(none()),
         };
         let Target::Guest { uid, vmid: Some(vmid), fingerprint } = &payload.target else {

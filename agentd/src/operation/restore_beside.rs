@@ -41,9 +41,13 @@ impl RestoreBeside {
     /// When the warrant was signed for something else.
     pub fn new(warrant: Warrant, policy: &Policy, except: Vec<Vmid>) -> Result<Self, WrongWarrant> {
         warrant.restores_beside()?;
+        let in_range = |number: &Vmid| *number >= policy.range.first() && *number <= policy.range.last();
         Ok(Self {
             warrant,
-            number: NumberWish::AnyOf { range: policy.range, except },
+            number: NumberWish::AnyOf {
+                range: policy.range,
+                except: except.into_iter().filter(in_range).collect(),
+            },
             pool: policy.pool.clone(),
             storage: policy.storage.clone(),
             bridge: policy.bridge.clone(),

@@ -17,7 +17,7 @@ use crate::gate::warrant::Warrant;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::observed::Detail;
 use crate::model::record::BackupWhy;
-use crate::operation::{Backup, BulkRule, Destroy, Operation, RollBack, Target};
+use crate::operation::{Backup, BulkRule, Destroy, Operation, RestoreBeside, RollBack, Target};
 
 /// What becomes of a job now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +37,17 @@ pub enum Turn {
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
         Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
-        Act::AdoptGuest(_) | Act::ApproveRelease(_) | Act::Restore(_) => {
+        Act::AdoptGuest(_) | Act::ApproveRelease(_) => {
             let text = format!("{} cannot be done by this agent", job.payload().act.verb().as_str());
             Turn::Fails(Problem::new(ErrorCode::Unsupported, text))
         }
-        Act::BackupNow(_) | Act::DestroyGuest(_) | Act::Rollback(_) => match begin(inputs, job) {
-            Ok(action) => Turn::Begin(Box::new(action)),
-            Err(Stays::Waits) => Turn::Waits,
-            Err(Stays::Refused(problem)) => Turn::Fails(problem),
-        },
+        Act::BackupNow(_) | Act::DestroyGuest(_) | Act::Restore(_) | Act::Rollback(_) => {
+            match begin(inputs, job) {
+                Ok(action) => Turn::Begin(Box::new(action)),
+                Err(Stays::Waits) => Turn::Waits,
+                Err(Stays::Refused(problem)) => Turn::Fails(problem),
+            }
+        }
     }
 }
 
@@ -86,9 +88,15 @@ fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
 }
 
 fn build(inputs: &Inputs<'_>, job: &Accepted, target: Target) -> Result<Operation, Stays> {
+    let fault = |error: &dyn std::error::Error| refused(ErrorCode::Internal, error.to_string());
     match &job.payload().act {
+        Act::Restore(_) => {
+            let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
+            let pinned = inputs.desired.iter().filter_map(|guest| guest.vmid).collect();
+            let beside = RestoreBeside::new(warrant, inputs.policy, pinned).map_err(|error| fault(&error))?;
+            Ok(Operation::RestoreBeside(Box::new(beside)))
+        }
         Act::DestroyGuest(_) => {
-            let fault = |error: &dyn std::error::Error| refused(ErrorCode::Internal, error.to_string());
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))
         }

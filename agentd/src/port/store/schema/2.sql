@@ -102,6 +102,7 @@ CREATE TABLE life (
     epoch INTEGER NOT NULL,
     heard INTEGER NOT NULL
 ) STRICT;
+
 -- Copies of guests that were restored beside them. A row comes with the number, and goes when the operation was taken
 -- back or ended by a person, or when the copy was seen to be gone.
 CREATE TABLE beside (
