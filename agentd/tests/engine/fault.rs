@@ -87,6 +87,37 @@ async fn an_undo_spares_a_guest_that_somebody_took_over() {
     assert_eq!(world.guests().len(), 1, "the guest is still there");
 }
 
+/// With the guest goes our right to see its volumes. What the undo's own destroy says at its end counts; where nobody knows
+/// how it ended, a person gets the lines that show what is left, and nothing is called clean.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_is_done_only_when_its_destroy_said_so() {
+    let task = || "vzdestroy".to_owned();
+    let cases = [
+        (None, Status::Undone),
+        (
+            Some(Fault::LostReply { on: Aim { method: "DELETE".to_owned(), path: "/lxc/300".to_owned() } }),
+            Status::Undone,
+        ),
+        (Some(Fault::UnknownEnd { task: task() }), Status::Parked),
+        (Some(Fault::VanishTask { task: task() }), Status::Parked),
+    ];
+    for (fault, wanted) in cases {
+        let world = World::start().await;
+        let ports = world.sound().await;
+        let Operation::Provision(mut provision) = world.provision(1) else {
+            unreachable!("a provision was asked for")
+        };
+        provision.bulk_storage = Some("nosuch".parse().unwrap());
+        fault.iter().for_each(|fault| world.sim.node.faults.arm(fault.clone()));
+        let opened = open(&ports, 1, Operation::Provision(provision)).await;
+        let ended = run(&ports, opened).await.unwrap();
+        assert_eq!(ended.status(), wanted, "{fault:?}: {}", told(&ended));
+        assert!(world.guests().is_empty() && world.sim.node.faults.armed().is_empty(), "{fault:?}");
+        let told_to = (wanted == Status::Parked).then_some("pvesm list tank --vmid 300");
+        assert_eq!(ended.remedy(), told_to, "{fault:?}: {}", told(&ended));
+    }
+}
+
 /// As soon as the guest carries our mark, it is marked as another's.
 async fn take_over(pve: &dyn Pve) {
     loop {
