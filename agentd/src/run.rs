@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::report::Sections;
+use holdfast_protocol::strict::chain;
 use holdfast_tls::Trust;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -34,8 +35,10 @@ use crate::port::local_tls::{LeafError, LocalLeaf};
 use crate::port::privilege::Unprivileged;
 use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
 use crate::port::status_door::{self, DoorError};
+use crate::port::store::roster::LaidDown;
 use crate::port::store::{OpenError, Store};
-use crate::settings::{SecretFileError, Settings, TokenSettings};
+use crate::port::trust_files;
+use crate::settings::{SecretFileError, Settings, TokenSettings, TrustSettings};
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::{self, ListenError, Listeners};
 use crate::task::observe::Eye;
@@ -147,6 +150,7 @@ struct Parts {
 pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunError> {
     let mut signals = Signals::listen()?;
     let parts = Parts::open(&settings)?;
+    lay_down(&settings.trust, &parts).await;
     let listeners = Listeners::bind(&settings.local_api.listen).await?;
     let (stopper, stop) = stop::pair();
     let mut tasks = start(&settings, parts, listeners, &stop)?;
@@ -160,6 +164,25 @@ pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunErr
     };
     shut_down(&stopper, tasks).await;
     outcome
+}
+
+/// Puts into use what root laid down. A file that is not taken stops nothing but itself: those in use stay, and guests
+/// are kept all the same.
+async fn lay_down(trust: &TrustSettings, parts: &Parts) {
+    let texts = match trust_files::laid_down(&trust.operators, &trust.policy) {
+        Ok(Some(texts)) => texts,
+        Ok(None) => return tracing::info!("no operators file is laid down"),
+        Err(error) => return tracing::error!(error = chain(&error), "operators and policy are not taken"),
+    };
+    match parts.store.lay_down(texts, parts.clock.now()).await {
+        Ok(LaidDown::Taken) => tracing::info!("operators and policy are in use as root laid them down"),
+        Ok(LaidDown::Same) => {}
+        Ok(LaidDown::Older(version)) => tracing::warn!(
+            version,
+            "the operators and policy on disk are older than the signed ones in use: raise the policy's version to replace them"
+        ),
+        Err(error) => tracing::error!(error = chain(&error), "operators and policy are not taken"),
+    }
 }
 
 type Tasks = JoinSet<&'static str>;

@@ -1,7 +1,8 @@
 //! The one reader of the configuration file: text in, checked [`Settings`] out, or the place of the first mistake.
 //!
 //! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
-//! and never look for themselves. Nothing has a silent default but the state folder and the brake, which is on. Deliberately absent: secrets. A
+//! and never look for themselves. Nothing has a silent default but the state folder, the two files
+//! of operators and policy, and the brake, which is on. Deliberately absent: secrets. A
 //! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
 use std::net::SocketAddr;
@@ -51,6 +52,9 @@ pub struct Settings {
     /// How many guests documents may touch at once.
     #[serde(default)]
     pub brake: BrakeSettings,
+    /// Who may sign for this box.
+    #[serde(default)]
+    pub trust: TrustSettings,
 }
 
 /// How Proxmox is reached, and what of it is ours.
@@ -144,6 +148,22 @@ pub struct StateSettings {
 impl Default for StateSettings {
     fn default() -> Self {
         Self { dir: PathBuf::from("/var/lib/holdfast") }
+    }
+}
+
+/// Who may sign for this box: two files that root lays down. A signed update takes their place.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrustSettings {
+    /// Operators and their keys, in the form of OpenSSH's `allowed_signers`. Without it nobody may sign.
+    pub operators: PathBuf,
+    /// How many of them each verb needs, its delay, its daily cap. Without it the built-in rules hold.
+    pub policy: PathBuf,
+}
+
+impl Default for TrustSettings {
+    fn default() -> Self {
+        Self { operators: "/etc/holdfast/operators".into(), policy: "/etc/holdfast/policy.toml".into() }
     }
 }
 

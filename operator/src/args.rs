@@ -60,8 +60,24 @@ pub enum Command {
     /// Signed jobs on their way to hosts, and what became of them.
     #[command(subcommand)]
     Job(JobCommand),
+    /// What a host did, as its own chain of records tells.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// What happened, newest last.
     Events(EventsArgs),
+}
+
+/// Of `holdfast audit`.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Hold an exported audit (`agentd audit export`) to its hashes.
+    Verify {
+        /// The file.
+        file: PathBuf,
+        /// Compare it with the head that this host last reported, so that a cut end is seen, too.
+        #[arg(long)]
+        host: Option<String>,
+    },
 }
 
 /// Of `holdfast sign`.

@@ -62,6 +62,9 @@ pub enum CliError {
     /// A policy that no host would take.
     #[error(transparent)]
     Policy(#[from] holdfast_trust::policy::PolicyError),
+    /// An exported audit.
+    #[error(transparent)]
+    Audit(#[from] crate::cmd::audit::AuditError),
     /// A job for another host.
     #[error("the job is for host {wanted}, and {host} is {found}: it would refuse it")]
     OtherHost {

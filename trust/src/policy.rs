@@ -45,7 +45,7 @@ impl Rule {
     #[must_use]
     pub fn first(verb: Verb) -> Self {
         match verb {
-            Verb::DestroyGuest | Verb::PolicyUpdate => {
+            Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => {
                 Self { delay_s: DELAY_S, per_day: PER_DAY, ..Self::default() }
             }
             Verb::AdoptGuest
@@ -53,8 +53,7 @@ impl Rule {
             | Verb::BackupNow
             | Verb::Cancel
             | Verb::ReleaseBrake
-            | Verb::Restore
-            | Verb::Rollback => Self::default(),
+            | Verb::Restore => Self::default(),
         }
     }
 }

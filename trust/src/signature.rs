@@ -7,7 +7,7 @@ use ed25519_dalek::VerifyingKey;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use sha2::{Digest, Sha256};
 use ssh_key::public::KeyData;
-use ssh_key::{Algorithm, SshSig};
+use ssh_key::{Algorithm, LineEnding, SshSig};
 
 use crate::key::{KeyError, OperatorKey};
 
@@ -40,6 +40,9 @@ pub enum SignatureError {
     /// Not as `ssh-keygen -Y sign` writes it.
     #[error("this is not a signature as ssh-keygen -Y sign writes it")]
     Form(#[source] ssh_key::Error),
+    /// Not in the one spelling that OpenSSH has for it.
+    #[error("this is no signature in the one form that ssh-keygen -Y sign writes: sign anew")]
+    Spelling,
     /// Made for another purpose.
     #[error("the signature is for {found:?}; sign with -n {wanted}", wanted = .wanted.as_str())]
     Namespace {
@@ -70,6 +73,9 @@ pub fn check(bytes: &[u8], armoured: &str, namespace: Namespace) -> Result<Opera
         return Err(SignatureError::Size(armoured.len()));
     }
     let signature = SshSig::from_pem(armoured).map_err(SignatureError::Form)?;
+    if !is_plain(&signature, armoured) {
+        return Err(SignatureError::Spelling);
+    }
     if signature.namespace() != namespace.as_str() {
         let found = signature.namespace().chars().take(64).collect();
         return Err(SignatureError::Namespace { found, wanted: namespace });
@@ -94,6 +100,16 @@ pub fn check(bytes: &[u8], armoured: &str, namespace: Namespace) -> Result<Opera
         _ => return Err(SignatureError::Mismatch),
     }
     Ok(key)
+}
+
+/// Whether it is written in its one spelling. The parser overlooks lengths within it that do not agree, and a version
+/// that is none; so what it read is written again and must be what came.
+fn is_plain(signature: &SshSig, armoured: &str) -> bool {
+    let lines = armoured.replace("\r\n", "\n");
+    let again = signature.to_pem(LineEnding::LF);
+    signature.version() == SshSig::VERSION
+        && signature.reserved().is_empty()
+        && again.is_ok_and(|again| again.trim_end() == lines.trim_end())
 }
 
 fn ed25519(key: &[u8; 32], message: &[u8], blob: &[u8]) -> Result<(), SignatureError> {

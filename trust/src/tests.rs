@@ -374,3 +374,22 @@ fn a_job_is_for_one_host_one_life_and_its_hour() {
     assert_eq!(code(Here { latest: at("2026-11-21T14:32:00Z"), ..here }), Ok(()), "a small skew");
     assert_eq!(code(Here { latest: at("2026-11-21T14:32:01Z"), ..here }), Err(ErrorCode::ClockBehind));
 }
+
+/// Each bit of a signature counts: none of its bytes can be another one and the whole still hold.
+#[test]
+fn each_bit_of_a_signature_counts() {
+    let alice = Hand::plain(1);
+    let text: String = alice.sign(PAYLOAD.as_bytes()).lines().filter(|line| !line.starts_with('-')).collect();
+    let bytes = STANDARD.decode(text).unwrap();
+    let mut holds = Vec::new();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            if signature::check(PAYLOAD.as_bytes(), &armoured(&flipped), Namespace::Job).is_ok() {
+                holds.push((at, bit));
+            }
+        }
+    }
+    assert_eq!(holds, Vec::new());
+}

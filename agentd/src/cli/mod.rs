@@ -5,6 +5,7 @@
 //!
 //! | command | module |
 //! | --- | --- |
+//! | `audit` | [`audit`] |
 //! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
 //! | `parked` | [`parked`] |
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 use crate::port::clock::{Clock, RealClock};
 
+pub mod audit;
 pub mod doctor;
 pub mod enroll;
 pub mod parked;
@@ -52,6 +54,8 @@ enum Command {
     Parked(parked::ParkedArguments),
     /// Tell what the agent found open when it started, and what came of it.
     Recovery(recovery::RecoveryArguments),
+    /// The chain of all that was decided and done here: hold it to its hashes, show it, export it.
+    Audit(audit::AuditArguments),
 }
 
 /// How an outcome is written.
@@ -87,6 +91,9 @@ pub enum CommandError {
     /// `recovery`.
     #[error(transparent)]
     Recovery(#[from] recovery::RecoveryError),
+    /// `audit`.
+    #[error(transparent)]
+    Audit(#[from] audit::AuditError),
 }
 
 impl CommandError {
@@ -101,6 +108,7 @@ impl CommandError {
             Self::Status(error) => error.exit_code(),
             Self::Parked(error) => error.exit_code(),
             Self::Recovery(error) => error.exit_code(),
+            Self::Audit(error) => error.exit_code(),
         }
     }
 }
@@ -124,6 +132,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Status(arguments) => Ok(status::run(&arguments)?),
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
+        Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),

@@ -170,6 +170,10 @@ pub enum Provenance {
     Journal(OperationId),
     /// The agent's record of scratch guests.
     ScratchRecord,
+    /// A new version of the agent, about itself.
+    Update,
+    /// The making anew of a whole host from its backups.
+    Restore,
 }
 
 /// What was approved beforehand.

@@ -120,6 +120,21 @@ pub fn due(job: &Accepted, taken_at: Timestamp) -> Timestamp {
     taken_at.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
+/// Whether this agent can do what a verb says. What it cannot is turned away and used up by nothing.
+#[must_use]
+pub const fn is_done_here(verb: Verb) -> bool {
+    match verb {
+        Verb::BackupNow
+        | Verb::Cancel
+        | Verb::DestroyGuest
+        | Verb::PolicyUpdate
+        | Verb::ReleaseBrake
+        | Verb::Restore
+        | Verb::Rollback => true,
+        Verb::AdoptGuest | Verb::ApproveRelease => false,
+    }
+}
+
 /// Judges a text that was left for this host under an id.
 ///
 /// # Errors
@@ -136,19 +151,11 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
     if due >= payload.expires_at.at() {
         return Err(TurnedAway::TooShort { ends: payload.expires_at, due });
     }
-    match &payload.act {
-        Act::BackupNow(_)
-        | Act::Cancel(_)
-        | Act::DestroyGuest(_)
-        | Act::ReleaseBrake(_)
-        | Act::Restore(_)
-        | Act::Rollback(_) => {}
-        Act::PolicyUpdate(update) => {
-            new_roster(&update.signers, &update.policy, roster.policy.version)?;
-        }
-        Act::AdoptGuest(_) | Act::ApproveRelease(_) => {
-            return Err(TurnedAway::Unsupported(payload.act.verb()));
-        }
+    if !is_done_here(payload.act.verb()) {
+        return Err(TurnedAway::Unsupported(payload.act.verb()));
+    }
+    if let Act::PolicyUpdate(update) = &payload.act {
+        new_roster(&update.signers, &update.policy, roster.policy.version)?;
     }
     Ok(job)
 }

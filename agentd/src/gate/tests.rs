@@ -65,7 +65,7 @@ fn effects() -> Vec<Effect> {
     ]
 }
 
-fn roads() -> [(&'static str, Provenance); 6] {
+fn roads() -> [(&'static str, Provenance); 8] {
     [
         ("document", Provenance::Document),
         ("local-api", Provenance::LocalApi(GuestUid::new(uuid::Uuid::nil()))),
@@ -73,6 +73,8 @@ fn roads() -> [(&'static str, Provenance); 6] {
         ("signed-job", Provenance::SignedJob),
         ("journal", Provenance::Journal(operation(1))),
         ("scratch-record", Provenance::ScratchRecord),
+        ("update", Provenance::Update),
+        ("restore", Provenance::Restore),
     ]
 }
 
@@ -107,4 +109,21 @@ fn no_road_opens_what_is_forbidden_and_only_a_signature_opens_what_needs_one() {
             Verdict::Free => {}
         }
     }
+}
+
+/// What may be ordered by a signature: to what, by how many, after what delay, how often, and whether it is done today.
+#[test]
+fn every_verb_that_may_be_signed() {
+    use holdfast_protocol::job::Verb;
+    use holdfast_trust::policy::Rule;
+    let mut text = String::new();
+    for verb in Verb::ALL {
+        let Rule { signatures, delay_s, per_day, .. } = Rule::first(*verb);
+        let (name, target) = (verb.as_str(), verb.target().as_str());
+        let done = if order::is_done_here(*verb) { "done" } else { "turned away: UNSUPPORTED" };
+        text.push_str(&format!(
+            "{name:<16} {target:<6} signatures {signatures}  delay {delay_s:>4} s  a day {per_day:>4}  {done}\n"
+        ));
+    }
+    insta::assert_snapshot!(text);
 }

@@ -12,6 +12,7 @@
 //! | [`pve`] | Proxmox VE |
 //! | [`status_door`] | whoever asks at the box how the agent is |
 //! | [`store`] | what must last: one SQLite file |
+//! | [`trust_files`] | who may sign, as root laid it down |
 
 pub mod atomic_file;
 pub mod backoff;
@@ -23,3 +24,4 @@ pub mod privilege;
 pub mod pve;
 pub mod status_door;
 pub mod store;
+pub mod trust_files;

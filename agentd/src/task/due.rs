@@ -2,8 +2,8 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{HostId, JobId, OperationId};
-use holdfast_protocol::job::Act;
+use holdfast_protocol::id::{HostId, JobId, OperationId, Vmid};
+use holdfast_protocol::job::{Act, Payload, Target};
 use holdfast_protocol::strict::chain;
 use holdfast_trust::Accepted;
 use holdfast_trust::law::{Here, NotHere};
@@ -15,6 +15,18 @@ use crate::plan::Inputs;
 use crate::plan::ordered::{Turn, turn};
 use crate::port::store::job::{DueJob, Settled, TakeError};
 use crate::port::store::{Store, StoreError};
+
+/// The numbers of the guests that are next: they are looked at anew, not remembered.
+///
+/// # Errors
+/// [`StoreError`].
+pub(super) async fn targets(store: &Store, now: Timestamp) -> Result<Vec<Vmid>, StoreError> {
+    let of = |due: &DueJob| match Payload::parse(&due.signed.payload).ok()?.target {
+        Target::Guest { vmid, .. } => vmid,
+        Target::Host {} => None,
+    };
+    Ok(store.due_jobs(now).await?.iter().filter_map(of).collect())
+}
 
 /// Judges every job whose delay is over. Gives those that become operations now; the others are settled or wait.
 ///
@@ -57,7 +69,7 @@ async fn check(
     let standing = store.standing().await?;
     let Some(roster) = standing.roster else { return Ok(Err(TurnedAway::NoOperators)) };
     // The job was taken for this host and no other; its own word serves for the comparison of the rest.
-    let host = holdfast_protocol::job::Payload::parse(&due.signed.payload).map(|payload| payload.host_id);
+    let host = Payload::parse(&due.signed.payload).map(|payload| payload.host_id);
     let host = host.unwrap_or(HostId::new(uuid::Uuid::nil()));
     let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
     Ok(again(&due.signed, &roster, &here))

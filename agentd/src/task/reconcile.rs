@@ -224,6 +224,9 @@ impl Reconcile {
         // The records first: what ends between them and the look is still open to the plan, and left alone.
         let records = store.records(generation, now).await?;
         let release = self.release(generation, now).await?;
+        for vmid in due::targets(&store, now).await? {
+            self.eye.forget(vmid);
+        }
         let mut observed = self.eye.look(&questions(desired.guests(), &records)).await?;
         self.look_for_the_lost(state, &records, &mut observed).await?;
         let inputs = Inputs {

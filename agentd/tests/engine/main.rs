@@ -11,6 +11,7 @@
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
+//! | `jobs` | what operators signed, from the text to the effect |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
@@ -22,6 +23,7 @@ mod backup;
 mod destroy;
 mod drift;
 mod fault;
+mod jobs;
 mod lanes;
 mod lost;
 mod parked;

@@ -1,5 +1,6 @@
 //! One module per command: ask the hub, show what it says.
 
+pub mod audit;
 mod desired;
 mod events;
 mod guest;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 
 use holdfast_tls::Trust;
 
-use crate::args::Command;
+use crate::args::{AuditCommand, Command};
 use crate::config::{self, Login};
 use crate::exit::CliError;
 use crate::hub::Hub;
@@ -25,6 +26,9 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
     let folder = config::folder(config)?;
     if let Command::Login(args) = command {
         return login::login(args, &folder, screen).await;
+    }
+    if let Command::Audit(AuditCommand::Verify { file, host: None }) = &command {
+        return audit::run(file, None, screen).await;
     }
     let login = config::load(&folder)?;
     let hub = connect(&login)?;
@@ -39,6 +43,9 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Guest(command) => guest::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(args, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, screen).await,
+        Command::Audit(AuditCommand::Verify { file, host }) => {
+            audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
+        }
         Command::Events(args) => events::run(&args, &hub, screen).await,
     }
 }

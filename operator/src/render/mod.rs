@@ -1,5 +1,6 @@
 //! What people read. Every table is pure: data, the time and a style in; text out; a golden file for each.
 
+pub mod audit;
 pub mod desired;
 pub mod event;
 pub mod guest;

@@ -6,6 +6,7 @@
 )]
 
 mod apply;
+mod audit;
 mod fake_hub;
 mod look;
 mod sign;

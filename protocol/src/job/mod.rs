@@ -106,6 +106,9 @@ pub enum PayloadError {
         /// What was named.
         found: TargetKind,
     },
+    /// Lists for objects, nulls for what is not there: readable, and not how it is written.
+    #[error("the job is not written in its one form: make it with `holdfast sign`")]
+    Spelling,
     /// It ends before it begins, or lies about too long.
     #[error("the job is valid for {seconds} s; it must be 1 to {LIFE_MAX_S}: make it anew with a nearer end")]
     Life {
@@ -121,6 +124,7 @@ impl PayloadError {
         match self {
             Self::Form(error) => error.code(),
             Self::Target { .. } => ErrorCode::TargetKind,
+            Self::Spelling => ErrorCode::Range,
             Self::Life { .. } => ErrorCode::JobLife,
         }
     }
@@ -142,7 +146,7 @@ impl Payload {
         if !(1..=LIFE_MAX_S).contains(&seconds) {
             return Err(PayloadError::Life { seconds });
         }
-        Ok(Self {
+        let payload = Self {
             job_id: wire.job_id,
             host_id: wire.host_id,
             host_epoch: wire.host_epoch,
@@ -152,7 +156,14 @@ impl Payload {
             expires_at: wire.expires_at,
             nonce: wire.nonce,
             reason: wire.reason,
-        })
+        };
+        if payload.is_written_so(bytes) { Ok(payload) } else { Err(PayloadError::Spelling) }
+    }
+
+    /// Whether these bytes, but for spaces and the order of fields, are what this payload is written as.
+    fn is_written_so(&self, bytes: &[u8]) -> bool {
+        let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+        self.to_json().is_ok_and(|text| value(bytes) == value(text.as_bytes()))
     }
 
     /// The text to sign: one line of JSON. Whoever signs, signs these bytes; nobody writes them anew.

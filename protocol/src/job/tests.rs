@@ -116,6 +116,14 @@ fn values_out_of_their_range() {
         cases.push(with("the customer left", bad));
     }
     cases.push(with("web-1", "web,1"));
+    // Readable, and a second spelling of the same.
+    cases.push(with(r#""vmid":300"#, r#""vmid":null"#));
+    let fingerprint = r#"{"name":"web-1","volumes":["tank:300/vm-300-disk-0.raw"]}"#;
+    cases.push(with(fingerprint, r#"["web-1",["tank:300/vm-300-disk-0.raw"]]"#));
+    cases.push(with(
+        r#"["tank:300/vm-300-disk-0.raw"]"#,
+        r#"["tank:300/vm-300-disk-0.raw","tank:300/vm-300-disk-0.raw"]"#,
+    ));
     for text in &cases {
         assert_eq!(code(text), ErrorCode::Range, "{text}");
     }

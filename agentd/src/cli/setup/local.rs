@@ -277,7 +277,15 @@ pub fn settings_text(choices: &Choices) -> String {
     line(&format!("\n[brake]\n{meant}\nat_least"), brake.at_least.to_string());
     line("share_percent", brake.share_percent.to_string());
     line("window_hours", brake.window_h.to_string());
+    let meant = "# Who may sign for this box (OpenSSH's allowed_signers), and how many of them for what. Root lays these down.";
+    line(&format!("\n[trust]\n{meant}\noperators"), quoted(&beside(choices, "operators")));
+    line("policy", quoted(&beside(choices, "policy.toml")));
     text
+}
+
+/// A file beside the settings.
+fn beside(choices: &Choices, name: &str) -> String {
+    choices.config.with_file_name(name).display().to_string()
 }
 
 #[cfg(test)]
@@ -296,6 +304,8 @@ mod tests {
         assert_eq!(settings.state.dir, choices.state_dir);
         assert_eq!(settings.proxmox.vmid_range, choices.vmid_range);
         assert_eq!(settings.brake.rule(), BrakeRule::usual());
+        assert_eq!(settings.trust.operators, std::path::Path::new("/etc/holdfast/operators"));
+        assert_eq!(settings.trust.policy, std::path::Path::new("/etc/holdfast/policy.toml"));
     }
 
     #[tokio::test]

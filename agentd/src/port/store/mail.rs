@@ -111,6 +111,7 @@ struct Raw {
     problem: Option<String>,
     times: [i64; 2],
     ended_at: Option<i64>,
+    opened: bool,
 }
 
 fn raw(row: &rusqlite::Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -120,6 +121,7 @@ fn raw(row: &rusqlite::Row<'_>) -> Result<Raw, rusqlite::Error> {
         problem: row.get(6)?,
         times: [row.get(7)?, row.get(8)?],
         ended_at: row.get(9)?,
+        opened: row.get(10)?,
     })
 }
 
@@ -130,8 +132,6 @@ impl Raw {
         let id: JobId = parsed("a job", &id)?;
         let verb: Verb = from_json("a verb", &format!("\"{verb}\""))?;
         let state: JobState = from_json("a job's state", &format!("\"{state}\""))?;
-        let has_operation = matches!(verb, Verb::BackupNow | Verb::DestroyGuest | Verb::Rollback);
-        let opened = has_operation && !matches!(state, JobState::Waiting | JobState::Cancelled);
         Ok(JobReport {
             id,
             blob: hex(&Sha256::digest(blob.as_bytes())),
@@ -142,14 +142,15 @@ impl Raw {
             taken_at: time(taken_at)?,
             due_at: (state == JobState::Waiting).then(|| time(due_at)).transpose()?,
             ended_at: self.ended_at.map(time).transpose()?,
-            operation: opened.then(|| OperationId::new(id.uuid())),
+            operation: self.opened.then(|| OperationId::new(id.uuid())),
             problem: self.problem.map(|text| from_json("why a job ended", &text)).transpose()?,
         })
     }
 }
 
 fn on_record(connection: &Connection) -> Result<Vec<JobReport>, StoreError> {
-    let sql = "SELECT id, blob, verb, signers, state, guest, problem, taken_at, due_at, ended_at FROM job
+    let sql = "SELECT id, blob, verb, signers, state, guest, problem, taken_at, due_at, ended_at,
+               EXISTS (SELECT 1 FROM operation WHERE operation.id = job.id) FROM job
                ORDER BY ended_at IS NULL DESC, taken_at DESC, id LIMIT ?1";
     let rows: Vec<Raw> = connection
         .prepare_cached(sql)

@@ -8,6 +8,7 @@
 //!
 //! | module | keeps |
 //! | --- | --- |
+//! | [`audit_file`] | the same, read beside a running agent |
 //! | [`audit`] | one hash-chained line per decision and effect |
 //! | [`desired`] | documents by generation, the last good one, the last refused one |
 //! | [`guest`] | our guests: place, volumes, reserved numbers |
@@ -30,6 +31,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod audit_file;
 pub mod backup;
 pub mod beside;
 pub mod desired;

@@ -11,6 +11,7 @@
 mod bad_input;
 mod books;
 mod fire;
+mod jobs;
 mod kill;
 mod lifecycle;
 mod stand;

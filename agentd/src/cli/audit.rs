@@ -1,0 +1,177 @@
+//! `agentd audit`: the chain of all that was decided and done on this box; held to its hashes, shown, exported.
+//!
+//! It is read from the agent's own file, whether the agent runs or not. Exit code 0: done, and the chain holds. 65: it
+//! does not hold. 74: it cannot be read. Off the box an export is checked by `holdfast audit verify`.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+
+use holdfast_protocol::audit::{AuditLine, ChainError, ExportHeader, ExportSchema, Verifier};
+use holdfast_protocol::id::GuestUid;
+use jiff::Timestamp;
+
+use super::Output;
+use crate::port::store::StoreError;
+use crate::port::store::audit_file::each_line;
+use crate::settings::{ConfigPath, Settings, SettingsError};
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+pub struct AuditArguments {
+    #[command(subcommand)]
+    command: AuditCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum AuditCommand {
+    /// Hold the whole chain to its hashes, and say its head.
+    Verify(VerifyArguments),
+    /// Show the last lines.
+    Show(ShowArguments),
+    /// Write the whole chain to standard output: a header and one JSON object a line (`holdfast.audit/v1`).
+    Export(ExportArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct VerifyArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// Words for people, or JSON for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// How many lines.
+    #[arg(long, default_value_t = 50, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    last: u32,
+    /// Only those about this guest.
+    #[arg(long, value_name = "UID")]
+    guest: Option<GuestUid>,
+    /// Words for people, or JSON for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// The configuration.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The file.
+    #[error("the audit cannot be read: run this as root or as the agent's user")]
+    Store(#[from] StoreError),
+    /// The chain.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// Nobody reads what we print.
+    #[error("the audit cannot be written out")]
+    Write(#[from] io::Error),
+    /// Cannot happen for lines of text.
+    #[error("a line cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl AuditError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 78,
+            Self::Chain(_) => 65,
+            Self::Store(_) | Self::Write(_) => 74,
+            Self::Json(_) => 70,
+        }
+    }
+}
+
+/// The head of a chain that holds.
+#[derive(serde::Serialize)]
+struct Head {
+    schema: &'static str,
+    lines: u64,
+    head: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`AuditError`].
+pub fn run(arguments: &AuditArguments) -> Result<(), AuditError> {
+    match &arguments.command {
+        AuditCommand::Verify(arguments) => verify(arguments),
+        AuditCommand::Show(arguments) => show(arguments),
+        AuditCommand::Export(arguments) => export(arguments),
+    }
+}
+
+fn verify(arguments: &VerifyArguments) -> Result<(), AuditError> {
+    let settings = Settings::load(&arguments.config)?;
+    let mut verifier = Verifier::default();
+    each_line(&settings.state.dir, |_| Ok::<_, AuditError>(()), |line| Ok(verifier.line(&line)?))?;
+    let (lines, head) = verifier.end()?;
+    match arguments.output {
+        Output::Json => super::print_json(&Head { schema: "holdfast.audit-head/v1", lines, head }),
+        Output::Table => println!("the audit holds: {lines} lines, the last one's hash is {head}"),
+    }
+    Ok(())
+}
+
+fn show(arguments: &ShowArguments) -> Result<(), AuditError> {
+    let settings = Settings::load(&arguments.config)?;
+    let (most, about) = (arguments.last as usize, arguments.guest.map(|guest| guest.to_string()));
+    let mut last: VecDeque<AuditLine> = VecDeque::new();
+    each_line(
+        &settings.state.dir,
+        |_| Ok::<_, AuditError>(()),
+        |line| {
+            if about.is_none() || line.guest == about {
+                last.push_back(line);
+            }
+            if last.len() > most {
+                last.pop_front();
+            }
+            Ok(())
+        },
+    )?;
+    match arguments.output {
+        Output::Json => super::print_json(&last),
+        Output::Table => last.iter().for_each(|line| println!("{}", words(line))),
+    }
+    Ok(())
+}
+
+/// One line for people. What came from elsewhere must not move the cursor.
+fn words(line: &AuditLine) -> String {
+    let at = Timestamp::from_microsecond(line.at_us).unwrap_or(Timestamp::UNIX_EPOCH);
+    let about = [("guest", &line.guest), ("operation", &line.operation)];
+    let about: String =
+        about.iter().filter_map(|(what, id)| id.as_ref().map(|id| format!(" {what} {id}"))).collect();
+    let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let text = format!("{:>6}  {at}  {}{about}  {}", line.number, line.action, line.detail);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim_end().to_owned()
+}
+
+fn export(arguments: &ExportArguments) -> Result<(), AuditError> {
+    let settings = Settings::load(&arguments.config)?;
+    let out = std::cell::RefCell::new(io::BufWriter::new(io::stdout().lock()));
+    each_line(
+        &settings.state.dir,
+        |lines| {
+            let header = serde_json::to_string(&ExportHeader { schema: ExportSchema::V1, lines })?;
+            Ok::<_, AuditError>(writeln!(out.borrow_mut(), "{header}")?)
+        },
+        |line| Ok(writeln!(out.borrow_mut(), "{}", serde_json::to_string(&line)?)?),
+    )?;
+    Ok(out.into_inner().flush()?)
+}

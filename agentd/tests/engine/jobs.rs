@@ -1,0 +1,196 @@
+//! What operators signed, from the text that the hub passes on to the effect on the node: a guest destroyed once, a bulk
+//! change let through, and whatever changed since the signature saving the guest.
+
+use agentd::model::record::Place;
+use agentd::port::pve::config::Switch;
+use agentd::port::store::roster::RosterTexts;
+use agentd::task::intake::{Outcome, take};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer as _, SigningKey};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{DesiredGuest, RunState};
+use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
+use holdfast_protocol::job::{Draft, JobReport, JobState, MailedJob, Order, SignedJob, Verb};
+use holdfast_protocol::report::{Running, Standing, WaitingForSignature};
+use jiff::SignedDuration;
+use pve_sim::fault::admin::{Edit, apply};
+use sha2::{Digest as _, Sha512};
+use uuid::Uuid;
+
+use super::drift::{Agent, report, serves, start};
+use super::world::{World, guest, uid};
+
+fn key() -> SigningKey {
+    SigningKey::from_bytes(&[1; 32])
+}
+
+fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend(u32::try_from(bytes.len()).unwrap().to_be_bytes());
+    out.extend(bytes);
+}
+
+fn public() -> Vec<u8> {
+    let mut blob = Vec::new();
+    string(&mut blob, b"ssh-ed25519");
+    string(&mut blob, key().verifying_key().as_bytes());
+    blob
+}
+
+/// As `ssh-keygen -Y sign -n holdfast-job` does.
+fn sign(bytes: &[u8]) -> String {
+    let mut signed = b"SSHSIG".to_vec();
+    for part in [b"holdfast-job".as_slice(), b"", b"sha512", Sha512::digest(bytes).as_slice()] {
+        string(&mut signed, part);
+    }
+    let mut signature = Vec::new();
+    string(&mut signature, b"ssh-ed25519");
+    string(&mut signature, &key().sign(&signed).to_bytes());
+    let mut all = b"SSHSIG".to_vec();
+    all.extend(1_u32.to_be_bytes());
+    for part in [&public()[..], b"holdfast-job", b"", b"sha512", &signature] {
+        string(&mut all, part);
+    }
+    let text = STANDARD.encode(all);
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(70).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN SSH SIGNATURE-----\n{}\n-----END SSH SIGNATURE-----\n", lines.join("\n"))
+}
+
+fn host() -> HostId {
+    HostId::new(Uuid::from_u128(77))
+}
+
+/// Alice may sign everything; what destroys waits a second.
+async fn lay_down(agent: &Agent) {
+    let operators = format!("alice ssh-ed25519 {}\n", STANDARD.encode(public()));
+    let policy = "version = 1\n[verbs.destroy_guest]\ndelay_s = 1\n".to_owned();
+    agent.ports.store.lay_down(RosterTexts { operators, policy }, agent.ports.clock.now()).await.unwrap();
+}
+
+/// Signs what waits, as it was told.
+async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> MailedJob {
+    let now = agent.ports.clock.now();
+    let id = JobId::new(Uuid::new_v4());
+    let order = Order {
+        job_id: id,
+        host_id: host(),
+        host_epoch: agent.ports.store.standing().await.unwrap().epoch,
+        not_before: UtcSecond::new(now - SignedDuration::from_secs(60)).unwrap(),
+        expires_at: UtcSecond::new(now + SignedDuration::from_hours(8)).unwrap(),
+        nonce: Nonce::try_from(Uuid::new_v4().simple().to_string()).unwrap(),
+        reason: "the customer left".to_owned().try_into().unwrap(),
+    };
+    let payload =
+        Draft::parse(waiting.payload.as_bytes()).unwrap().ordered(order).to_json().unwrap().into_bytes();
+    let signatures = vec![sign(&payload)];
+    MailedJob { id, blob: SignedJob { payload, signatures }.to_json().unwrap() }
+}
+
+async fn leave(agent: &Agent, mail: &MailedJob) -> Outcome {
+    take(&agent.ports.store, host(), mail, agent.ports.clock.now()).await.unwrap()
+}
+
+/// Waits until a job has ended, and gives what is told of it.
+async fn ended(agent: &Agent, id: JobId) -> JobReport {
+    let mut changes = agent.ports.store.changes();
+    let waiting = async {
+        loop {
+            changes.borrow_and_update();
+            let reports = agent.ports.store.job_reports().await.unwrap();
+            let found = reports.into_iter().find(|report| report.id == id).unwrap();
+            if found.state.is_end() {
+                return found;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.expect("it ends")
+}
+
+fn waits(verb: Verb) -> impl Fn(&agentd::model::view::View) -> bool {
+    move |view| found(view, verb).is_some()
+}
+
+fn found(view: &agentd::model::view::View, verb: Verb) -> Option<&WaitingForSignature> {
+    let is = |one: &&WaitingForSignature| {
+        Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| draft.act.verb() == verb)
+    };
+    view.waiting.iter().find(is)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_goes_by_a_signature_once_and_only_as_it_was_seen() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1), guest(2)]).await;
+    agent.until("two guests that serve", |view| (1..=2).all(|n| serves(view, n))).await;
+    agent.wish(2, vec![guest(1)]).await;
+    let view = agent.until("the second may be let go", waits(Verb::DestroyGuest)).await;
+    let waiting = found(&view, Verb::DestroyGuest).unwrap().clone();
+
+    // Signed, and then something changed: nothing is done, and it is told.
+    let early = signed(&agent, &waiting).await;
+    let number = report(&view, 2).unwrap().vmid.unwrap();
+    let unused = Edit::Set {
+        vmid: number.number(),
+        key: "unused0".to_owned(),
+        value: "tank:300/vm-300-disk-9.raw".to_owned(),
+    };
+    apply(&world.sim.node, &unused).unwrap();
+    assert!(matches!(leave(&agent, &early).await, Outcome::Taken));
+    let end = ended(&agent, early.id).await;
+    assert_eq!((end.state, end.operation), (JobState::Failed, None), "no operation was even opened");
+    assert_eq!(end.problem.unwrap().code, ErrorCode::TargetChanged);
+    assert!(world.guests().len() == 2, "the guest is still there");
+    apply(&world.sim.node, &Edit::Unset { vmid: number.number(), key: "unused0".to_owned() }).unwrap();
+
+    // As it is now, and a thousand times: one destroy.
+    let good = signed(&agent, &waiting).await;
+    assert!(matches!(leave(&agent, &good).await, Outcome::Taken));
+    for _ in 0..200 {
+        assert!(matches!(leave(&agent, &good).await, Outcome::Known));
+    }
+    let end = ended(&agent, good.id).await;
+    assert_eq!(end.state, JobState::Done, "{:?}", end.problem);
+    assert_eq!(world.guests().len(), 1);
+    let place = agent.ports.store.guest(uid(2)).await.unwrap().unwrap().place;
+    assert!(matches!(place, Place::Gone { by } if by.uuid() == good.id.uuid()), "{place:?}");
+    assert!(matches!(leave(&agent, &good).await, Outcome::Known), "and afterwards");
+    let view = agent.until("nothing waits", |view| view.waiting.is_empty()).await;
+    assert!(serves(&view, 1), "{view:#?}");
+    assert!(agent.ports.store.verify_audit().await.unwrap() > 20);
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bulk_change_goes_on_by_a_signature_for_these_guests_and_this_document() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    let wish = |stopped: u8| -> Vec<DesiredGuest> {
+        let run = |n: u8| if n <= stopped { RunState::Stopped } else { RunState::Running };
+        (1..=3).map(|n| DesiredGuest { run: run(n), ..guest(n) }).collect()
+    };
+    agent.wish(1, wish(0)).await;
+    agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
+    agent.wish(2, wish(3)).await;
+    let view = agent.until("one of them is held", waits(Verb::ReleaseBrake)).await;
+    let mail = signed(&agent, found(&view, Verb::ReleaseBrake).unwrap()).await;
+    assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+    let stands = |view: &agentd::model::view::View, n: u8| {
+        report(view, n)
+            .is_some_and(|report| report.run == Running::Stopped && report.standing == Standing::Managed)
+    };
+    agent.until("all three stand still", |view| (1..=3).all(|n| stands(view, n))).await;
+    assert_eq!(ended(&agent, mail.id).await.state, JobState::Done);
+    let guarded = world
+        .pve()
+        .guest_config(report(&agent.view.borrow().clone(), 1).unwrap().vmid.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(guarded.protection, Switch::On);
+    agent.stop().await;
+}

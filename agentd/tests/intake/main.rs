@@ -1,0 +1,27 @@
+//! Signed jobs at the door of an agent: what is turned away, exactly why, and that nothing came of it; and that what is
+//! taken is taken once, whatever is repeated, killed, set back or written anew.
+//!
+//! | module | shows |
+//! | --- | --- |
+//! | `hand` | somebody who signs |
+//! | `door` | a store with a guest and operators, and what must hold of each refusal |
+//! | `shapes` | texts and payloads of the wrong shape |
+//! | `values` | values that are out of their range, or not of here and now |
+//! | `signatures` | signatures that are none, or not enough |
+//! | `once` | one job a thousand times |
+//! | `changes` | cancels, delays, new operators |
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod changes;
+mod door;
+mod hand;
+mod once;
+mod shapes;
+mod signatures;
+mod values;

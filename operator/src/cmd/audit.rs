@@ -1,0 +1,82 @@
+//! `holdfast audit verify`: an exported audit held to its hashes, and to the head that its host last reported.
+
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::audit::{ChainError, Verifier, verify};
+use holdfast_protocol::operator::HostDetail;
+use serde::Serialize;
+
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::render;
+use crate::screen::Screen;
+
+/// An export of years; more is another file.
+const BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+
+/// Why a file does not prove anything.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It does not hold.
+    #[error("{} does not hold", path.display())]
+    Chain {
+        /// Which.
+        path: PathBuf,
+        /// Where.
+        #[source]
+        source: ChainError,
+    },
+    /// Nothing to compare with.
+    #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
+    NoHead {
+        /// Which host.
+        host: String,
+    },
+}
+
+/// A chain that holds: the document for programs.
+#[derive(Debug, Serialize)]
+pub struct Holds {
+    /// How many lines there are.
+    pub lines: u64,
+    /// The last one's hash.
+    pub head: String,
+    /// How far the host had reported, where that was compared.
+    pub reported: Option<u64>,
+}
+
+/// Holds a file to its hashes, and to what a host reported.
+pub async fn run(file: &Path, host: Option<(&str, &Hub)>, screen: &Screen) -> Result<(), CliError> {
+    let mut reported = None;
+    let verifier = match host {
+        None => Verifier::default(),
+        Some((host, hub)) => {
+            let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
+            let trust = detail.sections.trust.ok_or_else(|| AuditError::NoHead { host: host.to_owned() })?;
+            reported = Some(trust.audit.number);
+            Verifier::with_head(trust.audit.number, trust.audit.chain)
+        }
+    };
+    let text = read(file)?;
+    let chain = |source| AuditError::Chain { path: file.to_owned(), source };
+    let (lines, head) = verify(&text, verifier).map_err(chain)?;
+    screen.show(&Holds { lines, head, reported }, |holds, _| render::audit::holds(holds))
+}
+
+fn read(path: &Path) -> Result<String, AuditError> {
+    use std::io::Read as _;
+    let unread = |source| AuditError::Read { path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(unread)?;
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(unread)?;
+    Ok(text)
+}

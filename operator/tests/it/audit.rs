@@ -1,0 +1,72 @@
+//! An exported audit off the box: held to its hashes, and to the head that the hub heard.
+
+use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, Fields, chain, hex};
+use serde_json::{Value, json};
+
+use crate::apply::detail;
+use crate::fake_hub::{FakeHub, Reply, stderr, stdout};
+
+fn lines(count: i64) -> Vec<AuditLine> {
+    let mut before = Vec::new();
+    (1..=count)
+        .map(|number| {
+            let detail = format!("line {number}");
+            let fields =
+                Fields { number, at_us: number, action: "a", guest: None, operation: None, detail: &detail };
+            let hash = chain(&before, fields);
+            before = hash.to_vec();
+            AuditLine {
+                number,
+                at_us: number,
+                action: "a".to_owned(),
+                guest: None,
+                operation: None,
+                detail,
+                chain: hex(&hash),
+            }
+        })
+        .collect()
+}
+
+fn export(lines: &[AuditLine]) -> String {
+    let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64 };
+    let header = serde_json::to_string(&header).unwrap();
+    let rest: String = lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect();
+    format!("{header}\n{rest}")
+}
+
+fn reports(number: u64, chain: &str) -> Reply {
+    let trust = json!({ "epoch": 1, "policy_version": 0, "audit": { "number": number, "chain": chain } });
+    Reply::Data(detail(1, json!({ "trust": trust })))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_cut_changed_or_is_another_history_is_seen() {
+    let hub = FakeHub::logged_in().await;
+    let all = lines(9);
+    hub.on("GET /v1/hosts/box1", reports(7, &all[6].chain));
+    hub.on("GET /v1/hosts/box2", reports(9, &"00".repeat(32)));
+    hub.on("GET /v1/hosts/box3", Reply::Data(detail(1, json!({}))));
+    let run = |text: &str, more: &[&str]| {
+        let file = hub.file("audit.jsonl", text);
+        hub.holdfast(&[&["audit", "verify", file.to_str().unwrap()], more].concat())
+    };
+    let whole = run(&export(&all), &["--output", "json"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    let told: Value = serde_json::from_str(&stdout(&whole)).unwrap();
+    assert_eq!((told["lines"].clone(), told["head"].clone()), (9.into(), all[8].chain.clone().into()));
+    assert_eq!(run(&export(&all), &["--host", "box1"]).status.code(), Some(0));
+    for (text, host, words) in [
+        (export(&all).replace("line 4", "line 5"), None, "at line 4"),
+        (export(&[&all[..3], &all[4..]].concat()), None, "at line 4"),
+        (export(&all[..5]), Some("box1"), "its end was cut off"),
+        (export(&all), Some("box2"), "another history"),
+        (export(&all), Some("box3"), "has not reported"),
+        ("no export".to_owned(), None, "line 1 of the file"),
+    ] {
+        let more: Vec<&str> = host.map_or_else(Vec::new, |host| vec!["--host", host]);
+        let output = run(&text, &more);
+        assert_eq!(output.status.code(), Some(1), "{words}");
+        assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
+    }
+}
