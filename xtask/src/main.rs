@@ -16,6 +16,7 @@ mod e2e_suite;
 mod golden;
 mod matrix;
 mod packages;
+mod schedules;
 mod schemas;
 mod tidy;
 mod workspace;
@@ -54,6 +55,18 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Small bugs, planted in the agent one by one: each must be found. Words are handed on, such as `--bug no_lock`.
+    Planted {
+        /// Such as `--bug no_lock`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Random fault schedules; words are handed on, such as `--seed 17`.
+    Schedules {
+        /// Such as `--seconds 600`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Write the JSON Schemas of all wire documents, or check that they are fresh.
     Schemas {
         /// Compare only.
@@ -84,6 +97,8 @@ fn main() -> ExitCode {
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Golden(task) => golden::run(task),
         Task::Matrix { words } => matrix::run(&words),
+        Task::Planted { words } => schedules::planted(&words),
+        Task::Schedules { words } => schedules::run(&words),
         Task::Schemas { check } => {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
             schemas::run(&workspace::root(), mode)

@@ -293,7 +293,7 @@ impl Run<'_> {
 
     /// Looks for a task of ours that does this step, when the journal names none.
     async fn adopt(&mut self, place: u16, step: Step) -> Result<Result<(), Trouble>, Stopped> {
-        if self.progress.upid(place).is_some() || planted(Bug::SkipAdoption) {
+        if self.progress.upid(place).is_some() || planted(Bug::RepostBlindly) {
             return Ok(Ok(()));
         }
         let context = Context { ports: self.ports, progress: &self.progress, place, step };

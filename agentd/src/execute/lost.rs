@@ -5,6 +5,7 @@ use holdfast_protocol::id::Vmid;
 
 use super::attempt::Context;
 use super::trouble::Trouble;
+use crate::model::planted::{Bug, planted};
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::task::{TaskKind, TaskQuery};
 use crate::port::pve::{Role, Upid};
@@ -12,6 +13,7 @@ use crate::port::pve::{Role, Upid};
 /// The task of this step's running try.
 pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, Trouble> {
     match started_by(context.step) {
+        Some(_) if planted(Bug::SkipAdoption) => Ok(None),
         Some((kinds, role)) => newest(context, kinds, role).await,
         None => Ok(None),
     }

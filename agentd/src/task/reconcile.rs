@@ -424,6 +424,8 @@ impl Reconcile {
         let mut changes = self.ports.store.changes();
         let seen = state.seen;
         tokio::select! {
+            // What happens at one moment is heard in one order: a seed of the harness tells one story.
+            biased;
             () = self.stop.requested() => Woken::Stop,
             ended = state.under_way.join_next(), if !state.under_way.is_empty() => {
                 self.ended(state, ended);

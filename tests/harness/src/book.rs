@@ -3,7 +3,7 @@
 //! In: the agent's folder, while no agent holds it. Out: audit lines, counters, how operations ended, how many events each
 //! journal has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -17,6 +17,8 @@ pub struct Line {
     pub at: i64,
     /// What.
     pub action: String,
+    /// In which operation, if in one.
+    pub operation: String,
     /// More of it.
     pub detail: String,
 }
@@ -34,6 +36,12 @@ pub struct Book {
     pub open: Vec<String>,
     /// Events in each journal.
     pub events: BTreeMap<String, u32>,
+    /// Guests by identity, with every number that is or was theirs.
+    pub numbers: Vec<(String, u32)>,
+    /// Numbers of guests that are made.
+    pub made: BTreeSet<u32>,
+    /// Numbers of guests with an operation that was parked.
+    pub parked: BTreeSet<u32>,
 }
 
 impl Book {
@@ -46,11 +54,15 @@ impl Book {
         }
         let connection = Connection::open(path).unwrap();
         let mut book = Self::default();
-        each(&connection, "SELECT number, at, action, detail FROM audit ORDER BY number", |row| {
-            let (number, at) = (row.get(0)?, row.get(1)?);
-            book.audit.push(Line { number, at, action: row.get(2)?, detail: row.get(3)? });
-            Ok(())
-        });
+        each(
+            &connection,
+            "SELECT number, at, action, coalesce(operation, ''), detail FROM audit ORDER BY number",
+            |row| {
+                let (number, at, action) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                book.audit.push(Line { number, at, action, operation: row.get(3)?, detail: row.get(4)? });
+                Ok(())
+            },
+        );
         each(
             &connection,
             "SELECT key, value FROM counter UNION ALL SELECT 'tokens of ' || uid, token_generation FROM guest",
@@ -69,6 +81,26 @@ impl Book {
                     Some(outcome) => drop(book.outcomes.insert(id, outcome)),
                     None => book.open.push(id),
                 }
+                Ok(())
+            },
+        );
+        each(
+            &connection,
+            "SELECT uid, vmid FROM used_vmid UNION SELECT uid, vmid FROM guest WHERE vmid IS NOT NULL",
+            |row| {
+                book.numbers.push((row.get(0)?, row.get(1)?));
+                Ok(())
+            },
+        );
+        each(&connection, "SELECT vmid FROM guest WHERE place = 'made'", |row| {
+            book.made.insert(row.get(0)?);
+            Ok(())
+        });
+        each(
+            &connection,
+            "SELECT vmid FROM used_vmid WHERE uid IN (SELECT guest FROM operation WHERE outcome = 'parked')",
+            |row| {
+                book.parked.insert(row.get(0)?);
                 Ok(())
             },
         );

@@ -14,6 +14,7 @@ use pve_sim::door::{Ask, Told, ask};
 use pve_sim::node::Node;
 
 use crate::clock::Timeline;
+use crate::invariant::WITHOUT_END;
 use crate::log::{Effect, Log};
 use crate::points::{Conductor, How};
 
@@ -65,7 +66,7 @@ impl InProcess {
         let told = ask(&self.node, &asked);
         let status = if let Told::Answer { status, .. } = &told { *status } else { 0 };
         let count = self.log.request(self.timeline.passed(), request.call, &request.path, status);
-        assert!(count < REQUESTS_MAX, "the agent asks without end: {} {}", request.method, request.path);
+        assert!(count < REQUESTS_MAX, "{WITHOUT_END}: {} {}", request.method, request.path);
         if changes {
             let path = request.path.clone();
             self.log.effect(Effect { at: self.timeline.passed(), step, call: request.call, path, status });

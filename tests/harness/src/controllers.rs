@@ -3,6 +3,8 @@
 //! In: the simulator, by hand and not through the agent's client, and the store of the agent that is up. Out: nothing, until
 //! dropped; a controller whose agent is dead has nobody to speak to.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agentd::model::record::HelloRecord;
@@ -26,43 +28,68 @@ pub enum Speech {
     Silence,
 }
 
-/// Speaks for all guests, for as long as it is awaited.
+/// Speaks for all guests, or is silent, for as long as it is awaited.
 pub async fn speak(world: &World, store: &Store, speech: Speech) {
     if speech == Speech::Silence {
         return std::future::pending().await;
     }
+    speak_while(world, store, &Cell::new(speech)).await;
+}
+
+/// Speaks for all guests whenever they do.
+pub async fn speak_while(world: &World, store: &Store, speech: &Cell<Speech>) {
+    // A running guest keeps its environment until it stops: a ticket that was traded is not traded again and again.
+    let mut traded = BTreeMap::new();
     loop {
         tokio::time::sleep(EVERY).await;
+        if speech.get() == Speech::Silence {
+            continue;
+        }
         for vmid in world.node.power.all() {
-            if let Some(ticket) = ticket(world, vmid) {
-                trade(world, store, vmid, &ticket).await;
+            let Some(line) = environment(world, vmid) else { continue };
+            if traded.get(&vmid) == Some(&line) {
+                continue;
+            }
+            if let Some(ticket) = ticket(&line)
+                && trade(world, store, vmid, &ticket).await
+            {
+                traded.insert(vmid, line);
             }
         }
     }
 }
 
-/// The ticket in a running guest's environment.
-fn ticket(world: &World, vmid: u32) -> Option<Ticket> {
-    let held = world.node.world();
-    let line = held.guests.get(vmid).ok()?.main.get("env")?.to_owned();
+/// A running guest's environment.
+fn environment(world: &World, vmid: u32) -> Option<String> {
+    Some(world.node.world().guests.get(vmid).ok()?.main.get("env")?.to_owned())
+}
+
+/// The ticket in it.
+fn ticket(line: &str) -> Option<Ticket> {
     let text = line.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned();
     Ticket::open(&Secret::new(text)).ok()
 }
 
-async fn trade(world: &World, store: &Store, vmid: u32, ticket: &Ticket) {
+/// Whether there was an answer: a ticket that is refused once is refused for ever.
+async fn trade(world: &World, store: &Store, vmid: u32, ticket: &Ticket) -> bool {
     let now = world.timeline.now();
     let attempt = Redemption {
         claim: ticket.claim.hash(),
         redeemer: Some(TokenHash::of(vmid.to_string().as_bytes())),
         token: TokenHash::of(format!("token of {vmid}").as_bytes()),
     };
-    if let Ok(Redeemed::Granted { guest, .. }) = store.redeem_claim(attempt, now).await {
-        let hello = HelloRecord {
-            version: "0.1.0".to_owned(),
-            health: Health::Well,
-            boot_id: "boot".to_owned(),
-            at: now,
-        };
-        store.record_hello(guest, hello).await.expect("a hello is written");
+    match store.redeem_claim(attempt, now).await {
+        Ok(Redeemed::Granted { guest, .. }) => {
+            let hello = HelloRecord {
+                version: "0.1.0".to_owned(),
+                health: Health::Well,
+                boot_id: "boot".to_owned(),
+                at: now,
+            };
+            store.record_hello(guest, hello).await.is_ok()
+        }
+        Ok(Redeemed::Refused | Redeemed::Twice { .. }) => true,
+        // A full disk at its agent: it tries again.
+        Err(_) => false,
     }
 }

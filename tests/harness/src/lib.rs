@@ -17,11 +17,14 @@
 //! | [`world`], [`ground`], [`kit`] | a node with an agent, and how it stands before a story |
 //! | [`points`], [`carrier`] | where the agent can be killed, and how its requests fail |
 //! | [`life`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
+//! | [`whole`] | the same of the whole agent: a document, and guests that ask |
 //! | [`daemon`], [`hub`] | the agent's loops, and a hub, from a document to the report |
 //! | [`story`] | the register of operations |
 //! | [`scene`], [`book`], [`log`] | what there is, what is written, and what happened |
 //! | [`invariant`] | what must hold |
 //! | [`matrix`] | all cases, and the table |
+//! | `planted` | with the feature of that name: bugs that must be found |
+//! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -43,10 +46,14 @@ pub mod kit;
 pub mod life;
 pub mod log;
 pub mod matrix;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod points;
 pub mod scene;
+pub mod schedule;
 pub mod story;
 pub mod turns;
+pub mod whole;
 pub mod world;
 
 /// Runs a story on this thread, in time that jumps ahead whenever nothing can run.

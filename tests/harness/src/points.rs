@@ -5,13 +5,14 @@
 //! the answer is still on its way. In: what is to go wrong. Out: the points in the order in which they were reached. Once
 //! dead the agent reaches nothing any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use agentd::execute::failpoint::{Failpoints, Killed, Moment, Point, Side};
 use agentd::operation::log::Status;
 use tokio::sync::Notify;
+use tokio::task;
 
 /// What a point stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,8 @@ struct State {
     places: Vec<Place>,
     kill: Kill,
     fail: Option<Fail>,
-    step: &'static str,
+    /// The step that each task of the agent is in: operations of several guests go on at once, each in a task of its own.
+    steps: HashMap<Option<task::Id>, &'static str>,
     frames_to_undo: usize,
     written: u32,
     dead: Option<Place>,
@@ -120,7 +122,7 @@ impl Conductor {
             places: Vec::new(),
             kill,
             fail,
-            step: "operation",
+            steps: HashMap::new(),
             frames_to_undo: 2,
             written: 0,
             dead: None,
@@ -141,7 +143,7 @@ impl Conductor {
         }
         // The exchange with the hub goes on beside the operations.
         if place.at != At::Exchange {
-            state.step = place.step;
+            state.steps.insert(task::try_id(), place.step);
         }
         let nth = state.places.len();
         state.places.push(place);
@@ -174,7 +176,7 @@ impl Conductor {
     /// # Errors
     /// [`Dead`]: nothing more may be done.
     pub fn request(&self, side: Side) -> Result<(), Dead> {
-        let step = self.state.lock().unwrap().step;
+        let step = self.step();
         self.reach(Place { step, side, at: At::Request })
     }
 
@@ -186,19 +188,25 @@ impl Conductor {
         self.reach(Place { step, side, at: At::Exchange })
     }
 
+    /// The agent dies at its so many-th point from here.
+    pub fn kill_after(&self, points: usize) {
+        let mut state = self.state.lock().unwrap();
+        state.kill = Kill::At(state.places.len() + points);
+    }
+
     /// How the next request of this step fails, if it does.
     pub fn fails(&self) -> Option<How> {
+        let step = self.step();
         let mut state = self.state.lock().unwrap();
-        let step = state.step;
         let fail = state.fail.as_mut().filter(|fail| fail.step == step && fail.times > 0)?;
         fail.times -= 1;
         Some(fail.how)
     }
 
-    /// The step that the agent is in.
+    /// The step that the agent's task which asks is in.
     #[must_use]
     pub fn step(&self) -> &'static str {
-        self.state.lock().unwrap().step
+        self.state.lock().unwrap().steps.get(&task::try_id()).copied().unwrap_or("operation")
     }
 
     /// The run begins with an operation that stands so: its frames say when the way back begins.

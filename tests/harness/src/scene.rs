@@ -181,13 +181,16 @@ fn feed(path: &Path, hash: &mut DefaultHasher) {
     }
 }
 
-/// MAC addresses and claims are random, and the times of snapshots are the story's own.
+/// MAC addresses, claims and ids are random, and the times of snapshots are the story's own.
 fn plain(line: &str) -> String {
     if let Some((before, _)) = line.split_once("HOLDFAST_BOOTSTRAP=ey") {
         return format!("{before}HOLDFAST_BOOTSTRAP=(a ticket)");
     }
     if line.starts_with("snaptime: ") {
         return "snaptime: (a time)".to_owned();
+    }
+    if line.starts_with("#holdfast snapshot of operation ") {
+        return "#holdfast snapshot of operation (an id)".to_owned();
     }
     match line.split_once("hwaddr=") {
         Some((before, after)) => {

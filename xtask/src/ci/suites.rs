@@ -67,6 +67,13 @@ pub const ALL: &[Suite] = &[
         run: matrix,
     },
     Suite {
+        name: "schedules",
+        shows: "plots, kept seeds and fixed seeds of random faults, kills, hands and documents",
+        needs_root: Root::NotNeeded,
+        run: schedules,
+    },
+    Suite { name: "planted", shows: "every planted bug is found", needs_root: Root::NotNeeded, run: planted },
+    Suite {
         name: "e2e",
         shows: "the real binaries, fed badly and killed at every point",
         needs_root: Root::NotNeeded,
@@ -142,6 +149,15 @@ fn tests() -> Result<()> {
 /// Killed again in every recovery is `cargo xtask matrix`, for a machine with time.
 fn matrix() -> Result<()> {
     crate::matrix::run(&["--single".to_owned()])
+}
+
+/// So many seeds, the same in every run: nothing turns red by chance. Fresh ones are `cargo xtask schedules --from N`.
+fn schedules() -> Result<()> {
+    crate::schedules::run(&["--count".to_owned(), "150".to_owned()])
+}
+
+fn planted() -> Result<()> {
+    crate::schedules::planted(&[])
 }
 
 fn e2e() -> Result<()> {

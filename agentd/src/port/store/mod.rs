@@ -36,6 +36,8 @@ pub mod backup;
 pub mod beside;
 pub mod desired;
 mod error;
+#[cfg(feature = "failpoints")]
+pub mod fault;
 pub mod guest;
 mod heard;
 pub mod idempotency;
@@ -268,7 +270,11 @@ impl Store {
                     transaction.set_drop_behavior(DropBehavior::Ignore);
                     return Ok(done);
                 }
+                #[cfg(feature = "failpoints")]
+                fault::before_commit().map_err(StoreError::sqlite(what))?;
                 transaction.commit().map_err(StoreError::sqlite(what))?;
+                #[cfg(feature = "failpoints")]
+                fault::after_commit().map_err(StoreError::sqlite(what))?;
                 Ok::<T, E>(done)
             })
             .await?;

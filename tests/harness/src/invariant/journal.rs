@@ -1,6 +1,13 @@
 //! I11, I12 and I14: counters, the end, and what was written before what was done.
 
+use std::collections::BTreeMap;
+
+use agentd::operation::step::Step;
+
 use super::{Evidence, Found};
+
+/// Steps of one name in one operation: the guests of the stories have two volumes.
+const OF_ONE_NAME: u32 = 2;
 
 /// I11: counters never fall, and the audit only grows. How often the agent started since its last good cycle is the one
 /// counter that is meant to.
@@ -32,6 +39,23 @@ pub(super) fn it_settled(evidence: &Evidence<'_>) -> Found {
     let running = evidence.tasks.iter().filter(|(task, _)| task.to.is_none());
     found.extend(running.map(|(task, _)| format!("task {} has not ended", task.upid)));
     found
+}
+
+/// I12: no step fails more often than it may be tried.
+pub(super) fn no_step_is_tried_for_ever(evidence: &Evidence<'_>) -> Found {
+    let mut failed: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for line in evidence.book.audit.iter().filter(|line| line.action == "step_failed") {
+        let step = line.detail.split(':').next().unwrap_or_default();
+        *failed.entry((&line.operation, step)).or_default() += 1;
+    }
+    let most = |name: &str| {
+        let step = Step::ALL.iter().find(|step| step.name() == name);
+        step.map_or(0, |step| step.bound().tries * OF_ONE_NAME)
+    };
+    let too_often = failed.into_iter().filter(|((_, step), times)| *times > most(step));
+    too_often
+        .map(|((operation, step), times)| format!("{step} of {operation} failed {times} times"))
+        .collect()
 }
 
 /// I14: before each request that could change something, the audit says that its step was intended.

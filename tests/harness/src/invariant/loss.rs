@@ -13,7 +13,7 @@ pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Found {
         evidence.after.volumes.get(*held).is_some_and(|after| after.content != before.content)
     });
     gone.chain(changed.map(|(held, _)| (held, "has other content")))
-        .filter(|(held, _)| !(evidence.story.may_take)(held))
+        .filter(|(held, _)| !(evidence.may_take)(held))
         .map(|(held, what)| format!("{held} of {:?} {what}", Scene::owner(held)))
         .collect()
 }

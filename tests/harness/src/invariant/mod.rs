@@ -14,7 +14,6 @@ use agentd::operation::log::Status;
 use crate::book::Book;
 use crate::log::{Effect, TaskSpan};
 use crate::scene::{Comparable, Scene};
-use crate::story::Story;
 
 /// How strictly the end is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +33,16 @@ pub struct Reference {
     pub after: Comparable,
     /// Tasks that took effect, by kind and guest.
     pub done: BTreeMap<(String, String), usize>,
+    /// How many operations there were.
+    pub operations: usize,
 }
 
 /// Everything a case left behind.
 pub struct Evidence<'a> {
-    /// The story.
-    pub story: &'a Story,
+    /// How the story ends, killed or not.
+    pub should_end: Status,
+    /// What of a customer's it may lawfully take away.
+    pub may_take: fn(&str) -> bool,
     /// How it goes undisturbed; none while that is found out.
     pub reference: Option<&'a Reference>,
     /// How strictly the end is judged.
@@ -52,8 +55,10 @@ pub struct Evidence<'a> {
     pub book_before: &'a Book,
     /// What is written now.
     pub book: &'a Book,
-    /// How the operation ended; none when it has not.
+    /// How its operations ended; none when one has not.
     pub end: Option<Status>,
+    /// How many operations there were.
+    pub operations: usize,
     /// Requests that could change something.
     pub effects: &'a [Effect],
     /// Tasks with how each ended.
@@ -75,6 +80,23 @@ pub struct Violation {
     pub what: String,
 }
 
+impl Violation {
+    /// A story that broke off. An agent that asks without end has not settled; all else is the harness's own.
+    #[must_use]
+    pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Self {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+        let name = if text.starts_with(WITHOUT_END) { "I12" } else { "harness" };
+        Self { name, what: format!("it broke: {text}") }
+    }
+}
+
+/// How the carrier begins what it says when it gives up on the agent.
+pub const WITHOUT_END: &str = "the agent asks without end";
+
+/// The end of a task that is in no index.
+pub const GONE: &str = "?";
+
 /// What an invariant finds.
 pub type Found = Vec<String>;
 
@@ -85,11 +107,13 @@ pub type Invariant = fn(&Evidence<'_>) -> Found;
 pub const ALL: &[(&str, Invariant)] = &[
     ("I1", loss::nothing_of_a_customer_is_gone),
     ("I2", whole::each_effect_at_most_once),
+    ("I2", whole::each_wish_is_one_operation),
     ("I3", whole::nothing_half_built),
     ("I6", whole::one_task_at_a_time),
     ("I8", whole::a_refusal_changes_nothing),
     ("I11", journal::counters_never_fall),
     ("I12", journal::it_settled),
+    ("I12", journal::no_step_is_tried_for_ever),
     ("I14", journal::written_before_done),
     ("I15", loss::what_is_not_ours_is_untouched),
     ("wire", |evidence| evidence.offences.to_vec()),
@@ -105,12 +129,14 @@ pub fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
     all
 }
 
-/// Tasks of ours that took effect, by kind and guest.
+/// Tasks of ours that took effect, by kind and guest: all but those that failed. In the matrix no worker dies before its
+/// work is done, so one whose end nobody knows has done it as well.
 #[must_use]
 pub fn done(tasks: &[(TaskSpan, String)]) -> BTreeMap<(String, String), usize> {
     let mut counts = BTreeMap::new();
     for (task, status) in tasks {
-        if task.is_ours() && (status == "OK" || status.starts_with("WARNINGS")) {
+        let unknown = matches!(status.as_str(), "unexpected status" | GONE);
+        if task.is_ours() && (status == "OK" || status.starts_with("WARNINGS") || unknown) {
             *counts.entry((task.kind.clone(), task.id.clone())).or_default() += 1;
         }
     }

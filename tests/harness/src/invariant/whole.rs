@@ -17,7 +17,7 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
             found.push(format!("{kind} on {id} took effect {count} times, not {wanted}"));
         }
     }
-    if evidence.wanted == Wanted::TheSameEnd && evidence.end == Some(evidence.story.end) {
+    if evidence.wanted == Wanted::TheSameEnd && evidence.end == Some(evidence.should_end) {
         for ((kind, id), wanted) in &reference.done {
             let count = now.get(&(kind.clone(), id.clone())).copied().unwrap_or_default();
             if count < *wanted {
@@ -28,22 +28,31 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
     found
 }
 
+/// I2: one wish is one operation, however often it was wished for.
+pub(super) fn each_wish_is_one_operation(evidence: &Evidence<'_>) -> Found {
+    let Some(reference) = evidence.reference.filter(|_| evidence.wanted == Wanted::TheSameEnd) else {
+        return Found::new();
+    };
+    let (found, wanted) = (evidence.operations, reference.operations);
+    if found == wanted { Found::new() } else { vec![format!("there were {found} operations, not {wanted}")] }
+}
+
 /// I3: complete, or absent with all its volumes, or parked.
 pub(super) fn nothing_half_built(evidence: &Evidence<'_>) -> Found {
     let Some(reference) = evidence.reference else { return Found::new() };
     let Some(end) = evidence.end else { return Found::new() };
     let after = evidence.after.comparable();
     match evidence.wanted {
-        Wanted::TheSameEnd | Wanted::TheSameOrNothing if end == evidence.story.end => {
+        Wanted::TheSameEnd | Wanted::TheSameOrNothing if end == evidence.should_end => {
             after.differences(&reference.after)
         }
         Wanted::TheSameOrNothing if end == Status::Undone => shape(evidence),
         Wanted::TheSameEnd | Wanted::TheSameOrNothing => {
-            vec![format!("it ended {end:?}, not {:?}", evidence.story.end)]
+            vec![format!("it ended {end:?}, not {:?}", evidence.should_end)]
         }
         Wanted::AnyLawfulEnd => match end {
             Status::Undone => shape(evidence),
-            Status::Done if evidence.story.end == Status::Done => {
+            Status::Done if evidence.should_end == Status::Done => {
                 // A step that may fail without harm, such as the first backup, leaves an archive less.
                 let all = after.differences(&reference.after);
                 all.into_iter().filter(|line| !line.starts_with("archives of")).collect()

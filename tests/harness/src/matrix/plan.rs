@@ -2,8 +2,8 @@
 //!
 //! In: stories, and how deep to go. Out: a [`Report`]. First each story is told undisturbed, which gives its points. Then,
 //! for each point: killed there; killed there and again at each point of the recovery that follows (that recovery's points
-//! are known from the single kill); killed there and back only after an hour. Beside that: each step done again, and each
-//! step failing in each way.
+//! are known from the single kill); killed there and back only after an hour. Beside that: each step done again, each step
+//! failing in each way, and every task ending otherwise than it should.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,17 @@ use std::time::{Duration, Instant};
 
 use agentd::execute::failpoint::{Moment, Side};
 
-use super::case::{Case, HOWS, Outcome, run};
+use super::case::{Case, HOWS, Outcome, TASK_ENDS, run};
 use super::table::Report;
 use crate::invariant::Reference;
 use crate::points::{At, Place};
-use crate::story::{KillFrom, Story};
+use crate::story::{Does, KillFrom, Story};
 
 /// An agent that stays dead so long finds its tickets expired and its tasks ended.
 const AN_HOUR: Duration = Duration::from_secs(3_600);
+
+/// One point in so many is the second kill of a story of the whole agent.
+const SECONDS_OF_THE_WHOLE: usize = 23;
 
 /// How deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +39,21 @@ struct Told {
     reference: Reference,
 }
 
+impl Told {
+    /// Whether the whole agent tells it. What fails there, or waits too long, is taken back and wished for anew: what that
+    /// comes to is for the schedules to say.
+    const fn is_whole(&self) -> bool {
+        matches!(self.story.does, Does::Wishes(_))
+    }
+}
+
 /// A piece of work for one thread.
 #[derive(Clone, Copy)]
 enum Unit {
     Point { story: usize, first: usize },
     Again { story: usize },
     Failing { story: usize, step: &'static str },
+    Tasks { story: usize },
 }
 
 /// Runs everything.
@@ -89,8 +101,9 @@ fn units(told: &[Told]) -> Vec<Unit> {
         let first = first_point(held);
         units.extend((first..held.places.len()).map(|first| Unit::Point { story, first }));
         units.push(Unit::Again { story });
+        units.push(Unit::Tasks { story });
         // What fails on the way there is judged by the story of the way there.
-        if held.story.kills == KillFrom::TheBeginning {
+        if held.story.kills == KillFrom::TheBeginning && !held.is_whole() {
             let mut steps: Vec<&'static str> = held.places.iter().map(|place| place.step).collect();
             steps.dedup();
             steps.sort_unstable();
@@ -119,6 +132,13 @@ fn first_point(told: &Told) -> usize {
     }
 }
 
+/// Where the second kill strikes: everywhere; in a story of the whole agent, whose operations are killed everywhere in
+/// stories of their own, at one point in so many, another for each first.
+fn seconds(told: &Told, first: usize, points: usize) -> impl Iterator<Item = usize> {
+    let step = if told.is_whole() { SECONDS_OF_THE_WHOLE } else { 1 };
+    (first % step..points).step_by(step)
+}
+
 fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
     let one = |story: usize, place: Option<Place>, case: &Case| -> Outcome {
         let held = &told[story];
@@ -130,14 +150,22 @@ fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
         Unit::Point { story, first } => {
             let place = Some(told[story].places[first]);
             let single = one(story, place, &Case::killed(&[first]));
-            one(story, place, &Case::Killed { at: vec![first], dead_for: AN_HOUR });
+            if !told[story].is_whole() {
+                one(story, place, &Case::Killed { at: vec![first], dead_for: AN_HOUR });
+            }
             if depth == Depth::Double {
-                for second in 0..single.places.len() {
+                for second in seconds(&told[story], first, single.places.len()) {
                     one(story, place, &Case::killed(&[first, second]));
                 }
             }
         }
         Unit::Again { story } => drop(one(story, None, &Case::EachStepAgain)),
+        Unit::Tasks { story } => {
+            for (end, _) in TASK_ENDS.into_iter().filter(|(end, _)| end.is_done() || !told[story].is_whole())
+            {
+                one(story, None, &Case::Tasks(end));
+            }
+        }
         Unit::Failing { story, step } => {
             for (how, _) in HOWS {
                 one(story, None, &Case::Failing { step: step.to_owned(), how });

@@ -12,7 +12,8 @@ use crate::points::Place;
 use crate::story::Story;
 
 /// The columns: every moment, before and after.
-const MOMENTS: [&str; 6] = ["intent", "request", "effect", "posted", "outcome", "frame"];
+const MOMENTS: [&str; 8] =
+    ["exchange", "opened", "intent", "request", "effect", "posted", "outcome", "frame"];
 
 /// So many violations are told in full.
 const SHOWN: usize = 20;
@@ -31,7 +32,7 @@ struct Row {
 pub struct Report {
     rows: BTreeMap<(usize, String, String), Row>,
     stories: Vec<&'static str>,
-    /// Cases by depth: undisturbed, single, an hour dead, double, each step again, failing.
+    /// Cases by depth: undisturbed, single, an hour dead, double, each step again, failing, odd ends of tasks.
     kinds: BTreeMap<&'static str, usize>,
     ends: BTreeMap<&'static str, usize>,
     wrong: Vec<String>,
@@ -58,6 +59,7 @@ impl Report {
             (_, Some(place)) => (place.step.to_owned(), place.moment()),
             (Case::Failing { step, .. }, None) => (step.clone(), "fails".to_owned()),
             (Case::EachStepAgain, None) => ("(each)".to_owned(), "again".to_owned()),
+            (Case::Tasks(_), None) => ("(each)".to_owned(), "tasks".to_owned()),
             (_, None) => ("(whole)".to_owned(), "undisturbed".to_owned()),
         };
         let order = self.rows.len();
@@ -102,7 +104,7 @@ impl Report {
         table.load_preset(UTF8_BORDERS_ONLY);
         let mut header = vec!["operation".to_owned(), "step".to_owned()];
         header.extend(MOMENTS.iter().map(|moment| format!("{moment}\nbefore/after")));
-        header.extend(["again".to_owned(), "fails".to_owned(), "violations".to_owned()]);
+        header.extend(["again", "fails", "tasks", "violations"].map(str::to_owned));
         table.set_header(header);
         let mut last = "";
         for ((_, story, step), row) in &self.rows {
@@ -120,7 +122,8 @@ impl Report {
                 }
             }));
             let plain = |count: usize| if count == 0 { "·".to_owned() } else { count.to_string() };
-            cells.extend([plain(cell("again")), plain(cell("fails")), row.violations.to_string()]);
+            cells.extend(["again", "fails", "tasks"].map(|column| plain(cell(column))));
+            cells.push(row.violations.to_string());
             table.add_row(cells);
         }
         for column in table.column_iter_mut().skip(2) {
@@ -163,6 +166,7 @@ const fn kind(case: &Case) -> &'static str {
         Case::Undisturbed => "undisturbed",
         Case::EachStepAgain => "with each step again",
         Case::Failing { .. } => "with a failing step",
+        Case::Tasks(_) => "with odd ends of tasks",
         Case::Killed { at, dead_for } if at.len() == 1 && dead_for.is_zero() => "killed once",
         Case::Killed { at, .. } if at.len() == 1 => "killed and an hour dead",
         Case::Killed { .. } => "killed twice",

@@ -2,6 +2,7 @@
 
 use agentd::gate::warrant::{Allows, Seen, Warrant};
 use agentd::model::record::VolumeId;
+use agentd::operation::log::Status;
 use agentd::operation::{Destroy, Operation};
 use holdfast_protocol::id::JobId;
 
@@ -14,6 +15,8 @@ pub(super) fn destroy() -> Vec<Story> {
     vec![Story {
         // Exactly the volumes of exactly this guest; its backups stay.
         may_take: |holding| Scene::owner(holding) == Some(300) && holding.starts_with("tank:"),
+        // What is gone takes with it our right to see what it left: a person looks when Proxmox does not say OK.
+        unclear: Status::Parked,
         ..Story::done("destroy", Ground::GuestRuns, |_| signed())
     }]
 }

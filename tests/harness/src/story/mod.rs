@@ -1,6 +1,6 @@
 //! The register: what is told of each kind of operation. A kind without a story does not compile.
 //!
-//! In: a kind. Out: its stories, on the way there and on the way back. A new operation gets a file of its own here, with
+//! In: a kind. Out: its stories, on the way there and on the way back; beside them those of the whole agent. A new operation gets a file of its own here, with
 //! the ground it stands on, the operation, and the end it must come to however often it is killed.
 
 mod backup;
@@ -11,6 +11,7 @@ mod restore_beside;
 mod size;
 pub(crate) mod snapshot;
 mod volume;
+mod whole;
 
 use agentd::operation::Operation;
 use agentd::operation::log::Status;
@@ -19,6 +20,7 @@ use holdfast_protocol::operation::OperationKind;
 use crate::controllers::Speech;
 use crate::ground::Ground;
 use crate::kit::Kit;
+use crate::whole::Wishes;
 
 /// Where killing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,15 @@ pub enum KillFrom {
     TheFailure,
 }
 
+/// What is done in a story, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub enum Does {
+    /// One operation, by the engine.
+    Operation(fn(&Kit) -> Operation),
+    /// What a document and guests wish for, by the whole agent.
+    Wishes(fn() -> Wishes),
+}
+
 /// A story that is told once undisturbed, and then killed at each of its points.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
@@ -37,11 +48,13 @@ pub struct Story {
     /// What is there before.
     pub ground: Ground,
     /// What is done.
-    pub operation: fn(&Kit) -> Operation,
+    pub does: Does,
     /// Whether controllers speak.
     pub speech: Speech,
     /// How it ends, killed or not.
     pub end: Status,
+    /// How it ends when nobody knows how its tasks ended, although their work is done.
+    pub unclear: Status,
     /// Where killing begins.
     pub kills: KillFrom,
     /// A step whose requests are refused in every life, where no wish makes it fail.
@@ -57,9 +70,26 @@ impl Story {
         Self {
             name,
             ground,
-            operation,
+            does: Does::Operation(operation),
             speech: Speech::Hello,
             end: Status::Done,
+            unclear: Status::Done,
+            kills: KillFrom::TheBeginning,
+            refused: None,
+            may_take: |_| false,
+        }
+    }
+
+    /// A story of the whole agent.
+    #[must_use]
+    pub const fn whole(name: &'static str, ground: Ground, wishes: fn() -> Wishes) -> Self {
+        Self {
+            name,
+            ground,
+            does: Does::Wishes(wishes),
+            speech: Speech::Hello,
+            end: Status::Done,
+            unclear: Status::Done,
             kills: KillFrom::TheBeginning,
             refused: None,
             may_take: |_| false,
@@ -69,7 +99,12 @@ impl Story {
     /// A story of the way back.
     #[must_use]
     pub const fn undone(name: &'static str, ground: Ground, operation: fn(&Kit) -> Operation) -> Self {
-        Self { end: Status::Undone, kills: KillFrom::TheFailure, ..Self::done(name, ground, operation) }
+        Self {
+            end: Status::Undone,
+            unclear: Status::Undone,
+            kills: KillFrom::TheFailure,
+            ..Self::done(name, ground, operation)
+        }
     }
 }
 
@@ -92,10 +127,10 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
     }
 }
 
-/// All stories.
+/// All stories: of each kind, and of the whole agent.
 #[must_use]
 pub fn all() -> Vec<Story> {
-    OperationKind::ALL.iter().flat_map(|kind| stories(*kind)).collect()
+    OperationKind::ALL.iter().flat_map(|kind| stories(*kind)).chain(whole::stories()).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use agentd::gate::warrant::{Allows, Seen, Warrant};
 use agentd::model::record::VolumeId;
+use agentd::operation::log::Status;
 use agentd::operation::{Operation, RestoreBeside};
 use holdfast_protocol::id::JobId;
 
@@ -15,6 +16,8 @@ pub(super) fn stories() -> Vec<Story> {
         Story::done("restore_beside", Ground::GuestRuns, beside),
         Story {
             refused: Some("set_aside"),
+            // The copy that is taken back takes with it our right to see what it left.
+            unclear: Status::Parked,
             ..Story::undone("restore_beside, not set aside", Ground::GuestRuns, beside)
         },
     ]

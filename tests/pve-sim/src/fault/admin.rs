@@ -110,12 +110,24 @@ pub enum Edit {
         /// Where it is mounted.
         mount: String,
     },
-    /// Destroy a guest and make another one under its number, which has nothing to do with it.
+    /// Destroy a guest and make another one under its number and in its pool, which has nothing else to do with it.
     Reuse {
         /// Which number.
         vmid: u32,
         /// Where the newcomer's disk is.
         storage: String,
+    },
+    /// The same, and the newcomer carries the old one's tags, as one restored by hand does.
+    Impostor {
+        /// Which number.
+        vmid: u32,
+        /// Where the newcomer's disk is.
+        storage: String,
+    },
+    /// Take a guest out of its pool, so that tokens with rights on the pool see it no more.
+    Unpool {
+        /// Which guest.
+        vmid: u32,
     },
     /// Let a token expire at a time, 0 for never.
     TokenExpiry {
@@ -192,9 +204,19 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         }
         Edit::Attach { vmid, key, storage, mount } => super::node::attach(node, *vmid, (key, storage, mount)),
         Edit::Reuse { vmid, storage } => {
+            let pools = super::node::pools(node, *vmid);
             destroy(node, *vmid)?;
-            place(node, *vmid, &super::node::newcomer(*vmid, storage))
+            place(node, *vmid, &super::node::newcomer(*vmid, storage))?;
+            super::node::join(node, *vmid, &pools)
         }
+        Edit::Impostor { vmid, storage } => {
+            let tags = node.world().guests.get(*vmid)?.main.get("tags").unwrap_or_default().to_owned();
+            let pools = super::node::pools(node, *vmid);
+            destroy(node, *vmid)?;
+            place(node, *vmid, &format!("{}tags: {tags}\n", super::node::newcomer(*vmid, storage)))?;
+            super::node::join(node, *vmid, &pools)
+        }
+        Edit::Unpool { vmid } => super::node::unpool(node, *vmid),
         Edit::TokenExpiry { id, expire } => super::node::expire(node, id, *expire),
         Edit::Reboot => reboot(node),
         Edit::ForgetTask { upid } => {

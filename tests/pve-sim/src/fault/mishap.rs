@@ -91,7 +91,9 @@ mishaps! {
     HandStart: Hand, "somebody starts the guest";
     HandDestroy: Hand, "somebody destroys the guest";
     Reuse: Hand, "somebody reuses the number";
+    Impostor: Hand, "somebody restores another guest under the number, tags and all";
     Unmark: Hand, "somebody removes the mark";
+    Unpool: Hand, "somebody takes the guest out of the pool";
     Unprotect: Hand, "somebody takes protection off";
     Attach: Hand, "somebody attaches a volume";
     Resize: Hand, "somebody changes the memory";
@@ -233,7 +235,9 @@ impl Mishap {
             Self::HandStart => vec![Edit::Start { vmid }],
             Self::HandDestroy => vec![Edit::Destroy { vmid }],
             Self::Reuse => vec![Edit::Reuse { vmid, storage: target.storage.clone() }],
+            Self::Impostor => vec![Edit::Impostor { vmid, storage: target.storage.clone() }],
             Self::Unmark => vec![unset("tags"), unset("description")],
+            Self::Unpool => vec![Edit::Unpool { vmid }],
             Self::Unprotect => vec![unset("protection")],
             Self::Resize => vec![Edit::Set { vmid, key: "memory".to_owned(), value: "99".to_owned() }],
             Self::Lock => vec![Edit::Set { vmid, key: "lock".to_owned(), value: "disk".to_owned() }],

@@ -62,3 +62,31 @@ pub(super) fn expire(node: &Node, id: &str, expire: i64) -> Fallible<()> {
     token.expire = expire;
     world.save_access()
 }
+
+/// Takes a guest out of its pool.
+pub(super) fn unpool(node: &Node, vmid: u32) -> Fallible<()> {
+    let mut world = node.world();
+    world.guests.get(vmid)?;
+    for pool in world.access.pools.values_mut() {
+        pool.vms.remove(&vmid);
+    }
+    world.save_access()
+}
+
+/// The pools that a guest is in.
+pub(super) fn pools(node: &Node, vmid: u32) -> Vec<String> {
+    let world = node.world();
+    let all = world.access.pools.iter();
+    all.filter(|(_, pool)| pool.vms.contains(&vmid)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Puts a guest into pools.
+pub(super) fn join(node: &Node, vmid: u32, pools: &[String]) -> Fallible<()> {
+    let mut world = node.world();
+    for (name, pool) in &mut world.access.pools {
+        if pools.contains(name) {
+            pool.vms.insert(vmid);
+        }
+    }
+    world.save_access()
+}

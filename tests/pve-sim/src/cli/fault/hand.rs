@@ -45,6 +45,18 @@ pub enum Hand {
         /// The storage of the newcomer's disk.
         storage: String,
     },
+    /// The same, with the tags of the one that was there.
+    Impostor {
+        /// The number.
+        vmid: u32,
+        /// The storage of the newcomer's disk.
+        storage: String,
+    },
+    /// By hand: take a guest out of its pool.
+    Unpool {
+        /// The guest.
+        vmid: u32,
+    },
     /// By hand: attach a new volume.
     Attach {
         /// The guest.
@@ -119,6 +131,8 @@ impl Hand {
             Self::Start { vmid } => Edit::Start { vmid },
             Self::Destroy { vmid } => Edit::Destroy { vmid },
             Self::Reuse { vmid, storage } => Edit::Reuse { vmid, storage },
+            Self::Impostor { vmid, storage } => Edit::Impostor { vmid, storage },
+            Self::Unpool { vmid } => Edit::Unpool { vmid },
             Self::Attach { vmid, key, storage, mount } => Edit::Attach { vmid, key, storage, mount },
             Self::RemoveVolume { volid } => Edit::RemoveVolume { volid },
             Self::StorageOffline { storage } => Edit::StorageOffline { storage },

@@ -1,0 +1,181 @@
+//! Who tests the tests: each planted bug must be found, and how soon is told.
+//!
+//! In: a bug. Out: where it was found and after how many cases, or that it was not. Each bug is hunted where it would show:
+//! in one family of the matrix's cases, judged against how the story goes without the bug, or in a plot, seed by seed.
+//! Nothing depends on a clock: a number of cases bounds every hunt. Deliberately absent: a bug that is known not to be
+//! found; there is none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use agentd::model::planted::{Bug, plant};
+
+use crate::ground::Template;
+use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
+use crate::schedule::plot::{self, Plot};
+use crate::schedule::run_script;
+use crate::story::{self, Story};
+
+/// So many seeds of a plot are tried.
+pub const SEEDS_MAX: u64 = 20;
+
+/// Where a bug was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Find {
+    /// The bug.
+    pub bug: Bug,
+    /// The case or the seed.
+    pub at: String,
+    /// After how many cases.
+    pub cases: u64,
+    /// The first thing that did not hold.
+    pub what: String,
+}
+
+/// Takes the bug out again, whatever happens.
+struct Planted;
+
+impl Planted {
+    fn bug(bug: Bug) -> Self {
+        plant(Some(bug));
+        Self
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        plant(None);
+    }
+}
+
+/// How a story goes undisturbed and without bugs.
+fn sound(story: &Story) -> Arc<Outcome> {
+    static TOLD: OnceLock<Mutex<BTreeMap<&'static str, Arc<Outcome>>>> = OnceLock::new();
+    let known = TOLD.get_or_init(Mutex::default).lock().unwrap().get(story.name).cloned();
+    known.unwrap_or_else(|| {
+        let outcome = Arc::new(run(story, &Case::Undisturbed, None));
+        assert!(outcome.violations.is_empty(), "{}: {:?}", story.name, outcome.violations);
+        TOLD.get().unwrap().lock().unwrap().insert(story.name, Arc::clone(&outcome));
+        outcome
+    })
+}
+
+/// Where a bug is hunted.
+enum Hunt {
+    /// In the matrix, in cases of this family of these stories.
+    Matrix(Family, &'static [&'static str]),
+    /// In a plot, seed by seed.
+    Plot(Plot),
+}
+
+/// A family of the matrix's cases.
+#[derive(Clone, Copy)]
+enum Family {
+    /// Nothing goes wrong.
+    Undisturbed,
+    /// Tasks end otherwise than they should.
+    Tasks,
+    /// Each step failing in each way.
+    Failing,
+    /// A kill at each point.
+    Killed,
+}
+
+const fn hunt(bug: Bug) -> Hunt {
+    match bug {
+        Bug::SkipFsync => Hunt::Matrix(Family::Killed, &["start"]),
+        Bug::EffectBeforeIntent | Bug::DropAuditLine => Hunt::Matrix(Family::Undisturbed, &["start"]),
+        Bug::SkipAdoption => Hunt::Matrix(Family::Killed, &["provision"]),
+        Bug::RepostBlindly => Hunt::Matrix(Family::Failing, &["backup"]),
+        Bug::UnknownIsFailed | Bug::WarningsAreFailed => Hunt::Matrix(Family::Tasks, &["snapshot"]),
+        Bug::TrustTaskOk => Hunt::Matrix(Family::Tasks, &["grow"]),
+        Bug::LeaveTicket => Hunt::Matrix(Family::Undisturbed, &["provision"]),
+        Bug::ForgetProtection => Hunt::Matrix(Family::Undisturbed, &["attach_volume"]),
+        Bug::EndlessTries => Hunt::Matrix(Family::Tasks, &["start"]),
+        Bug::TrustTagAlone => Hunt::Plot(plot::IMPOSTOR),
+        Bug::TrustNumberAlone => Hunt::Plot(plot::REUSE),
+        Bug::DestroyUnknownVolumes => Hunt::Plot(plot::ATTACHED),
+        Bug::HiddenIsGone => Hunt::Plot(plot::HIDDEN),
+        Bug::ReuseNumber => Hunt::Plot(plot::ANOTHER),
+        Bug::StaleDocument => Hunt::Plot(plot::OLDER),
+        Bug::NoLock => Hunt::Plot(plot::SECOND),
+    }
+}
+
+/// Looks for a bug until it is found.
+#[must_use]
+pub fn find(bug: Bug) -> Option<Find> {
+    match hunt(bug) {
+        Hunt::Matrix(family, stories) => in_the_matrix(bug, family, stories),
+        Hunt::Plot(plot) => in_a_plot(bug, plot),
+    }
+}
+
+fn in_the_matrix(bug: Bug, family: Family, names: &[&str]) -> Option<Find> {
+    let stories: Vec<_> = story::all().into_iter().filter(|story| names.contains(&story.name)).collect();
+    assert_eq!(stories.len(), names.len(), "there is no story of that name");
+    // Grounds and references are made by an agent without bugs.
+    let sound: Vec<_> = stories.iter().map(|story| (story, sound(story))).collect();
+    let _planted = Planted::bug(bug);
+    let mut cases = 0;
+    for (story, told) in &sound {
+        for case in family.cases(told) {
+            cases += 1;
+            let outcome = run(story, &case, Some(&told.reference));
+            if let Some(first) = outcome.violations.first() {
+                let (at, what) =
+                    (format!("{}/{case}", story.name), format!("{}: {}", first.name, first.what));
+                return Some(Find { bug, at, cases, what });
+            }
+        }
+    }
+    None
+}
+
+fn in_a_plot(bug: Bug, plot: Plot) -> Option<Find> {
+    for ground in (1..=SEEDS_MAX).map(|seed| (plot.script)(seed).ground) {
+        drop(Template::of(ground));
+    }
+    let _planted = Planted::bug(bug);
+    (1..=SEEDS_MAX).find_map(|seed| {
+        let verdict = run_script(seed, &(plot.script)(seed));
+        let first = verdict.violations.first()?;
+        let what = format!("{}: {}", first.name, first.what);
+        Some(Find { bug, at: format!("plot {}, seed {seed}", plot.name), cases: seed, what })
+    })
+}
+
+impl Family {
+    fn cases(self, told: &Outcome) -> Vec<Case> {
+        match self {
+            Self::Undisturbed => vec![Case::Undisturbed],
+            Self::Tasks => TASK_ENDS.map(|(end, _)| Case::Tasks(end)).to_vec(),
+            Self::Failing => {
+                let mut steps: Vec<&str> =
+                    told.places.iter().map(|place| place.step).filter(|step| *step != "operation").collect();
+                steps.sort_unstable();
+                steps.dedup();
+                let each = |step: &str| HOWS.map(|(how, _)| Case::Failing { step: step.to_owned(), how });
+                steps.into_iter().flat_map(each).collect()
+            }
+            Self::Killed => (0..told.places.len()).map(|at| Case::killed(&[at])).collect(),
+        }
+    }
+}
+
+/// What was found, as a table.
+#[must_use]
+pub fn table(finds: &[Find]) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::UTF8_BORDERS_ONLY).set_header([
+        "planted bug",
+        "found at",
+        "cases",
+        "by",
+    ]);
+    for find in finds {
+        let what: String = find.what.chars().take(90).collect();
+        table.add_row([find.bug.name(), &find.at, &find.cases.to_string(), &what]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,213 @@
+//! What must hold when a schedule has ended, by name; from the world and from who watched, not from the agent's word.
+//!
+//! In: an [`Ending`]. Out: violations. I7 and I11 are looked at between the lives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use agentd::model::view::View;
+use holdfast_protocol::desired::{DesiredGuest, RunState};
+use holdfast_protocol::report::{GuestReport, Running, Standing};
+use pve_sim::guard::Offence;
+
+use super::witness::Witness;
+use crate::book::Book;
+use crate::invariant::Violation;
+use crate::log::TaskSpan;
+use crate::scene::Scene;
+
+/// A request that was on its way when a hand changed the guest may still arrive.
+const ON_ITS_WAY: Duration = Duration::from_millis(200);
+
+/// The end of a schedule.
+pub(super) struct Ending<'a> {
+    pub scene: &'a Scene,
+    pub view: &'a View,
+    pub witness: &'a Witness,
+    pub tasks: &'a [(TaskSpan, String)],
+    pub book: &'a Book,
+    pub wished: &'a [DesiredGuest],
+    pub gentle: bool,
+    pub forgetful: bool,
+    pub offences: &'a [Offence],
+}
+
+type Found = Vec<String>;
+
+/// One look at an ending.
+type Look = fn(&Ending<'_>) -> Found;
+
+const ALL: &[(&str, Look)] = &[
+    ("I1", nothing_of_a_customer_is_gone),
+    ("I2", one_guest_for_each_identity),
+    ("I3", nothing_half_built),
+    ("I6", one_task_at_a_time),
+    ("I12", every_wish_is_met_or_answered),
+    ("I15", strangers_are_untouched),
+    ("wire", nothing_forbidden_was_sent),
+];
+
+/// Holds the ending to all of it.
+pub(super) fn judge(ending: &Ending<'_>) -> Vec<Violation> {
+    let mut all = Vec::new();
+    for (name, look) in ALL {
+        all.extend(look(ending).into_iter().map(|what| Violation { name, what }));
+    }
+    all
+}
+
+fn nothing_of_a_customer_is_gone(ending: &Ending<'_>) -> Found {
+    let now: BTreeSet<_> = ending.scene.holdings().collect();
+    ending
+        .witness
+        .kept
+        .iter()
+        .filter(|kept| !now.contains(kept))
+        .map(|kept| format!("{kept} is gone"))
+        .collect()
+}
+
+fn strangers_are_untouched(ending: &Ending<'_>) -> Found {
+    let mut found = Found::new();
+    for (vmid, stranger) in &ending.witness.strangers {
+        if ending.scene.raw.get(vmid) != Some(&stranger.config) {
+            found.push(format!(
+                "the configuration of {vmid} was changed from {:?} to {:?}",
+                stranger.config,
+                ending.scene.raw.get(vmid)
+            ));
+        }
+        for (volume, hash) in &stranger.volumes {
+            if ending.scene.volumes.get(volume).is_some_and(|now| now != hash) {
+                found.push(format!("volume {volume} was changed"));
+            }
+        }
+        let worked = |task: &TaskSpan, status: &str| {
+            task.is_ours()
+                && task.id == vmid.to_string()
+                && task.from > stranger.since + ON_ITS_WAY
+                && (status == "OK" || status.starts_with("WARNINGS"))
+        };
+        for (task, status) in ending.tasks.iter().filter(|(task, status)| worked(task, status)) {
+            found.push(format!("{} of ours worked on stranger {vmid}: {status}", task.kind));
+        }
+    }
+    found
+}
+
+/// I2: two guests with one identity would be two restores of one wish. And a number serves one guest for ever.
+fn one_guest_for_each_identity(ending: &Ending<'_>) -> Found {
+    let mut found = Found::new();
+    let mut marks: BTreeMap<&str, u32> = BTreeMap::new();
+    for (vmid, config) in &ending.scene.guests {
+        if ending.witness.strangers.contains_key(vmid) {
+            continue;
+        }
+        let Some((_, rest)) = config.split_once("holdfast guest ") else { continue };
+        let uid = rest.get(..36).unwrap_or_default();
+        if let Some(other) = marks.insert(uid, *vmid) {
+            found.push(format!("guests {other} and {vmid} are both {uid}"));
+        }
+    }
+    let mut numbers: BTreeMap<u32, &str> = BTreeMap::new();
+    for (uid, vmid) in &ending.book.numbers {
+        if let Some(other) = numbers.insert(*vmid, uid).filter(|other| other != uid) {
+            found.push(format!("number {vmid} was given to {other} and to {uid}"));
+        }
+    }
+    found
+}
+
+/// I3: what is in our range is a stranger's, or made and whole, or named by an operation that was parked or is a person's now.
+fn nothing_half_built(ending: &Ending<'_>) -> Found {
+    let mut found = Found::new();
+    if ending.forgetful {
+        return found;
+    }
+    for vmid in 300..=309 {
+        if ending.witness.strangers.contains_key(&vmid) || ending.book.parked.contains(&vmid) {
+            continue;
+        }
+        let made = ending.book.made.contains(&vmid);
+        let left = ending.scene.volumes.keys().any(|name| Scene::owner(name) == Some(vmid));
+        match ending.scene.guests.get(&vmid) {
+            Some(_) if !made => found.push(format!("guest {vmid} was left half-built, and nobody says so")),
+            Some(config) => found.extend(flaws(ending, vmid, config)),
+            None if left && !ending.witness.disturbed.contains(&vmid) => {
+                found.push(format!("guest {vmid} is gone and its volumes are not"));
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+/// What a made guest must show, unless a hand changed it.
+fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Found {
+    let mut found = Found::new();
+    // A running guest keeps its environment until it stops; that it goes then is all that can be wished for.
+    let goes = config.lines().any(|line| line.starts_with("delete: ") && line.contains("env"));
+    if config.contains("HOLDFAST_BOOTSTRAP") && !goes {
+        found.push(format!("guest {vmid} still carries its ticket"));
+    }
+    let locked = config.contains("\nlock: ");
+    if !config.contains("protection: 1") && !ending.witness.unprotected.contains(&vmid) && !locked {
+        found.push(format!("guest {vmid} is not protected"));
+    }
+    found
+}
+
+/// I6: no two tasks of ours on one guest at the same time.
+fn one_task_at_a_time(ending: &Ending<'_>) -> Found {
+    let ours: Vec<_> = ending.tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours()).collect();
+    let mut found = Found::new();
+    for (nth, one) in ours.iter().enumerate() {
+        for other in ours.iter().skip(nth + 1).filter(|other| other.id == one.id) {
+            let apart =
+                one.to.is_some_and(|to| to <= other.from) || other.to.is_some_and(|to| to <= one.from);
+            if !apart {
+                found.push(format!("{} and {} ran on {} at the same time", one.kind, other.kind, one.id));
+            }
+        }
+    }
+    found
+}
+
+/// I12: every guest is as the document says, or somebody is told why not; and where nothing but the wire went wrong, it is.
+fn every_wish_is_met_or_answered(ending: &Ending<'_>) -> Found {
+    let mut found: Found =
+        ending.book.open.iter().map(|id| format!("operation {id} has not ended")).collect();
+    for wish in ending.wished {
+        let Some(report) = ending.view.guests.iter().find(|report| report.uid == Some(wish.uid)) else {
+            found.push(format!("nobody says anything about guest {}", wish.name));
+            continue;
+        };
+        let met = is_met(wish, report);
+        let waits = ending.view.waiting.iter().any(|waiting| waiting.payload.contains(&wish.uid.to_string()));
+        let told = !report.conditions.is_empty() || waits || report.standing != Standing::Managed;
+        if !met && !told {
+            found.push(format!("guest {} is not as wished, and nobody says why: {report:?}", wish.name));
+        }
+        if !met && ending.gentle && !waits && !ending.forgetful {
+            found.push(format!(
+                "guest {} is not as wished although only the wire went wrong: {report:?}",
+                wish.name
+            ));
+        }
+    }
+    found
+}
+
+fn is_met(wish: &DesiredGuest, report: &GuestReport) -> bool {
+    let run = match wish.run {
+        RunState::Running => Running::Running,
+        RunState::Stopped => Running::Stopped,
+    };
+    report.standing == Standing::Managed
+        && report.run == run
+        && report.size.is_some_and(|size| size.memory_mib == wish.size.memory_mib)
+}
+
+fn nothing_forbidden_was_sent(ending: &Ending<'_>) -> Found {
+    ending.offences.iter().map(ToString::to_string).collect()
+}

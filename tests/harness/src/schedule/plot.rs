@@ -1,0 +1,151 @@
+//! Plots: schedules with a story of their own, of which a seed chooses only the details.
+//!
+//! In: a seed. Out: a [`Script`]. What random schedules bring about once in many thousand, a hand at just the wrong moment,
+//! a plot brings about every time. On the true agent all must hold at its end, as at any schedule's.
+
+use std::time::Duration;
+
+use holdfast_protocol::desired::DesiredGuest;
+use pve_sim::fault::Fault;
+use pve_sim::fault::mishap::Mishap;
+
+use super::dice::Dice;
+use super::script::{Act, Script};
+use crate::controllers::Speech;
+use crate::ground::Ground;
+use crate::kit::guest;
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Plot {
+    /// Its name.
+    pub name: &'static str,
+    /// What happens.
+    pub script: fn(u64) -> Script,
+}
+
+/// Somebody restores another guest under the number, tags and all.
+pub const IMPOSTOR: Plot = Plot { name: "impostor", script: |seed| hand(seed, Mishap::Impostor) };
+/// Somebody gives the number to something else.
+pub const REUSE: Plot = Plot { name: "number reused", script: |seed| hand(seed, Mishap::Reuse) };
+/// Somebody removes the mark.
+pub const UNMARK: Plot = Plot { name: "mark removed", script: |seed| hand(seed, Mishap::Unmark) };
+/// Somebody attaches a volume to a guest that is taken back.
+pub const ATTACHED: Plot = Plot { name: "volume attached", script: |seed| taken_back(seed, Mishap::Attach) };
+/// A guest that is taken back is taken out of the pool, where no token of ours sees it.
+pub const HIDDEN: Plot = Plot { name: "hidden", script: |seed| taken_back(seed, Mishap::Unpool) };
+/// A guest is destroyed by hand, and another one is wished for.
+pub const ANOTHER: Plot = Plot { name: "another guest", script: another };
+/// A document comes again that was replaced.
+pub const OLDER: Plot = Plot { name: "older document", script: older };
+/// A second agent is started, wherever the first is.
+pub const SECOND: Plot = Plot { name: "two agents", script: second };
+/// The agent's folder is put back as it was before it made a guest.
+pub const PUT_BACK: Plot = Plot { name: "folder put back", script: put_back };
+/// Workers die after their work and before its end is written.
+pub const UNCLEAR: Plot = Plot { name: "unclear ends", script: unclear };
+
+/// All of them.
+pub const ALL: &[Plot] =
+    &[IMPOSTOR, REUSE, UNMARK, ATTACHED, HIDDEN, ANOTHER, OLDER, SECOND, PUT_BACK, UNCLEAR];
+
+const fn seconds(number: u64) -> Act {
+    Act::Pass(Duration::from_secs(number))
+}
+
+/// Somewhere within the work that is under way.
+fn a_moment(dice: &mut Dice) -> Act {
+    Act::Pass(Duration::from_millis(1 + dice.below(20_000)))
+}
+
+fn larger(wish: &DesiredGuest) -> DesiredGuest {
+    let mut wish = wish.clone();
+    wish.size.memory_mib = 512.try_into().unwrap();
+    wish
+}
+
+/// A hand does something to a guest that serves, and the document goes on to want it.
+fn hand(seed: u64, mishap: Mishap) -> Script {
+    let mut dice = Dice::of(seed);
+    let acts = vec![
+        Act::Offer(vec![guest(1)]),
+        a_moment(&mut dice),
+        Act::Mishap(mishap, 300, dice.throw() >> 32),
+        a_moment(&mut dice),
+        Act::Offer(vec![larger(&guest(1))]),
+        seconds(2_000),
+    ];
+    Script { ground: Ground::GuestRuns, acts }
+}
+
+/// A guest whose controller never speaks is taken back, and a hand did something to it while it was waited for.
+fn taken_back(seed: u64, mishap: Mishap) -> Script {
+    let mut dice = Dice::of(seed);
+    let acts = vec![
+        Act::Speech(Speech::Silence),
+        Act::Offer(vec![guest(1)]),
+        seconds(30 + dice.below(60)),
+        Act::Mishap(mishap, 300, dice.throw() >> 32),
+        seconds(600),
+    ];
+    Script { ground: Ground::Empty, acts }
+}
+
+fn another(seed: u64) -> Script {
+    let mut dice = Dice::of(seed);
+    let acts = vec![
+        Act::Offer(vec![guest(1)]),
+        a_moment(&mut dice),
+        Act::Mishap(Mishap::HandDestroy, 300, dice.throw() >> 32),
+        a_moment(&mut dice),
+        Act::Offer(vec![guest(1), guest(2)]),
+        seconds(2_000),
+    ];
+    Script { ground: Ground::GuestRuns, acts }
+}
+
+fn older(seed: u64) -> Script {
+    let mut dice = Dice::of(seed);
+    let acts = vec![
+        Act::Offer(vec![guest(1)]),
+        a_moment(&mut dice),
+        Act::Offer(vec![larger(&guest(1))]),
+        a_moment(&mut dice),
+        Act::OfferOld,
+        a_moment(&mut dice),
+    ];
+    Script { ground: Ground::GuestRuns, acts }
+}
+
+fn second(seed: u64) -> Script {
+    let mut dice = Dice::of(seed);
+    let acts = vec![Act::Offer(vec![guest(1)]), a_moment(&mut dice), Act::SecondAgent, seconds(60)];
+    Script { ground: Ground::Empty, acts }
+}
+
+fn put_back(seed: u64) -> Script {
+    let mut dice = Dice::of(seed);
+    let acts = vec![
+        Act::Copy,
+        Act::Offer(vec![guest(1)]),
+        Act::Pass(Duration::from_millis(1 + dice.below(60_000))),
+        Act::PutBack,
+        seconds(2_000),
+    ];
+    Script { ground: Ground::Empty, acts }
+}
+
+fn unclear(seed: u64) -> Script {
+    let mut dice = Dice::of(seed);
+    let mut acts = Vec::new();
+    for kind in ["vzrestore", "resize", "vzstart", "vzdump"] {
+        let task = kind.to_owned();
+        match dice.below(3) {
+            0 => acts.push(Act::Arm(Fault::UnknownEnd { task })),
+            1 => acts.push(Act::Arm(Fault::VanishTask { task })),
+            _ => acts.push(Act::Arm(Fault::WarnWorker { task })),
+        }
+    }
+    acts.extend([Act::Offer(vec![guest(1)]), seconds(600)]);
+    Script { ground: Ground::Empty, acts }
+}

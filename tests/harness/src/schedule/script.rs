@@ -1,0 +1,189 @@
+//! What a seed chooses: the ground, and acts in order.
+//!
+//! In: a seed. Out: a [`Script`], the same for the same seed. Its documents grow out of each other as an operator's would.
+
+use std::fmt;
+use std::time::Duration;
+
+use holdfast_protocol::desired::{DesiredGuest, RunState};
+use pve_sim::fault::Fault;
+use pve_sim::fault::mishap::Mishap;
+
+use super::dice::Dice;
+use crate::controllers::Speech;
+use crate::ground::Ground;
+use crate::kit::guest;
+
+/// How the agent's own disk fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// The next so many writes find no space.
+    Full(u32),
+    /// The next write is on disk, and the answer is an error.
+    SyncFails,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Time passes.
+    Pass(Duration),
+    /// Something goes wrong at a guest's number; the seed of its details.
+    Mishap(Mishap, u32, u64),
+    /// Exactly this goes wrong, once.
+    Arm(Fault),
+    /// Controllers fall silent, or speak again.
+    Speech(Speech),
+    /// What goes on by itself is put right, and controllers speak.
+    Heal,
+    /// The agent dies at its so many-th point from here, and comes back after a while.
+    Kill(usize, Duration),
+    /// The next document.
+    Offer(Vec<DesiredGuest>),
+    /// The document before the newest comes again.
+    OfferOld,
+    /// A second agent is started on the same folder.
+    SecondAgent,
+    /// The agent's folder is put aside as a copy.
+    Copy,
+    /// The agent dies, and its folder is put back as it was when it was copied.
+    PutBack,
+    /// The agent dies in a write that was not acknowledged: half a frame lies at the journal's end.
+    TornTail(usize),
+    /// Its disk fails.
+    Disk(Disk),
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pass(time) => write!(f, "{} s pass", time.as_secs_f32()),
+            Self::Mishap(mishap, vmid, details) => {
+                write!(f, "{} ({mishap:?} at {vmid}, {details})", mishap.text())
+            }
+            Self::Arm(fault) => write!(f, "{fault:?}"),
+            Self::Speech(Speech::Hello) => f.write_str("controllers speak"),
+            Self::Speech(Speech::Silence) => f.write_str("controllers fall silent"),
+            Self::Heal => f.write_str("the node is put right"),
+            Self::Kill(after, dead) => write!(f, "killed {after} points on, dead for {} s", dead.as_secs()),
+            Self::Offer(guests) => {
+                let words: Vec<String> = guests.iter().map(wish).collect();
+                write!(f, "a document: {}", words.join(", "))
+            }
+            Self::OfferOld => f.write_str("the document before comes again"),
+            Self::SecondAgent => f.write_str("a second agent is started"),
+            Self::Copy => f.write_str("the agent's folder is copied"),
+            Self::PutBack => f.write_str("killed, and the folder put back from the copy"),
+            Self::TornTail(bytes) => write!(f, "killed, {bytes} bytes of a torn frame at the journal's end"),
+            Self::Disk(disk) => write!(f, "the agent's disk fails: {disk:?}"),
+        }
+    }
+}
+
+fn wish(guest: &DesiredGuest) -> String {
+    let size = &guest.size;
+    format!("{} {:?} {} MiB {} GiB", guest.name, guest.run, size.memory_mib.get(), size.rootfs_gib.get())
+}
+
+/// What a seed chooses.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What there is before.
+    pub ground: Ground,
+    /// What happens.
+    pub acts: Vec<Act>,
+}
+
+impl Script {
+    /// Of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let mut dice = Dice::of(seed);
+        let ground = *dice.of_these(&[Ground::Empty, Ground::Empty, Ground::GuestRuns, Ground::TwoGuests]);
+        let mut wishes: Vec<DesiredGuest> = match ground {
+            Ground::TwoGuests => vec![guest(1), guest(2)],
+            _ => vec![guest(1)],
+        };
+        // A third of the seeds leaves out whatever a hand does: then all must be well in the end.
+        let hands = dice.below(3) > 0;
+        let mut acts = vec![Act::Offer(wishes.clone())];
+        for _ in 0..4 + dice.below(10) {
+            acts.push(act(&mut dice, &mut wishes, hands));
+        }
+        Self { ground, acts }
+    }
+
+    /// Whether nothing happens that may lawfully leave a guest other than wished.
+    #[must_use]
+    pub fn is_gentle(&self) -> bool {
+        use pve_sim::fault::mishap::Origin;
+        self.acts.iter().all(|act| match act {
+            Act::Mishap(mishap, ..) => mishap.origin() == Origin::Wire,
+            Act::PutBack | Act::Arm(_) | Act::Speech(_) => false,
+            _ => true,
+        })
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        let begins = format!("begins with {:?}", self.ground);
+        std::iter::once(begins).chain(self.acts.iter().map(ToString::to_string)).collect()
+    }
+}
+
+fn act(dice: &mut Dice, wishes: &mut Vec<DesiredGuest>, hands: bool) -> Act {
+    match dice.below(100) {
+        0..28 => Act::Pass(Duration::from_millis(*dice.of_these(&[20, 120, 700, 3_000, 20_000, 400_000]))),
+        28..61 => mishap(dice, hands),
+        61 => Act::Speech(*dice.of_these(&[Speech::Silence, Speech::Hello])),
+        62..78 => {
+            let dead_s = *dice.of_these(&[0, 1, 30, 900, 7_200]);
+            let after = usize::try_from(1 + dice.below(60)).unwrap();
+            Act::Kill(after, Duration::from_secs(dead_s))
+        }
+        78..90 => {
+            change(dice, wishes);
+            Act::Offer(wishes.clone())
+        }
+        90..92 => Act::OfferOld,
+        92..93 => Act::SecondAgent,
+        93..95 => Act::Copy,
+        95..96 => Act::PutBack,
+        96..97 => Act::TornTail(usize::try_from(1 + dice.below(4_000)).unwrap()),
+        97..98 => Act::Disk(Disk::Full(u32::try_from(1 + dice.below(4)).unwrap())),
+        98..99 => Act::Disk(Disk::SyncFails),
+        _ => Act::Heal,
+    }
+}
+
+fn mishap(dice: &mut Dice, hands: bool) -> Act {
+    use pve_sim::fault::mishap::Origin;
+    let vmid = 300 + u32::try_from(dice.below(3)).unwrap();
+    loop {
+        let mishap = *dice.of_these(Mishap::ALL);
+        if hands || mishap.origin() == Origin::Wire {
+            return Act::Mishap(mishap, vmid, dice.throw() >> 32);
+        }
+    }
+}
+
+/// As an operator would: one thing at a time.
+fn change(dice: &mut Dice, wishes: &mut Vec<DesiredGuest>) {
+    let next = 1 + u8::try_from(wishes.len()).unwrap();
+    match dice.below(8) {
+        0..3 if next <= 3 => wishes.push(guest(next)),
+        3 if wishes.len() > 1 => drop(wishes.pop()),
+        what => {
+            let at = usize::try_from(dice.below(wishes.len() as u64)).unwrap();
+            let wish = &mut wishes[at];
+            match what % 4 {
+                0 => wish.size.memory_mib = (*dice.of_these(&[128, 256, 512])).try_into().unwrap(),
+                1 => wish.size.rootfs_gib = 3.try_into().unwrap(),
+                2 => wish.volumes[0].size_gib = 2.try_into().unwrap(),
+                _ if wish.run == RunState::Running => wish.run = RunState::Stopped,
+                _ => wish.run = RunState::Running,
+            }
+        }
+    }
+}

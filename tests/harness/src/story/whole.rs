@@ -1,0 +1,31 @@
+//! The whole agent: several guests at once, and what guests ask for themselves.
+
+use agentd::model::request::Ask;
+
+use super::Story;
+use crate::ground::Ground;
+use crate::kit::guest;
+use crate::whole::Wishes;
+
+pub(super) fn stories() -> Vec<Story> {
+    vec![
+        Story::whole("whole: two guests", Ground::Empty, || Wishes {
+            guests: vec![guest(1), guest(2)],
+            asks: Vec::new(),
+        }),
+        // The second waits for the first: one lane.
+        Story::whole("whole: requests", Ground::GuestRuns, || Wishes {
+            guests: vec![guest(1)],
+            asks: vec![(1, snapshot()), (1, Ask::Backup)],
+        }),
+        // Two lanes, and one place for heavy work.
+        Story::whole("whole: requests of two", Ground::TwoGuests, || Wishes {
+            guests: vec![guest(1), guest(2)],
+            asks: vec![(1, Ask::Backup), (2, Ask::Backup), (2, snapshot())],
+        }),
+    ]
+}
+
+fn snapshot() -> Ask {
+    Ask::Snapshot { name: "s2".parse().unwrap(), keep_s: None }
+}

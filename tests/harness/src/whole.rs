@@ -1,0 +1,152 @@
+//! One life of the whole agent: its reconcile loop, a document, and guests that ask.
+//!
+//! In: a world, who decides about death, and what is wished for. Out: as of the engine's life, whether all came to its end
+//! or where the agent died. Each life begins as the outside would: the hub sends the document again, and a guest that has
+//! no answer yet asks again under the same key, with another id. Deliberately absent: the hub itself ([`crate::daemon`]), and
+//! wishes that fail, which are taken back and wished for again ([`crate::schedule`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::execute::Ports;
+use agentd::execute::failpoint::Side;
+use agentd::model::request::Ask;
+use agentd::model::view::View;
+use agentd::port::clock::Clock;
+use agentd::port::store::Store;
+use agentd::port::store::request::{Asked, NewRequest, RequestKey};
+use agentd::task::reconcile::Reconcile;
+use agentd::task::stop;
+use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::OperationId;
+use tokio::sync::watch;
+
+use crate::controllers::{Speech, speak};
+use crate::kit::uid;
+use crate::life::End;
+use crate::points::Conductor;
+use crate::world::World;
+
+/// How often the host is looked at when nothing is new.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Nothing was changed and nothing is open for so many looks: it has settled.
+const QUIET_LOOKS: u32 = 4;
+
+/// A host whose faults are over has settled after this much virtual time.
+const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
+
+/// What is wished for.
+pub struct Wishes {
+    /// The document's guests.
+    pub guests: Vec<DesiredGuest>,
+    /// What guests ask for, by their numbers.
+    pub asks: Vec<(u8, Ask)>,
+}
+
+/// A life.
+pub struct Life<'a> {
+    /// Whether controllers speak.
+    pub speech: Speech,
+    /// What is wished for.
+    pub wishes: &'a Wishes,
+    /// Which life it is.
+    pub number: usize,
+}
+
+/// Lives once.
+pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) -> End {
+    let ports = world.agent(conductor).await;
+    let store = ports.store.clone();
+    let (view, seen) = watch::channel(Arc::new(View::default()));
+    let (_stopper, stop) = stop::pair();
+    let reconcile = Reconcile {
+        ports: ports.clone(),
+        eye: world.eye(&ports),
+        policy: world.kit.policy(),
+        node: "pve1".parse().unwrap(),
+        every: LOOK_EVERY,
+        view,
+        stop,
+    };
+    tokio::select! {
+        biased;
+        place = conductor.death() => End::Killed(place),
+        told = tell(world, &ports, conductor, life) => told,
+        () = reconcile.run() => End::Stuck("the loop ended by itself".to_owned()),
+        () = speak(world, &store, life.speech) => End::Stuck("the controllers ended".to_owned()),
+        () = tokio::time::sleep(SETTLED_WITHIN) => End::Stuck(format!("it has not settled: {:#?}", *seen.borrow())),
+    }
+}
+
+/// Wishes, and waits until all of it is over.
+async fn tell(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'_>) -> End {
+    let store = &ports.store;
+    pass(conductor, "document", Side::Before).await;
+    let taken = store.offer_desired(document(life.wishes), Clock::now(&world.timeline)).await;
+    pass(conductor, "document", Side::After).await;
+    if let Err(error) = taken {
+        return End::Stuck(format!("the document was not taken: {error}"));
+    }
+    let mut waits = Vec::new();
+    for (nth, (guest, ask)) in life.wishes.asks.iter().enumerate() {
+        pass(conductor, "request", Side::Before).await;
+        let taken = store.ask(request(world, life, nth, (*guest, ask.clone()))).await;
+        pass(conductor, "request", Side::After).await;
+        match taken {
+            Ok(accepted) => waits.push(accepted.operation),
+            Err(error) => return End::Stuck(format!("request {nth} was not taken: {error}")),
+        }
+    }
+    settle(world, store, &waits).await
+}
+
+async fn settle(world: &World, store: &Store, waits: &[OperationId]) -> End {
+    let (mut count, mut quiet) = (0, 0);
+    while quiet < QUIET_LOOKS {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let effects = world.log.effects().len();
+        let mut at_work = !store.open_operations().await.unwrap().is_empty();
+        for id in waits {
+            match store.asked(*id).await.unwrap() {
+                Some(Asked::Operation(_)) => {}
+                Some(Asked::Request(request)) if request.end.is_none() => at_work = true,
+                other => return End::Stuck(format!("request {id} never became an operation: {other:?}")),
+            }
+        }
+        quiet = if at_work || effects != count { 0 } else { quiet + 1 };
+        count = effects;
+    }
+    End::Came(Vec::new())
+}
+
+fn document(wishes: &Wishes) -> Desired {
+    let document = DesiredDocument {
+        schema: DesiredSchema::V1,
+        generation: Generation::new(1),
+        poll_interval_s: 30.try_into().unwrap(),
+        guests: wishes.guests.clone(),
+    };
+    Desired::check(document).expect("a document that can be wished for")
+}
+
+/// The same key in every life, and an id of that life's own: the first that is written counts.
+fn request(world: &World, life: &Life<'_>, nth: usize, (guest, ask): (u8, Ask)) -> NewRequest {
+    let number = 1_000 * (life.number as u128 + 1) + nth as u128;
+    let key = format!("story-{nth}").parse().unwrap();
+    NewRequest {
+        id: OperationId::new(uuid::Uuid::from_u128(number)),
+        guest: uid(guest),
+        ask,
+        key: Some(RequestKey { key, request_sha256: [u8::try_from(nth).unwrap(); 32] }),
+        at: Clock::now(&world.timeline),
+    }
+}
+
+/// The dead wait for ever.
+async fn pass(conductor: &Conductor, step: &'static str, side: Side) {
+    if conductor.exchange(step, side).is_err() {
+        std::future::pending::<()>().await;
+    }
+}
