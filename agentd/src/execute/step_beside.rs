@@ -14,6 +14,7 @@ use super::identity::{look_at, vmid, with_volumes};
 use super::step_archive::archive;
 use super::step_config::change;
 use super::step_restore::PENDING;
+use super::step_room::too_full;
 use super::trouble::Trouble;
 use crate::gate::archive::judge_backup;
 use crate::gate::layout::{Layout, layout};
@@ -65,6 +66,12 @@ pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
 
 pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     let layout = judge(context).await?;
+    let storage = &spec(context)?.storage;
+    if let Some(why) = too_full(&context.ports.pve.storage_status(storage).await?) {
+        let text =
+            format!("the copy would lie on {storage}, which {why}: nothing is restored until there is room");
+        return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+    }
     let mut note = format!("its own backup {}", from(spec(context)?)?);
     if !layout.left_out.is_empty() {
         note.push_str(&format!("; not in any backup, and not made: {}", layout.left_out.join(", ")));

@@ -88,7 +88,7 @@ fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, S
     Trouble::give_up(ErrorCode::Unsupported, text)
 }
 
-fn too_full(status: &StorageStatus) -> Option<String> {
+pub(super) fn too_full(status: &StorageStatus) -> Option<String> {
     if !status.active || status.total == 0 {
         return Some("does not answer".to_owned());
     }

@@ -11,8 +11,11 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
-use holdfast_protocol::job::{Draft, JobReport, JobState, MailedJob, Order, SignedJob, Verb};
+use holdfast_protocol::job::{
+    Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SignedJob, Target, Verb,
+};
 use holdfast_protocol::report::{Running, Standing, WaitingForSignature};
 use jiff::SignedDuration;
 use pve_sim::fault::admin::{Edit, apply};
@@ -20,7 +23,7 @@ use sha2::{Digest as _, Sha512};
 use uuid::Uuid;
 
 use super::drift::{Agent, report, serves, start};
-use super::world::{World, guest, uid};
+use super::world::{ARCHIVE, World, guest, uid, vmid};
 
 fn key() -> SigningKey {
     SigningKey::from_bytes(&[1; 32])
@@ -71,6 +74,11 @@ async fn lay_down(agent: &Agent) {
 
 /// Signs what waits, as it was told.
 async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> MailedJob {
+    order(agent, Draft::parse(waiting.payload.as_bytes()).unwrap()).await
+}
+
+/// Signs what an operator thought of.
+async fn order(agent: &Agent, draft: Draft) -> MailedJob {
     let now = agent.ports.clock.now();
     let id = JobId::new(Uuid::new_v4());
     let order = Order {
@@ -82,8 +90,7 @@ async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> MailedJob {
         nonce: Nonce::try_from(Uuid::new_v4().simple().to_string()).unwrap(),
         reason: "the customer left".to_owned().try_into().unwrap(),
     };
-    let payload =
-        Draft::parse(waiting.payload.as_bytes()).unwrap().ordered(order).to_json().unwrap().into_bytes();
+    let payload = draft.ordered(order).to_json().unwrap().into_bytes();
     let signatures = vec![sign(&payload)];
     MailedJob { id, blob: SignedJob { payload, signatures }.to_json().unwrap() }
 }
@@ -192,5 +199,52 @@ async fn a_bulk_change_goes_on_by_a_signature_for_these_guests_and_this_document
         .await
         .unwrap();
     assert_eq!(guarded.protection, Switch::On);
+    agent.stop().await;
+}
+
+/// A restore that was signed becomes one copy beside the guest, under the job's own id; a stranger's archive none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_restored_beside_its_guest_by_a_signature() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let volumes = world.pve().guest_config(vmid(300)).await.unwrap().volumes();
+    let draft = |archive: &str| Draft {
+        target: Target::Guest {
+            uid: uid(1),
+            vmid: Some(vmid(300)),
+            fingerprint: Fingerprint {
+                name: guest(1).name,
+                volumes: volumes.iter().map(ToString::to_string).collect(),
+            },
+        },
+        act: Act::Restore(args::Restore { archive: archive.to_owned().try_into().unwrap() }),
+    };
+
+    let golden = order(&agent, draft(ARCHIVE)).await;
+    assert!(matches!(leave(&agent, &golden).await, Outcome::Taken));
+    let end = ended(&agent, golden.id).await;
+    assert_eq!(end.state, JobState::Failed, "{:?}", end.problem);
+    assert_eq!(world.restores(301).await, 0);
+
+    let own = agent.ports.store.backups(uid(1), 1).await.unwrap().remove(0).archive;
+    let good = order(&agent, draft(own.as_str())).await;
+    for _ in 0..20 {
+        assert!(matches!(leave(&agent, &good).await, Outcome::Taken | Outcome::Known));
+    }
+    let end = ended(&agent, good.id).await;
+    assert_eq!(end.state, JobState::Done, "{:?}", end.problem);
+    let copies = agent.ports.store.besides().await.unwrap();
+    assert_eq!((copies.len(), copies[0].made_by.uuid()), (1, good.id.uuid()));
+    assert_eq!((world.restores(301).await, world.guests().len()), (1, 2));
+    let copy = |view: &agentd::model::view::View| {
+        let is = |report: &holdfast_protocol::report::GuestReport| {
+            report.vmid == Some(vmid(301)) && report.standing == Standing::Beside
+        };
+        view.guests.iter().any(is) && serves(view, 1)
+    };
+    agent.until("it is told beside its guest", copy).await;
     agent.stop().await;
 }

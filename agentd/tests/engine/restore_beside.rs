@@ -224,6 +224,20 @@ async fn a_storage_that_is_away_leaves_nothing_behind() {
     }
 }
 
+/// A pool that runs full stops every guest on it, so a copy never fills one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_that_is_nearly_full_takes_no_copy() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let fill = |percent| Edit::StorageFill { storage: "tank".to_owned(), percent };
+    apply(&world.sim.node, &fill(Some(90))).unwrap();
+    let refused = restore(&world, &ports).await;
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::StorageFull, "{}", told(&refused));
+    assert_eq!(world.restores(301).await, 0);
+    only_the_guest(&world, &ports, &told(&refused)).await;
+}
+
 /// Edits by hand when the engine reaches a step's effect.
 struct HandAt {
     step: &'static str,
@@ -327,7 +341,13 @@ async fn the_loop_tells_of_a_copy_and_never_touches_it() {
     agent
         .until("it is forgotten", |view| view.guests.iter().all(|report| report.vmid != Some(vmid(301))))
         .await;
-    assert_eq!(agent.ports.store.besides().await.unwrap(), Vec::new());
+    let mut changes = agent.ports.store.changes();
+    let forgotten = async {
+        while !agent.ports.store.besides().await.unwrap().is_empty() {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), forgotten).await.expect("its record goes");
     let ended = agent.ports.store.operation(id).await.unwrap().unwrap();
     assert_eq!(ended.status(), Status::Done);
     agent.stop().await;

@@ -201,9 +201,10 @@ async fn signed_bytes_that_are_no_job() {
         let blob = job(text.as_bytes(), &[&door.alice]);
         door.refuses_and_takes(&name, id, &blob, code).await;
     }
-    for (name, bytes) in
-        [("invalid UTF-8", &b"{\"schema\":\"\xff\"}"[..]), ("overlong UTF-8", &b"{\"schema\":\"\xc0\xaf\"}"[..])]
-    {
+    for (name, bytes) in [
+        ("invalid UTF-8", &b"{\"schema\":\"\xff\"}"[..]),
+        ("overlong UTF-8", &b"{\"schema\":\"\xc0\xaf\"}"[..]),
+    ] {
         let (id, _) = door.fresh();
         let blob = job(bytes, &[&door.alice]);
         door.refuses_and_takes(name, id, &blob, Syntax).await;
