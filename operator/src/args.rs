@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
-use holdfast_protocol::id::{HostName, KnockId};
+use holdfast_protocol::id::{HostName, KnockId, SnapshotName};
+use holdfast_protocol::job::act::ArchiveText;
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 
@@ -89,8 +90,17 @@ pub struct SignArgs {
     #[arg(conflicts_with_all = ["also", "policy"])]
     pub what: Option<String>,
     /// Add your signature to a job that somebody signed before.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "act"])]
     pub also: Option<PathBuf>,
+    /// Take a backup of the guest now.
+    #[arg(long, group = "act", requires = "what")]
+    pub backup_now: bool,
+    /// Roll the guest back to this snapshot: what was written since is lost.
+    #[arg(long, group = "act", requires = "what", value_name = "SNAPSHOT")]
+    pub roll_back: Option<SnapshotName>,
+    /// Restore this archive (storage:backup/file) beside the guest.
+    #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive)]
+    pub restore: Option<ArchiveText>,
     /// Exchange the operators file and the policy of the host for these two files.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"])]
     pub policy: Option<Vec<PathBuf>>,
@@ -322,6 +332,10 @@ pub struct EventsArgs {
     /// At most this many, the newest.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+fn archive(text: &str) -> Result<ArchiveText, &'static str> {
+    ArchiveText::try_from(text.to_owned())
 }
 
 fn job_reason(text: &str) -> Result<JobReason, &'static str> {

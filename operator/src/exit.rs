@@ -217,7 +217,9 @@ impl CliError {
             Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
             Self::Ask(AskError::NoTerminal { .. }) => USAGE,
             Self::NoGuest { .. } | Self::NoDocument { .. } | Self::NoJob { .. } => NOT_FOUND,
-            Self::Order(OrderError::Nothing { .. } | OrderError::NoSuch { .. }) => NOT_FOUND,
+            Self::Order(
+                OrderError::Nothing { .. } | OrderError::NoSuch { .. } | OrderError::Unseen { .. },
+            ) => NOT_FOUND,
             Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
             Self::Order(OrderError::Which { .. }) => USAGE,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,

@@ -5,8 +5,10 @@
 
 use holdfast_protocol::id::{HostId, JobId};
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
-use holdfast_protocol::job::{Draft, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, Target};
-use holdfast_protocol::report::WaitingForSignature;
+use holdfast_protocol::job::{
+    Act, Draft, Fingerprint, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, Target,
+};
+use holdfast_protocol::report::{GuestReport, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -39,6 +41,16 @@ pub enum OrderError {
         asked: String,
         /// All of them.
         list: String,
+    },
+    /// It cannot be said what would be signed for.
+    #[error("no job can be made for {asked} on {host}: {why}")]
+    Unseen {
+        /// Where.
+        host: String,
+        /// What was asked for.
+        asked: String,
+        /// Why.
+        why: &'static str,
     },
     /// No signature helps.
     #[error("no signature does this: {0}")]
@@ -108,6 +120,30 @@ pub fn choose(
         },
         (_, _) => Err(OrderError::Which { host: host(), list: list() }),
     }
+}
+
+/// An act that a host does not ask for, upon a guest as the host sees it: found by its name, uid or VMID.
+pub fn upon(act: Act, host: &str, guests: &[GuestReport], asked: &str) -> Result<Draft, OrderError> {
+    let is = |guest: &&GuestReport| {
+        guest.name == asked
+            || guest.uid.is_some_and(|uid| uid.to_string() == asked)
+            || guest.vmid.is_some_and(|vmid| vmid.to_string() == asked)
+    };
+    let mut found = guests.iter().filter(|guest| guest.uid.is_some()).filter(is);
+    let unseen = |why| OrderError::Unseen { host: host.to_owned(), asked: asked.to_owned(), why };
+    let guest = match (found.next(), found.next()) {
+        (Some(guest), None) => guest,
+        (None, _) => return Err(unseen("none of its guests is called so")),
+        (Some(_), Some(_)) => return Err(unseen("several are called so: give the uid")),
+    };
+    let (Some(uid), Some(vmid), Ok(name)) = (guest.uid, guest.vmid, guest.name.parse()) else {
+        return Err(unseen("it has no number yet"));
+    };
+    if guest.volumes.is_empty() {
+        return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
+    }
+    let fingerprint = Fingerprint { name, volumes: guest.volumes.iter().cloned().collect() };
+    Ok(Draft { target: Target::Guest { uid, vmid: Some(vmid), fingerprint }, act })
 }
 
 fn called(draft: &Draft, asked: &str) -> bool {

@@ -215,6 +215,9 @@ pub struct GuestReport {
     /// Its address, where it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Cidr>,
+    /// Its volumes as Proxmox names them, where it is ours and they could be read: what an operator signs for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<String>,
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,

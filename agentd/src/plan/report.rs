@@ -56,9 +56,14 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
+        volumes: record.and(facts).map(volumes).unwrap_or_default(),
         controller,
         conditions: verdict.conditions.clone(),
     }
+}
+
+fn volumes(facts: &GuestFacts) -> Vec<String> {
+    facts.volumes.iter().map(ToString::to_string).collect()
 }
 
 /// Guests that carry our mark and that our records do not know, told as one problem: each alone may be a mistake by hand,

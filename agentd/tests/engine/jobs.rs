@@ -113,7 +113,7 @@ async fn ended(agent: &Agent, id: JobId) -> JobReport {
             changes.changed().await.unwrap();
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.expect("it ends")
+    tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.unwrap()
 }
 
 fn waits(verb: Verb) -> impl Fn(&agentd::model::view::View) -> bool {

@@ -84,7 +84,7 @@ fn envelopes(good: &str) -> Vec<(String, String, ErrorCode)> {
     add("the payload's schema", good.replacen("signed-job/v1", "job/v1", 1), Version);
     add("an unknown field", good.replacen('{', "{\"force\":true,", 1), UnknownField);
     add("no signatures", with(good, "signatures", "[]"), Range);
-    add("nine signatures", with(good, "signatures", &format!("[{}]", vec!["\"s\""; 9].join(","))), Range);
+    add("nine signatures", with(good, "signatures", &format!("[{}]", ["\"s\""; 9].join(","))), Range);
     add("a signature that is a number", with(good, "signatures", "[1]"), Range);
     add("a lone surrogate", with(good, "payload", "\"\\ud800\""), Syntax);
     for field in ["schema", "payload", "signatures"] {

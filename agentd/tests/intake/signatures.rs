@@ -22,7 +22,7 @@ const ORDER: [u8; 32] = [
 ];
 
 /// S and S + L are one number to a careless reader.
-fn plus_order(inner: &mut Vec<u8>) {
+fn plus_order(inner: &mut [u8]) {
     let mut carry = 0_u16;
     for (byte, add) in inner[32..].iter_mut().zip(ORDER) {
         carry += u16::from(*byte) + u16::from(add);
@@ -46,7 +46,7 @@ fn shapes() -> Vec<(&'static str, Shape)> {
         ),
         ("R out of the field", touch(|inner| inner[..32].fill(0xff))),
         ("S zero", touch(|inner| inner[32..].fill(0))),
-        ("S plus the order", touch(plus_order)),
+        ("S plus the order", touch(|inner| plus_order(inner))),
         ("S with its top bit", touch(|inner| inner[63] |= 0x80)),
         ("S all ones", touch(|inner| inner[32..].fill(0xff))),
         ("a byte short", touch(|inner| inner.truncate(63))),

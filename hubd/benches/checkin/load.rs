@@ -150,6 +150,7 @@ fn guest(number: u32) -> GuestReport {
         wanted: Some(holdfast_protocol::desired::RunState::Running),
         size: None,
         address: None,
+        volumes: Vec::new(),
         controller: None,
         conditions: Vec::new(),
     }

@@ -89,6 +89,7 @@ mod tests {
             wanted: None,
             size: None,
             address: None,
+            volumes: Vec::new(),
             controller: None,
             conditions: Vec::new(),
         }

@@ -69,10 +69,14 @@ fn unsigned(payload: Payload) -> Result<Blob, BlobError> {
 fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, said) = match args.policy.as_deref() {
-        Some([operators, policy]) => (policy_update(operators, policy)?, None),
-        _ => {
-            let (place, draft) = order::choose(&name, waiting, args.what.as_deref())?;
+    let (draft, said) = match (args.policy.as_deref(), act(args), args.what.as_deref()) {
+        (Some([operators, policy]), _, _) => (policy_update(operators, policy)?, None),
+        (_, Some(act), Some(guest)) => {
+            let guests = detail.sections.guests.as_deref().unwrap_or_default();
+            (order::upon(act, &name, guests, guest)?, None)
+        }
+        (_, _, what) => {
+            let (place, draft) = order::choose(&name, waiting, what)?;
             (draft, waiting.get(place).cloned())
         }
     };
@@ -81,6 +85,16 @@ fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<Wait
     let trust = detail.sections.trust.as_ref();
     let epoch = trust.ok_or(OrderError::NoEpoch { host: name })?.epoch;
     Ok((order::complete(draft, (detail.host.id, epoch), args.hours, reason, clock::now())?, said))
+}
+
+/// What is ordered although no host asks for it.
+fn act(args: &SignArgs) -> Option<Act> {
+    if args.backup_now {
+        return Some(Act::BackupNow(args::BackupNow {}));
+    }
+    let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
+    let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
+    back.or(restore)
 }
 
 fn policy_update(operators: &Path, policy: &Path) -> Result<Draft, CliError> {
@@ -107,11 +121,8 @@ fn is_for(payload: &Payload, detail: &HostDetail, asked: &str) -> Result<(), Cli
 /// What the host says of the same wish, for whoever signs second.
 fn said_of(payload: &Payload, detail: &HostDetail) -> Option<WaitingForSignature> {
     let same = |draft: &Draft| draft.act == payload.act && draft.target == payload.target;
-    let waiting = detail.sections.waiting.iter().flatten();
-    waiting
-        .filter(|one| Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| same(&draft)))
-        .next_back()
-        .cloned()
+    let mut waiting = detail.sections.waiting.iter().flatten();
+    waiting.rfind(|one| Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| same(&draft))).cloned()
 }
 
 fn show(

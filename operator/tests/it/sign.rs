@@ -29,7 +29,8 @@ fn key(folder: &Path, name: &str) -> PathBuf {
 
 fn sections(waiting: Value) -> Value {
     json!({
-        "guests": [{ "uid": UID, "name": "web", "vmid": 120, "standing": "unmanaged", "run": "running" }],
+        "guests": [{ "uid": UID, "name": "web", "vmid": 120, "standing": "unmanaged", "run": "running",
+            "volumes": ["tank:120/vm-120-disk-0.raw"] }],
         "trust": { "epoch": 1_794_000_000_u32, "policy_version": 0, "audit": { "number": 3, "chain": "00" } },
         "waiting": waiting,
     })
@@ -213,4 +214,35 @@ async fn a_cancel_is_a_withdrawal_or_a_signature() {
     let payload = Payload::parse(&job.payload).unwrap();
     assert_eq!(payload.act.verb(), Verb::Cancel);
     assert!(String::from_utf8(job.payload.clone()).unwrap().contains(JOB));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let sign = |n: usize, guest: &str, act: &[&str]| {
+        let file = folder.path().join(format!("{n}.json"));
+        let first = ["sign", "box1", guest, "--key", ada.to_str().unwrap(), "--reason", "before the update"];
+        let last = ["--confirm", "web", "--out", file.to_str().unwrap()];
+        let output = hub.holdfast(&[&first[..], act, &last[..]].concat());
+        let job = std::fs::read(&file).ok().map(|text| SignedJob::parse(&text).unwrap());
+        (output, job.map(|job| Payload::parse(&job.payload).unwrap()))
+    };
+    for (n, (act, verb)) in [
+        (&["--backup-now"][..], Verb::BackupNow),
+        (&["--roll-back", "before-update"], Verb::Rollback),
+        (&["--restore", "backup2:backup/vzdump-lxc-120.tar.zst"], Verb::Restore),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (output, payload) = sign(n, "120", act);
+        assert_eq!(output.status.code(), Some(0), "{act:?}: {}", stderr(&output));
+        let payload = payload.unwrap();
+        assert_eq!(payload.act.verb(), verb);
+        assert!(serde_json::to_string(&payload.target).unwrap().contains("vm-120-disk-0.raw"));
+    }
+    assert_eq!(sign(9, "nobody", &["--backup-now"]).0.status.code(), Some(4));
+    assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
+    assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
 }

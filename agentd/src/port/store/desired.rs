@@ -153,15 +153,32 @@ impl Store {
         .await
     }
 
-    /// Remembers why an offered document was refused, for the report, until the next one is taken.
+    /// Remembers why an offered document was refused, for the report, until the next one is taken; with one line of the
+    /// audit. The same refusal again is no news, and past so many lines within an hour none is written.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn note_refused(&self, refused: RefusedDocument) -> Result<(), StoreError> {
+    pub async fn note_refused(&self, refused: RefusedDocument, at: Timestamp) -> Result<(), StoreError> {
+        if self.desired_section().await?.refused.as_ref() == Some(&refused) {
+            return Ok(());
+        }
+        let writes = self.takes_mail(at);
         self.write(Part::Desired, "note a refused document", move |transaction| {
-            set_refused(transaction, Some(&refused))
+            set_refused(transaction, Some(&refused))?;
+            if !writes {
+                return Ok(());
+            }
+            let number = refused.generation.map_or_else(|| "without a number".to_owned(), |g| g.to_string());
+            let detail = format!("generation {number}: {}", refused.problem);
+            let line =
+                audit::Line { at, action: "document_refused", guest: None, operation: None, detail: &detail };
+            audit::append(transaction, &line)
         })
-        .await
+        .await?;
+        if writes {
+            self.mail.line(at);
+        }
+        Ok(())
     }
 
     /// What the report says of it.

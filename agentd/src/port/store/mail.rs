@@ -75,6 +75,11 @@ impl Mail {
         Some(Word { id, blob, problem: problem.clone(), at })
     }
 
+    /// A line was written.
+    pub(super) fn line(&self, at: Timestamp) {
+        self.lately().lines.push_back(at);
+    }
+
     /// It is on disk.
     pub(super) fn keep(&self, word: Word) {
         let mut lately = self.lately();
