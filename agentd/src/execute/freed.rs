@@ -13,7 +13,7 @@ use super::attempt::Context;
 use super::trouble::Trouble;
 use crate::model::record::VolumeId;
 use crate::port::clock::ClockPace;
-use crate::port::pve::task::{Patience, TaskOutcome};
+use crate::port::pve::task::{Patience, TaskEnd, TaskOutcome};
 use crate::port::pve::{ContentKind, Role, Upid, follow_task};
 
 /// Nothing is said when all is well; else it is a person's, with what to run.
@@ -23,7 +23,14 @@ pub(super) async fn prove(
     task: Option<&str>,
     volumes: &BTreeSet<VolumeId>,
 ) -> Result<(), Trouble> {
-    let (clean, spared) = task_word(context, task, volumes).await?;
+    let own = task.and_then(|text| text.parse::<Upid>().ok());
+    let (mut clean, mut spared) = task_word(context, own, volumes).await?;
+    if !clean {
+        // A person may have done by hand what was asked of them.
+        let theirs;
+        (clean, theirs) = task_word(context, by_anybody(context, vmid).await?, volumes).await?;
+        spared.extend(theirs);
+    }
     let mut left = present(context, volumes).await?;
     left.extend(spared);
     if !left.is_empty() {
@@ -47,14 +54,20 @@ pub(super) async fn prove(
     Err(Trouble::park(ErrorCode::Unavailable, text, remedy))
 }
 
+/// The newest task that destroyed what had this number, and ended well, since this operation began.
+async fn by_anybody(context: &Context<'_>, vmid: Vmid) -> Result<Option<Upid>, Trouble> {
+    let since = u64::try_from(context.progress.opened_at.as_second()).unwrap_or(0);
+    let rows = context.ports.pve.destroyed_since(vmid, since).await?;
+    Ok(rows.into_iter().find(|row| row.end == Some(TaskEnd::Ok)).map(|row| row.upid))
+}
+
 /// Whether the destroy's task ended well, and which volumes it says it spared: those that another number owns.
 async fn task_word(
     context: &Context<'_>,
-    task: Option<&str>,
+    task: Option<Upid>,
     volumes: &BTreeSet<VolumeId>,
 ) -> Result<(bool, BTreeSet<VolumeId>), Trouble> {
-    let upid = task.and_then(|text| text.parse::<Upid>().ok());
-    let Some(upid) = upid else { return Ok((false, BTreeSet::new())) };
+    let Some(upid) = task else { return Ok((false, BTreeSet::new())) };
     let pve = context.ports.pve.as_ref();
     let patience = Patience::up_to(Duration::from_secs(context.step.bound().seconds));
     let mut spared = BTreeSet::new();

@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use agentd::execute::run::run;
 use agentd::execute::{DigestCache, Ports};
+use agentd::model::mark;
 use agentd::model::record::{Access, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::{NumberWish, Operation};
 use agentd::port::pve::change::{Description, Tag};
 use agentd::port::pve::{ConfigChange, ConfigUpdate, Pve};
 use agentd::port::store::access::Redemption;
+use agentd::port::store::parked::Answer;
 use holdfast_protocol::bootstrap::Ticket;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::secret::{Secret, TokenHash};
+use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{Controllers, FastClock, World, find, guest, open, told, vmid};
+use super::lost::destroyed;
+use super::world::{Controllers, FastClock, World, find, guest, open, told, uid, vmid};
 
 fn posting(path: &str) -> Aim {
     Aim { method: "POST".to_owned(), path: path.to_owned() }
@@ -85,6 +89,17 @@ async fn an_undo_spares_a_guest_that_somebody_took_over() {
     assert_eq!(done.status(), Status::Parked, "{}", told(&done));
     assert_eq!(done.cause().unwrap().code, ErrorCode::ForeignGuest, "{}", told(&done));
     assert_eq!(world.guests().len(), 1, "the guest is still there");
+
+    // Whoever took it gives it back and destroys it on the node: retried, the undo finds nothing left to do.
+    let set = |key: &str, value: String| Edit::Set { vmid: 300, key: key.to_owned(), value };
+    for edit in [set("tags", mark::tags(uid(1)).join(";")), set("description", mark::description(uid(1)))] {
+        apply(&world.sim.node, &edit).unwrap();
+    }
+    destroyed(&world).await;
+    let (operation, entries, at) = (done.id, done.entries(), ports.clock.now());
+    let answer = Answer { operation, entries, by: "root".to_owned(), at };
+    let undone = run(&ports, ports.store.retry_parked(answer).await.unwrap()).await.unwrap();
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
 }
 
 /// With the guest goes our right to see its volumes. What the undo's own destroy says at its end counts; where nobody knows

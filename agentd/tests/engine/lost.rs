@@ -25,7 +25,7 @@ async fn one_guest(world: &World) -> Agent {
 }
 
 /// Destroyed on the node, as a person does it: by a task that the node's list shows.
-async fn destroyed(world: &World) {
+pub async fn destroyed(world: &World) {
     apply(&world.sim.node, &Edit::Stop { vmid: 300 }).unwrap();
     apply(&world.sim.node, &Edit::Unset { vmid: 300, key: "protection".to_owned() }).unwrap();
     let pve = world.pve();

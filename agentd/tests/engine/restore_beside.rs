@@ -13,6 +13,7 @@ use agentd::operation::progress::Progress;
 use agentd::operation::{Backup, Operation, RestoreBeside};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
+use agentd::port::store::parked::Answer;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::report::{Running, Standing};
@@ -301,6 +302,47 @@ async fn an_undo_spares_a_copy_that_is_not_only_ours() {
         assert_eq!(world.guests().len(), 2, "{edit:?}: the copy is still there");
         assert_eq!(ports.store.besides().await.unwrap()[0].stage, BesideStage::Making, "{edit:?}");
     }
+}
+
+/// What a person answers to a copy that was parked: mended and tried again, or theirs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_parked_copy_is_finished_or_left_to_a_person() {
+    let world = World::start().await;
+    drop(made(&world).await);
+    let (node, edits) = (Arc::clone(&world.sim.node), Mutex::new(vec![Edit::Start { vmid: 301 }]));
+    let ports = world.ports(Arc::new(HandAt { step: "read_back", node, edits })).await;
+    let parked = restore(&world, &ports).await;
+    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert!(parked.cause().unwrap().message.contains("somebody started it"), "{}", told(&parked));
+    let answer = |to: &Progress| Answer {
+        operation: to.id,
+        entries: to.entries(),
+        by: "root".to_owned(),
+        at: ports.clock.now(),
+    };
+
+    apply(&world.sim.node, &Edit::Stop { vmid: 301 }).unwrap();
+    apply(&world.sim.node, &Edit::Set { vmid: 301, key: "onboot".to_owned(), value: "1".to_owned() })
+        .unwrap();
+    let again = run(&ports, ports.store.retry_parked(answer(&parked)).await.unwrap()).await.unwrap();
+    assert_eq!(again.status(), Status::Parked, "{}", told(&again));
+    assert!(again.cause().unwrap().message.contains("start with the node"), "{}", told(&again));
+
+    apply(&world.sim.node, &Edit::Unset { vmid: 301, key: "onboot".to_owned() }).unwrap();
+    let done = run(&ports, ports.store.retry_parked(answer(&again)).await.unwrap()).await.unwrap();
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(world.restores(301).await, 1, "and nothing was done twice");
+    assert!(matches!(ports.store.besides().await.unwrap()[0].stage, BesideStage::Made { .. }));
+
+    // Another one, which a person takes over as it is.
+    let fault = Fault::KillWorker { task: "vzrestore".to_owned(), phase: "unpacking".to_owned() };
+    world.sim.node.faults.arm(fault);
+    let archive = newest(&ports).await;
+    let parked = end(&ports, 2, Operation::RestoreBeside(Box::new(beside(&world, &archive)))).await;
+    assert_eq!((parked.status(), parked.vmid()), (Status::Parked, Some(vmid(302))), "{}", told(&parked));
+    ports.store.forget_parked(answer(&parked), "I look at it".to_owned()).await.unwrap();
+    let left: Vec<_> = ports.store.besides().await.unwrap().iter().map(|copy| copy.vmid).collect();
+    assert_eq!((left, world.guests().len()), (vec![vmid(301)], 3), "what is left of it is theirs");
 }
 
 /// The loop tells of a copy, leaves it alone, keeps its guest as ever, and forgets it when a person destroyed it.
