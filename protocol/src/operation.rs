@@ -21,6 +21,8 @@ pub enum OperationKind {
     Destroy,
     /// Makes the root disk or a volume larger.
     Grow,
+    /// Hands a volume to another guest of the same customer, by an operator's signature.
+    HandOverVolume,
     /// Makes a guest by restoring the golden archive.
     Provision,
     /// Changes CPU, memory, swap or marks.
@@ -45,6 +47,7 @@ impl OperationKind {
         Self::Destroy,
         Self::ExpireSnapshot,
         Self::Grow,
+        Self::HandOverVolume,
         Self::Provision,
         Self::Reconfigure,
         Self::RestoreBeside,
@@ -63,6 +66,7 @@ impl OperationKind {
             Self::ExpireSnapshot => "expire_snapshot",
             Self::Destroy => "destroy",
             Self::Grow => "grow",
+            Self::HandOverVolume => "hand_over_volume",
             Self::Provision => "provision",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
@@ -146,6 +150,9 @@ pub struct OperationView {
     pub kind: OperationKind,
     /// To which guest.
     pub guest: GuestUid,
+    /// The other guest that it holds, when there are two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<GuestUid>,
     /// That guest's name when the operation was opened.
     pub name: GuestName,
     /// Under which VMID, once that is chosen.

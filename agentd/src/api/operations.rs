@@ -109,6 +109,7 @@ fn view_of(record: RequestRecord, scope: &GuestScope) -> OperationView {
         id: record.request.id,
         kind: record.request.ask.kind(),
         guest: record.request.guest,
+        other: None,
         name: scope.record().name.clone(),
         vmid: scope.record().place.vmid(),
         status,

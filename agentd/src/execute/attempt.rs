@@ -11,8 +11,8 @@ use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
     lost, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy, step_disk,
-    step_hello, step_power, step_protection, step_read_back, step_renew, step_restore, step_roll_back,
-    step_room, step_snapshot, step_vmid, step_volume,
+    step_hand_over, step_hello, step_power, step_protection, step_read_back, step_renew, step_restore,
+    step_roll_back, step_room, step_snapshot, step_vmid, step_volume,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -119,6 +119,8 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::ProveTarget | Step::ConfirmGone => Ok(Probed::Not),
         Step::DestroyGuest => step_destroy::probe(context).await,
         Step::SetAside => step_beside::probe(context).await,
+        Step::ProveBoth | Step::ConfirmHandedOver => Ok(Probed::Not),
+        Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::probe(context).await,
     }
 }
 
@@ -140,6 +142,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::DestroyGuest => step_destroy::act(context).await,
         Step::ConfirmGone => step_destroy::confirm(context).await,
         Step::SetAside => step_beside::set_aside(context).await,
+        Step::ProveBoth => step_hand_over::prove(context).await,
+        Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::act(context).await,
+        Step::ConfirmHandedOver => step_hand_over::confirm(context).await,
         Step::AwaitHello => step_hello::act(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,
         Step::CheckRoom => step_room::act(context).await,

@@ -6,6 +6,7 @@ use holdfast_protocol::id::Vmid;
 use super::attempt::Context;
 use super::trouble::Trouble;
 use crate::model::planted::{Bug, planted};
+use crate::operation::Operation;
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::task::{TaskKind, TaskQuery};
 use crate::port::pve::{Role, Upid};
@@ -23,6 +24,11 @@ pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, Trouble>
 pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Trouble> {
     match context.step.undo() {
         Undo::StopGuest => newest(context, &[TaskKind::Stop], Role::Operate).await,
+        // Who took it gives it back.
+        Undo::HandBack => {
+            let Operation::HandOverVolume(hand) = &context.progress.operation else { return Ok(None) };
+            newest_of(context, hand.to().vmid, &[TaskKind::MoveVolume], Role::Operate).await
+        }
         Undo::DestroyGuest => newest(context, &[TaskKind::Destroy], Role::Allocate).await,
         Undo::RemoveSnapshot => newest(context, &[TaskKind::RemoveSnapshot], Role::Operate).await,
         Undo::Nothing(_)
@@ -30,15 +36,25 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Tro
         | Undo::Unprotect
         | Undo::ProtectAgain
         | Undo::WithdrawWish
+        | Undo::ProtectOther
         | Undo::Disarm => Ok(None),
     }
 }
 
 async fn newest(context: &Context<'_>, kinds: &[TaskKind], role: Role) -> Result<Option<Upid>, Trouble> {
-    let (Some(vmid), Some(since)) = (context.progress.vmid(), context.progress.intended_at(context.place))
-    else {
-        return Ok(None);
-    };
+    match context.progress.vmid() {
+        Some(vmid) => newest_of(context, vmid, kinds, role).await,
+        None => Ok(None),
+    }
+}
+
+async fn newest_of(
+    context: &Context<'_>,
+    vmid: Vmid,
+    kinds: &[TaskKind],
+    role: Role,
+) -> Result<Option<Upid>, Trouble> {
+    let Some(since) = context.progress.intended_at(context.place) else { return Ok(None) };
     for kind in kinds {
         let since_epoch_s = u64::try_from(since.as_second()).unwrap_or(0);
         let query = TaskQuery { vmid, kind: *kind, role, since_epoch_s };
@@ -68,6 +84,7 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         Step::TakeSnapshot => Some((&[TaskKind::Snapshot], Role::Operate)),
         Step::RemoveSnapshot => Some((&[TaskKind::RemoveSnapshot], Role::Operate)),
         Step::RollBack => Some((&[TaskKind::RollBack], Role::Operate)),
+        Step::HandVolume => Some((&[TaskKind::MoveVolume], Role::Operate)),
         Step::DestroyGuest => Some((&[TaskKind::Destroy], Role::Allocate)),
         Step::ChooseVmid
         | Step::JudgeArchive
@@ -91,6 +108,10 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::ConfirmAgain
         | Step::ProveTarget
         | Step::ConfirmGone
-        | Step::SetAside => None,
+        | Step::SetAside
+        | Step::ProveBoth
+        | Step::LiftOther
+        | Step::ProtectOther
+        | Step::ConfirmHandedOver => None,
     }
 }

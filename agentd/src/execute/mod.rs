@@ -36,6 +36,7 @@ mod step_claim;
 mod step_config;
 mod step_destroy;
 mod step_disk;
+mod step_hand_over;
 mod step_hello;
 mod step_power;
 mod step_protection;

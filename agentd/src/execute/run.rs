@@ -155,7 +155,9 @@ impl<'a> Run<'a> {
             let taken = self.take_back(place, step).await?;
             self.reach(step.name(), Side::After, Moment::Effect)?;
             let trouble = match taken {
-                Ok(note) => return self.write(Event::UndoSucceeded { step: place, note }).await,
+                Ok(Learnt { facts, note }) => {
+                    return self.write(Event::UndoSucceeded { step: place, facts, note }).await;
+                }
                 Err(trouble) => trouble,
             };
             // Proxmox being away is waited out; anything else is tried a few times.

@@ -3,17 +3,18 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{OperationId, StorageName, Vmid};
 
-use super::attempt::Context;
+use super::attempt::{Context, Learnt};
 use super::identity::look_at;
 use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
-use super::{freed, step_protection, step_roll_back, step_snapshot, step_volume};
+use super::{freed, step_hand_over, step_protection, step_roll_back, step_snapshot, step_volume};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
+use crate::model::record::VolumeId;
 use crate::operation::Operation;
-use crate::operation::log::Event;
+use crate::operation::log::{Event, Fact};
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
@@ -23,6 +24,8 @@ use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, Upid
 /// What is left to do of an undo.
 pub(super) enum Left {
     Nothing(Option<String>),
+    /// The volume is back, under this name.
+    Back(VolumeId),
     Task(Upid),
 }
 
@@ -32,7 +35,7 @@ impl Run<'_> {
         &mut self,
         place: u16,
         step: Step,
-    ) -> Result<Result<Option<String>, Trouble>, Stopped> {
+    ) -> Result<Result<Learnt, Trouble>, Stopped> {
         if let Err(trouble) = self.adopt_undo(place, step).await? {
             return Ok(Err(trouble));
         }
@@ -51,7 +54,11 @@ impl Run<'_> {
                 undo(&context).await
             };
             match left {
-                Ok(Left::Nothing(note)) => return Ok(Ok(note)),
+                Ok(Left::Nothing(note)) => return Ok(Ok(Learnt { facts: Vec::new(), note })),
+                Ok(Left::Back(volume)) => {
+                    let note = Some(format!("{volume} is back"));
+                    return Ok(Ok(Learnt { facts: vec![Fact::Volume(volume)], note }));
+                }
                 Ok(Left::Task(upid)) => {
                     self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
                 }
@@ -95,7 +102,9 @@ impl Run<'_> {
             | Undo::Unprotect
             | Undo::Disarm
             | Undo::ProtectAgain
-            | Undo::WithdrawWish => false,
+            | Undo::WithdrawWish
+            | Undo::ProtectOther => false,
+            Undo::HandBack => kind == "move_volume",
         }
     }
 }
@@ -109,6 +118,8 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
         }
         Undo::ProtectAgain => Ok(Left::Nothing(step_protection::put_back(context).await?)),
         Undo::WithdrawWish => Ok(Left::Nothing(step_volume::withdraw(context).await?)),
+        Undo::ProtectOther => Ok(Left::Nothing(step_hand_over::protect_again(context).await?)),
+        Undo::HandBack => step_hand_over::hand_back(context).await,
         Undo::RemoveSnapshot => {
             permitted(context.progress.id)?;
             step_snapshot::take_back(context).await
@@ -167,6 +178,8 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
         | Undo::WithdrawWish
         | Undo::RemoveSnapshot
         | Undo::Disarm
+        | Undo::ProtectOther
+        | Undo::HandBack
         | Undo::Nothing(_) => Ok(Left::Nothing(None)),
     }
 }

@@ -79,6 +79,8 @@ pub enum Effect {
     DestroyGuest,
     /// Destroys a volume.
     DestroyVolume,
+    /// Takes a volume from one guest and gives it to another of the same customer.
+    HandOverVolume,
     /// Makes a disk smaller.
     ShrinkDisk,
     /// Restores over a guest that is there.
@@ -238,6 +240,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::DestroyGuest | Effect::DestroyVolume | Effect::ShrinkDisk => {
             NeedsSignature("customer data would be lost")
         }
+        Effect::HandOverVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::RestoreOver => NeedsSignature("the present state would be overwritten"),
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
         Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),

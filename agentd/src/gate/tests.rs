@@ -41,6 +41,7 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
         Effect::DestroyVolume,
+        Effect::HandOverVolume,
         Effect::ShrinkDisk,
         Effect::RestoreOver,
         Effect::AttachUnapprovedTarget,

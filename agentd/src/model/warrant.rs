@@ -208,7 +208,12 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut all = Vec::new();
         sources(&root, &mut all);
-        let lawful = ["model/warrant.rs", "operation/destroy.rs", "operation/restore_beside.rs"];
+        let lawful = [
+            "model/warrant.rs",
+            "operation/destroy.rs",
+            "operation/hand_over.rs",
+            "operation/restore_beside.rs",
+        ];
         for path in all {
             let text = std::fs::read_to_string(&path).unwrap();
             let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();

@@ -98,6 +98,9 @@ pub enum Event {
     UndoSucceeded {
         /// Which.
         step: u16,
+        /// What was learnt while it was taken back.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<Fact>,
         /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
@@ -302,7 +305,7 @@ mod tests {
             Event::Failed { step, problem: problem(), then: Then::GiveUp },
             Event::UndoBegun { problem: problem() },
             Event::UndoIntended { step },
-            Event::UndoSucceeded { step, note: None },
+            Event::UndoSucceeded { step, facts: Vec::new(), note: None },
             Event::Parked { problem: problem(), remedy: "look".to_owned() },
             Event::Reopened { at: Status::During(step), by: "root".to_owned() },
             Event::Forgotten { reason: "gone".to_owned(), by: "root".to_owned() },

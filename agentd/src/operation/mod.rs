@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`attach`] | a volume for a guest that was made |
 //! | [`destroy`] | the end of a guest, by a signature |
+//! | [`hand_over`] | a volume for another guest, by a signature |
 //! | [`provision`] | making a guest |
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
@@ -21,6 +22,7 @@
 pub mod attach;
 pub mod backup;
 pub mod destroy;
+pub mod hand_over;
 pub mod lane;
 pub mod log;
 pub mod progress;
@@ -38,6 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use attach::AttachVolume;
 pub use backup::Backup;
 pub use destroy::Destroy;
+pub use hand_over::HandOver;
 pub use provision::{Lost, NumberWish, Provision};
 pub use restore_beside::RestoreBeside;
 pub use roll_back::{BulkRule, RollBack};
@@ -76,6 +79,8 @@ pub enum Operation {
     Destroy(Box<Destroy>),
     /// Restores a backup of a guest beside it.
     RestoreBeside(Box<RestoreBeside>),
+    /// Hands a volume to another guest, by a signature.
+    HandOverVolume(Box<HandOver>),
 }
 
 /// A guest that was made, by all we know it by.
@@ -113,6 +118,7 @@ impl Operation {
             Self::Backup(_) => OperationKind::Backup,
             Self::Destroy(_) => OperationKind::Destroy,
             Self::RestoreBeside(_) => OperationKind::RestoreBeside,
+            Self::HandOverVolume(_) => OperationKind::HandOverVolume,
         }
     }
 
@@ -120,6 +126,15 @@ impl Operation {
     #[must_use]
     pub fn uid(&self) -> GuestUid {
         self.about().0
+    }
+
+    /// The other guest that it holds, when there are two. No other operation may touch that one either (I6).
+    #[must_use]
+    pub fn other(&self) -> Option<GuestUid> {
+        match self {
+            Self::HandOverVolume(hand) => Some(hand.to().uid),
+            _ => None,
+        }
     }
 
     /// That guest's name.
@@ -147,6 +162,7 @@ impl Operation {
             Self::Backup(backup) => backup.target.about(),
             Self::Destroy(destroy) => destroy.about(),
             Self::RestoreBeside(beside) => beside.about(),
+            Self::HandOverVolume(hand) => hand.about(),
         }
     }
 
@@ -166,6 +182,7 @@ impl Operation {
             Self::Backup(_) => vec![Step::TakeBackup],
             Self::Destroy(_) => Destroy::steps(),
             Self::RestoreBeside(_) => RestoreBeside::steps(),
+            Self::HandOverVolume(_) => HandOver::steps(),
         }
     }
 }

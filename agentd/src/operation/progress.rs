@@ -181,7 +181,7 @@ impl Progress {
                 }
             }
             Event::UndoBegun { problem } => self.cause = Some(problem.clone()),
-            Event::UndoSucceeded { step, note } => {
+            Event::UndoSucceeded { step, note, .. } => {
                 if let Some(record) = self.records.get_mut(usize::from(*step)) {
                     record.undone = true;
                     record.note.clone_from(note);
@@ -369,6 +369,7 @@ impl Progress {
             id: self.id,
             kind: self.operation.kind(),
             guest: self.operation.uid(),
+            other: self.operation.other(),
             name: self.operation.name().clone(),
             vmid: self.vmid(),
             status: self.wire_status(),

@@ -82,6 +82,16 @@ pub enum Step {
     ConfirmGone,
     /// Gives a copy its own mark, takes the ticket out, and switches protection on.
     SetAside,
+    /// Compares both guests with what an operator signed for, and sees that they stand still.
+    ProveBoth,
+    /// Takes protection off the guest that takes a volume.
+    LiftOther,
+    /// Hands the volume over.
+    HandVolume,
+    /// Puts protection back on the guest that took it.
+    ProtectOther,
+    /// Reads both guests again.
+    ConfirmHandedOver,
 }
 
 /// How a step is taken back.
@@ -105,6 +115,10 @@ pub enum Undo {
     RemoveSnapshot,
     /// Takes off the tag that this operation set.
     Disarm,
+    /// Puts back the protection of the other guest.
+    ProtectOther,
+    /// Hands the volume back.
+    HandBack,
 }
 
 /// How one tells whether a step has happened.
@@ -155,6 +169,8 @@ pub enum Probe {
     GuestGone,
     /// The copy has its own mark, no ticket, and protection.
     Aside,
+    /// The one guest has lost the mount, and the other has it.
+    MountHandedOver,
 }
 
 /// How long and how often a step may try.
@@ -225,6 +241,11 @@ impl Step {
         Self::DestroyGuest,
         Self::ConfirmGone,
         Self::SetAside,
+        Self::ProveBoth,
+        Self::LiftOther,
+        Self::HandVolume,
+        Self::ProtectOther,
+        Self::ConfirmHandedOver,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -267,6 +288,11 @@ impl Step {
             Self::DestroyGuest => "destroy_guest",
             Self::ConfirmGone => "confirm_gone",
             Self::SetAside => "set_aside",
+            Self::ProveBoth => "prove_both",
+            Self::LiftOther => "lift_other",
+            Self::HandVolume => "hand_volume",
+            Self::ProtectOther => "protect_other",
+            Self::ConfirmHandedOver => "confirm_handed_over",
         }
     }
 
@@ -286,7 +312,11 @@ impl Step {
             | Self::ProveSnapshot
             | Self::ConfirmAgain
             | Self::ProveTarget
-            | Self::ConfirmGone => Undo::Nothing("it only looks"),
+            | Self::ConfirmGone
+            | Self::ProveBoth
+            | Self::ConfirmHandedOver => Undo::Nothing("it only looks"),
+            Self::LiftOther => Undo::ProtectOther,
+            Self::HandVolume => Undo::HandBack,
             Self::TakeSnapshot => Undo::RemoveSnapshot,
             Self::RemoveSnapshot => Undo::Nothing("its time was over, and what it held is gone"),
             Self::ArmRollBack => Undo::Disarm,
@@ -309,7 +339,7 @@ impl Step {
             Self::GrowDisk => Undo::Nothing("a disk cannot shrink, and a larger one serves"),
             Self::LiftProtection => Undo::ProtectAgain,
             Self::AddVolume => Undo::WithdrawWish,
-            Self::ProtectAgain => Undo::Nothing("protection belongs on"),
+            Self::ProtectAgain | Self::ProtectOther => Undo::Nothing("protection belongs on"),
             // It is taken back only when nothing was destroyed; half a destroy is left for a person.
             Self::DestroyGuest => {
                 Undo::Nothing("what was destroyed is in no hand of ours; a backup can be restored")
@@ -324,6 +354,10 @@ impl Step {
             Self::ChooseVmid => Probe::Reservation,
             Self::JudgeArchive | Self::ReadBack | Self::ProveTarget | Self::ConfirmGone => Probe::LookAgain,
             Self::DestroyGuest => Probe::GuestGone,
+            Self::ProveBoth | Self::ConfirmHandedOver => Probe::LookAgain,
+            Self::LiftOther => Probe::ProtectionOff,
+            Self::ProtectOther => Probe::ProtectionOn,
+            Self::HandVolume => Probe::MountHandedOver,
             Self::Restore => Probe::OwnRestore,
             Self::Mark => Probe::MarkSet,
             Self::SetAside => Probe::Aside,
@@ -367,7 +401,13 @@ impl Step {
             // A second one frees what the first, cut short, did not.
             Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
             Self::ConfirmGone => (60, limits::STEP_TRIES),
-            Self::ProveTarget => (60, limits::STEP_TRIES),
+            Self::ProveTarget
+            | Self::ProveBoth
+            | Self::LiftOther
+            | Self::ProtectOther
+            | Self::ConfirmHandedOver => (60, limits::STEP_TRIES),
+            // A rename; a second one may find the storage in a better mood.
+            Self::HandVolume => (limits::SHORT_TASK_MAX_S, 2),
             Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),
             Self::ChooseVmid
             | Self::Mark
@@ -396,7 +436,7 @@ impl Step {
         match self {
             Self::FirstBackup => OnFailure::Note,
             // The rollback has happened and cannot be taken back.
-            Self::Renew | Self::StartAgain | Self::ConfirmAgain => OnFailure::Park,
+            Self::Renew | Self::StartAgain | Self::ConfirmAgain | Self::ProtectOther => OnFailure::Park,
             Self::DropClaim | Self::ReadBack | Self::ProtectAgain | Self::ConfirmGone => OnFailure::Park,
             _ => OnFailure::Undo,
         }

@@ -55,10 +55,10 @@ async fn place(ports: &Ports) -> Place {
 }
 
 /// Somebody edits by hand when the engine reaches a step's effect.
-struct HandAt {
-    step: &'static str,
-    node: Arc<Node>,
-    edit: Mutex<Option<Edit>>,
+pub struct HandAt {
+    pub step: &'static str,
+    pub node: Arc<Node>,
+    pub edit: Mutex<Option<Edit>>,
 }
 
 impl Failpoints for HandAt {

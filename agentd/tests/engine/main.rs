@@ -14,6 +14,7 @@
 //! | `jobs` | what operators signed, from the text to the effect |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
+//! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
@@ -23,6 +24,7 @@ mod backup;
 mod destroy;
 mod drift;
 mod fault;
+mod hand_over;
 mod jobs;
 mod lanes;
 mod lost;

@@ -113,6 +113,7 @@ pub fn operation(status: OperationStatus) -> OperationView {
         id: OperationId::new(id(201)),
         kind: OperationKind::Provision,
         guest: GuestUid::new(id(1)),
+        other: None,
         name: "web-1".parse().unwrap(),
         vmid: Some(120.try_into().unwrap()),
         status,

@@ -35,6 +35,10 @@ pub enum Ground {
     Snapshotted,
     /// Two guests of one customer, 300 and 301, both running.
     TwoGuests,
+    /// The stopped guest, and beside it one of the same customer, 301, with room for a volume.
+    Taker,
+    /// The same two, both stopped.
+    TwoStand,
 }
 
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
@@ -56,6 +60,12 @@ impl Ground {
             Self::TwoGuests => {
                 (Some(Self::GuestRuns), |kit| Some(Operation::Provision(Box::new(kit.provision(2)))))
             }
+            Self::Taker => (Some(Self::GuestStands), |kit| {
+                let mut taker = kit.provision(2);
+                taker.guest.volumes.truncate(1);
+                Some(Operation::Provision(Box::new(taker)))
+            }),
+            Self::TwoStand => (Some(Self::Taker), |_| Some(Operation::Stop(target(2)))),
         }
     }
 
@@ -67,6 +77,8 @@ impl Ground {
             Self::GuestRuns => 201,
             Self::GuestStands => 202,
             Self::TwoGuests => 203,
+            Self::Taker => 205,
+            Self::TwoStand => 206,
             Self::Snapshotted => 204,
         }
     }

@@ -77,6 +77,8 @@ pub const NEEDS: &[Need] = &[
     need("change networks", Role::Operate, Place::Bridge, &["SDN.Use"]),
     need("make volumes and grow disks", Role::Operate, Place::Pool, &["VM.Config.Disk", "VM.Config.Options"]),
     need("make volumes and grow disks", Role::Operate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
+    need("hand a volume to another guest", Role::Operate, Place::Pool, &["VM.Config.Disk"]),
+    need("hand a volume to another guest", Role::Operate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
     need("see which volumes a guest has left", Role::Operate, Place::GuestStorage, &["Datastore.Audit"]),
     need("make and expire snapshots, roll back", Role::Operate, Place::Pool, &["VM.Snapshot"]),
     need("back up, list backups", Role::Operate, Place::Pool, &["VM.Backup"]),

@@ -160,6 +160,7 @@ impl From<OperationKind> for Work {
             OperationKind::ExpireSnapshot => Self::ExpireSnapshot,
             OperationKind::Destroy => Self::Destroy,
             OperationKind::Grow => Self::Grow,
+            OperationKind::HandOverVolume => Self::HandOverVolume,
             OperationKind::Provision => Self::Provision,
             OperationKind::Reconfigure => Self::Reconfigure,
             OperationKind::RestoreBeside => Self::RestoreBeside,

@@ -16,10 +16,11 @@ use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
 use super::destroy::DestroyProof;
 use super::lift::LiftProof;
+use super::reassign::ReassignRequest;
 use super::restore::RestoreRequest;
 use super::sight::AclPath;
 use super::snapshot::{NewSnapshot, OwnSnapshot};
-use super::task::{LogWindow, TaskQuery};
+use super::task::{LogWindow, TaskKind, TaskQuery};
 use super::undo::UndoProof;
 use super::upid::Upid;
 use super::volume::VolumeId;
@@ -130,6 +131,7 @@ endpoints! {
     GuestConfig = "GET /nodes/{node}/lxc/{vmid}/config", Get, PLAIN_MAX;
     Configure = "PUT /nodes/{node}/lxc/{vmid}/config", Put, PLAIN_MAX;
     Resize = "PUT /nodes/{node}/lxc/{vmid}/resize", Put, PLAIN_MAX;
+    MoveVolume = "POST /nodes/{node}/lxc/{vmid}/move_volume", Post, PLAIN_MAX;
     GuestStatus = "GET /nodes/{node}/lxc/{vmid}/status/current", Get, PLAIN_MAX;
     Start = "POST /nodes/{node}/lxc/{vmid}/status/start", Post, PLAIN_MAX;
     Stop = "POST /nodes/{node}/lxc/{vmid}/status/stop", Post, PLAIN_MAX;
@@ -287,6 +289,11 @@ impl Call {
         Self::guest(Endpoint::Resize, Role::Operate, node, vmid, "/resize").with(params)
     }
 
+    pub(super) fn reassign(node: &NodeName, request: &ReassignRequest) -> Self {
+        Self::guest(Endpoint::MoveVolume, Role::Operate, node, request.from, "/move_volume")
+            .with(request.params())
+    }
+
     pub(super) fn guest_status(node: &NodeName, vmid: Vmid) -> Self {
         Self::guest(Endpoint::GuestStatus, Role::Observe, node, vmid, "/status/current")
     }
@@ -383,13 +390,15 @@ impl Call {
     }
 
     pub(super) fn tasks(node: &NodeName, query: &TaskQuery) -> Self {
-        let params = vec![
+        // A task that is named after two guests is found under neither number.
+        let of_one = (query.kind != TaskKind::MoveVolume).then(|| ("vmid".into(), query.vmid.into()));
+        let mut params: Params = of_one.into_iter().collect();
+        params.extend([
             ("source".into(), "all".into()),
-            ("vmid".into(), query.vmid.into()),
             ("typefilter".into(), query.kind.text().into()),
             ("since".into(), query.since_epoch_s.into()),
             ("limit".into(), TaskQuery::ROWS_MAX.into()),
-        ];
+        ]);
         let call = Self::plain(Endpoint::Tasks, query.role, format!("/nodes/{node}/tasks"));
         Self { vmid: Some(query.vmid), ..call }.with(params)
     }

@@ -21,6 +21,7 @@ use super::lift::LiftProof;
 use super::read::{
     GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
 };
+use super::reassign::ReassignRequest;
 use super::restore::RestoreRequest;
 use super::retry::{Pace, Tried, pause_before_next};
 use super::sight::{AclPath, Permissions};
@@ -173,6 +174,10 @@ impl Pve for PveClient {
 
     fn resize(&self, vmid: Vmid, disk: DiskSlot, size: DiskGib, digest: &Digest) -> Reply<'_, Upid> {
         self.started(Call::resize(&self.node, vmid, disk, size, digest))
+    }
+
+    fn reassign(&self, request: &ReassignRequest) -> Reply<'_, Upid> {
+        self.started(Call::reassign(&self.node, request))
     }
 
     fn guest_status(&self, vmid: Vmid) -> Reply<'_, GuestStatus> {

@@ -10,7 +10,7 @@ use holdfast_protocol::id::{GuestName, Vmid};
 
 use super::config::GuestConfig;
 use super::volume::Backing;
-use crate::gate::warrant::Warrant;
+use crate::gate::warrant::{Seen, Warrant};
 use crate::model::mark::{self, Mark};
 use crate::model::record::VolumeId;
 
@@ -69,27 +69,8 @@ impl DestroyProof {
     /// # Errors
     /// The first thing that changed.
     pub fn establish(warrant: &Warrant, seen: &GuestConfig) -> Result<Self, TargetChanged> {
-        let target = warrant.target();
-        let vmid = target.vmid;
-        if mark::read(&seen.tags, &seen.description) != Mark::Of(target.uid) {
-            return Err(TargetChanged::Mark { vmid });
-        }
-        if seen.hostname.as_deref() != Some(target.name.as_str()) {
-            let called = seen.hostname.clone().unwrap_or_default();
-            return Err(TargetChanged::Name { vmid, seen: called, signed: target.name.clone() });
-        }
-        if seen.mounts.values().chain(&seen.rootfs).any(|disk| matches!(disk.backing, Backing::Host(_))) {
-            return Err(TargetChanged::HostPath { vmid });
-        }
-        let present: BTreeSet<VolumeId> =
-            seen.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
-        if let Some(volume) = present.difference(&target.volumes).next() {
-            return Err(TargetChanged::More { vmid, volume: volume.clone() });
-        }
-        match target.volumes.difference(&present).next() {
-            Some(volume) => Err(TargetChanged::Less { vmid, volume: volume.clone() }),
-            None => Ok(Self { vmid }),
-        }
+        compare(warrant.target(), seen)?;
+        Ok(Self { vmid: warrant.target().vmid })
     }
 
     /// The guest.
@@ -99,10 +80,36 @@ impl DestroyProof {
     }
 }
 
+/// Compares a target as an operator saw it with the guest as it is now.
+///
+/// # Errors
+/// The first thing that changed.
+pub fn compare(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
+    let vmid = target.vmid;
+    if mark::read(&seen.tags, &seen.description) != Mark::Of(target.uid) {
+        return Err(TargetChanged::Mark { vmid });
+    }
+    if seen.hostname.as_deref() != Some(target.name.as_str()) {
+        let called = seen.hostname.clone().unwrap_or_default();
+        return Err(TargetChanged::Name { vmid, seen: called, signed: target.name.clone() });
+    }
+    if seen.mounts.values().chain(&seen.rootfs).any(|disk| matches!(disk.backing, Backing::Host(_))) {
+        return Err(TargetChanged::HostPath { vmid });
+    }
+    let present: BTreeSet<VolumeId> = seen.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
+    if let Some(volume) = present.difference(&target.volumes).next() {
+        return Err(TargetChanged::More { vmid, volume: volume.clone() });
+    }
+    match target.volumes.difference(&present).next() {
+        Some(volume) => Err(TargetChanged::Less { vmid, volume: volume.clone() }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::warrant::{Allows, Seen};
+    use crate::gate::warrant::Allows;
     use holdfast_protocol::id::{GuestUid, JobId};
     use serde_json::json;
 

@@ -19,6 +19,7 @@ pub mod error;
 mod https;
 pub mod lift;
 pub mod read;
+pub mod reassign;
 pub mod restore;
 pub mod retry;
 pub mod sight;
@@ -45,6 +46,7 @@ pub use config::{ArchiveConfig, Digest, GuestConfig};
 pub use destroy::DestroyProof;
 pub use error::{PveError, RetryClass};
 pub use lift::{KnownGuest, LiftProof};
+pub use reassign::ReassignRequest;
 pub use restore::RestoreRequest;
 pub use retry::{Pace, RealPace};
 pub use sight::{AclPath, Permissions, SightProof};
@@ -162,6 +164,9 @@ pub trait Pve: Send + Sync {
 
     /// Starts growing a disk to an absolute size. `OK` of the task does not prove that it grew.
     fn resize(&self, vmid: Vmid, disk: DiskSlot, size: DiskGib, digest: &Digest) -> Reply<'_, Upid>;
+
+    /// Starts giving a volume to another guest. It is renamed on the way.
+    fn reassign(&self, request: &ReassignRequest) -> Reply<'_, Upid>;
 
     /// Whether a guest runs, and how.
     fn guest_status(&self, vmid: Vmid) -> Reply<'_, GuestStatus>;

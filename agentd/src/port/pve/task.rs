@@ -158,6 +158,8 @@ pub enum TaskKind {
     RemoveSnapshot,
     /// A rollback.
     RollBack,
+    /// The handing over of a volume. Its task is named after both guests, the one that gives first.
+    MoveVolume,
 }
 
 impl TaskKind {
@@ -175,6 +177,7 @@ impl TaskKind {
             Self::Snapshot => "vzsnapshot",
             Self::RemoveSnapshot => "vzdelsnapshot",
             Self::RollBack => "vzrollback",
+            Self::MoveVolume => "move_volume",
         }
     }
 }

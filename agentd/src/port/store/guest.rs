@@ -192,6 +192,21 @@ pub(super) fn set_back(transaction: &Transaction<'_>, provision: &Provision) -> 
     Ok(())
 }
 
+/// A guest that was made has one volume less. One that it does not have is none the less gone.
+pub(super) fn take_volume(
+    transaction: &Transaction<'_>,
+    uid: GuestUid,
+    volume: &VolumeId,
+) -> Result<(), StoreError> {
+    match find(transaction, uid)?.map(|record| record.place) {
+        Some(Place::Made { mut volumes, .. }) => {
+            volumes.remove(volume);
+            set_made(transaction, uid, &volumes)
+        }
+        _ => Err(StoreError::Unknown { what: "guest that was made", id: uid.to_string() }),
+    }
+}
+
 /// Its making was taken back: nothing of it is left, and its token is worth nothing.
 fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
     transaction

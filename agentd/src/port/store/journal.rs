@@ -98,15 +98,17 @@ pub(super) fn serials(
 
 pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
     let uid = new.operation.uid();
-    let busy: i64 = transaction
-        .query_row(
-            "SELECT count(*) FROM operation WHERE guest = ?1 AND ended_at IS NULL",
-            [uid.to_string()],
-            |row| row.get(0),
-        )
-        .map_err(StoreError::sqlite("look for open operations"))?;
-    if busy > 0 {
-        return Err(OpenOperationError::Busy(uid));
+    for held in std::iter::once(uid).chain(new.operation.other()) {
+        let busy: i64 = transaction
+            .query_row(
+                "SELECT count(*) FROM operation_hold WHERE guest = ?1 AND ended = 0",
+                [held.to_string()],
+                |row| row.get(0),
+            )
+            .map_err(StoreError::sqlite("look for open operations"))?;
+        if busy > 0 {
+            return Err(OpenOperationError::Busy(held));
+        }
     }
     let generation =
         i64::try_from(new.generation.number()).map_err(StoreError::unreadable("a generation"))?;
@@ -125,6 +127,14 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
             ),
         )
         .map_err(StoreError::sqlite("open an operation"))?;
+    if let Some(other) = new.operation.other() {
+        transaction
+            .execute(
+                "INSERT INTO operation_hold (operation, guest) SELECT serial, ?2 FROM operation WHERE id = ?1",
+                [new.id.to_string(), other.to_string()],
+            )
+            .map_err(StoreError::sqlite("hold a second guest"))?;
+    }
     if let Operation::Provision(provision) = &new.operation {
         guest::begin_making(transaction, &provision.guest, new.id)?;
     }
@@ -135,7 +145,12 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
         operation: Some(new.id),
         detail: &format!("{}: {}", new.operation.kind().as_str(), new.reason),
     };
-    Ok(audit::append(transaction, &line)?)
+    audit::append(transaction, &line)?;
+    // Each guest's own audit names what held it.
+    if let Some(other) = new.operation.other() {
+        audit::append(transaction, &audit::Line { guest: Some(other), ..line })?;
+    }
+    Ok(())
 }
 
 /// One operation, replayed.
@@ -150,7 +165,7 @@ pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<Pro
 /// The operation that is open on a guest.
 pub(super) fn open_on(connection: &Connection, guest: GuestUid) -> Result<Option<Progress>, StoreError> {
     let serial: Option<i64> = connection
-        .prepare_cached("SELECT serial FROM operation WHERE guest = ?1 AND ended_at IS NULL")
+        .prepare_cached("SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0")
         .and_then(|mut select| select.query_row([guest.to_string()], |row| row.get(0)).optional())
         .map_err(StoreError::sqlite("look for open operations"))?;
     serial.map(|serial| load(connection, serial)).transpose()
@@ -179,6 +194,11 @@ pub(super) fn append(
             learn(transaction, after, fact)?;
         }
     }
+    if let Event::UndoSucceeded { facts, .. } = &entry.event {
+        for fact in facts {
+            unlearn(transaction, after, fact)?;
+        }
+    }
     match (&entry.event, after.status().is_end()) {
         (Event::Reopened { .. }, _) => reopen(transaction, serial)?,
         (_, true) => end(transaction, after, serial, entry)?,
@@ -204,6 +224,11 @@ fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result
         (Fact::Volume(volume), Operation::AttachVolume(attach)) => {
             guest::add_volume(transaction, attach.target.uid, volume)
         }
+        // Both guests' records change with the outcome of the step, or neither.
+        (Fact::Volume(volume), Operation::HandOverVolume(hand)) => {
+            guest::take_volume(transaction, hand.from().uid, hand.volume())?;
+            guest::add_volume(transaction, hand.to().uid, volume)
+        }
         (Fact::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
             snapshot::taken(transaction, spec, after.id, *at)
         }
@@ -213,6 +238,18 @@ fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result
         }
         _ => Ok(()),
     }
+}
+
+/// What a fact of an undo changes in our records.
+fn unlearn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result<(), StoreError> {
+    let (Fact::Volume(back), Operation::HandOverVolume(hand)) = (fact, &after.operation) else {
+        return Ok(());
+    };
+    for handed in after.volumes() {
+        guest::take_volume(transaction, hand.to().uid, &handed)?;
+    }
+    guest::take_volume(transaction, hand.from().uid, hand.volume())?;
+    guest::add_volume(transaction, hand.from().uid, back)
 }
 
 /// It is under way again. The index of open operations refuses it when another one is under way on its guest.

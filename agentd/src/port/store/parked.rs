@@ -95,7 +95,7 @@ fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<Progress, An
     let (progress, entry) = shown(transaction, answer)?;
     let busy: Option<i64> = transaction
         .query_row(
-            "SELECT serial FROM operation WHERE guest = ?1 AND ended_at IS NULL",
+            "SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0",
             [entry.guest.to_string()],
             |row| row.get(0),
         )

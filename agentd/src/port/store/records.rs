@@ -27,7 +27,10 @@ fn kind(text: &str) -> Result<OperationKind, StoreError> {
 
 fn open(connection: &Connection) -> Result<Vec<OpenOperation>, StoreError> {
     let rows: Vec<[String; 3]> = connection
-        .prepare_cached("SELECT id, kind, guest FROM operation WHERE ended_at IS NULL ORDER BY serial")
+        .prepare_cached(
+            "SELECT id, kind, h.guest FROM operation JOIN operation_hold AS h ON h.operation = serial
+             WHERE ended_at IS NULL ORDER BY serial, h.guest",
+        )
         .and_then(|mut select| {
             select.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect()
         })
@@ -46,8 +49,8 @@ fn open(connection: &Connection) -> Result<Vec<OpenOperation>, StoreError> {
 fn parked(connection: &Connection) -> Result<Vec<ParkedOperation>, StoreError> {
     let rows: Vec<([String; 3], Option<String>)> = connection
         .prepare_cached(
-            "SELECT id, kind, guest, message FROM operation WHERE outcome = 'parked'
-             AND serial NOT IN (SELECT operation FROM forgotten) ORDER BY serial",
+            "SELECT id, kind, h.guest, message FROM operation JOIN operation_hold AS h ON h.operation = serial
+             WHERE outcome = 'parked' AND serial NOT IN (SELECT operation FROM forgotten) ORDER BY serial, h.guest",
         )
         .and_then(|mut select| {
             select.query_map([], |row| Ok(([row.get(0)?, row.get(1)?, row.get(2)?], row.get(3)?)))?.collect()

@@ -198,7 +198,7 @@ async fn failures_in_a_row_are_counted_under_one_document() {
             Event::Failed { step: 0, problem: problem.clone(), then: crate::operation::log::Then::GiveUp },
             Event::UndoBegun { problem },
             Event::UndoIntended { step: 0 },
-            Event::UndoSucceeded { step: 0, note: None },
+            Event::UndoSucceeded { step: 0, facts: Vec::new(), note: None },
             Event::TakenBack,
         ] {
             progress = store.append(&progress, event, at(i64::from(n))).await.unwrap();

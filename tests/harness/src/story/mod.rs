@@ -5,6 +5,7 @@
 
 mod backup;
 mod destroy;
+mod hand_over;
 mod power;
 mod provision;
 mod restore_beside;
@@ -124,6 +125,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::RollBack => snapshot::roll_back(),
         OperationKind::Backup => backup::take(),
         OperationKind::Destroy => destroy::destroy(),
+        OperationKind::HandOverVolume => hand_over::hand_over(),
     }
 }
 

@@ -86,6 +86,13 @@ fn withdrawal() -> ConfigUpdate {
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), changes).unwrap()
 }
 
+fn reassignment() -> ReassignRequest {
+    let digest = || Digest::parse(DIGEST).unwrap();
+    let to = Vmid::try_from(301).unwrap();
+    let (slot, to_slot) = (MountSlot(1), MountSlot(2));
+    ReassignRequest { from: vmid(), slot, digest: digest(), to, to_slot, to_digest: digest() }
+}
+
 fn proof() -> UndoProof {
     let tags: BTreeSet<String> = ["hf-1a2b3c4d".to_owned()].into();
     let seen = json!({"digest": DIGEST, "tags": "hf-1a2b3c4d", "description": "mine\n"});
@@ -146,6 +153,7 @@ fn all() -> Vec<Call> {
         Call::configure(&node, vmid(), &withdrawal()),
         Call::unprotect(&node, &LiftProof::of_undo(&proof()), &digest),
         Call::resize(&node, vmid(), DiskSlot::Rootfs, 3.try_into().unwrap(), &digest),
+        Call::reassign(&node, &reassignment()),
         Call::guest_status(&node, vmid()),
         Call::start(&node, vmid()),
         Call::stop(&node, vmid()),
@@ -287,6 +295,7 @@ fn writes_that_change_or_destroy_use_their_own_token() {
             | Endpoint::RemoveSnapshot
             | Endpoint::RollBack
             | Endpoint::Resize
+            | Endpoint::MoveVolume
             | Endpoint::Start
             | Endpoint::Stop
             | Endpoint::Shutdown => Role::Operate,

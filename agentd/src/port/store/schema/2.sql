@@ -114,3 +114,20 @@ CREATE TABLE beside (
     stage     TEXT NOT NULL CHECK (stage IN ('making', 'made')),
     volumes   TEXT NOT NULL DEFAULT '[]'
 ) STRICT, WITHOUT ROWID;
+
+-- Which guests an operation holds: most hold one, handing a volume over holds two. One mutating operation per guest (I6)
+-- holds for each of them, whatever the program does. The first guest's rows follow the operation's by themselves.
+CREATE TABLE operation_hold (
+    operation INTEGER NOT NULL REFERENCES operation (serial),
+    guest     TEXT NOT NULL,
+    ended     INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (operation, guest)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX operation_hold_open ON operation_hold (guest) WHERE ended = 0;
+INSERT INTO operation_hold (operation, guest, ended) SELECT serial, guest, ended_at IS NOT NULL FROM operation;
+CREATE TRIGGER operation_holds AFTER INSERT ON operation BEGIN
+    INSERT INTO operation_hold (operation, guest) VALUES (NEW.serial, NEW.guest);
+END;
+CREATE TRIGGER operation_lets_go AFTER UPDATE OF ended_at ON operation BEGIN
+    UPDATE operation_hold SET ended = (NEW.ended_at IS NOT NULL) WHERE operation = NEW.serial;
+END;

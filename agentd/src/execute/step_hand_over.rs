@@ -1,0 +1,314 @@
+//! Handing a volume to another guest: both proved, both standing still, the one that takes unprotected for that moment.
+//!
+//! The worker takes the volume out of the one configuration before it writes it into the other. What it leaves when it
+//! dies in between is in neither: that is a person's, with the command that finds it again.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::Vmid;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::look_at;
+use super::trouble::Trouble;
+use super::undo::Left;
+use crate::gate::warrant::{Seen, road};
+use crate::gate::{Approved, Effect, Verdict, gate};
+use crate::model::mark::{self, Mark};
+use crate::model::record::{GuestRecord, Place, VolumeId};
+use crate::operation::log::Fact;
+use crate::operation::step::Step;
+use crate::operation::{HandOver, Operation};
+use crate::port::pve::change::MountSlot;
+use crate::port::pve::config::Switch;
+use crate::port::pve::destroy::compare;
+use crate::port::pve::read::Power;
+use crate::port::pve::volume::{Disk, InBackup};
+use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig, KnownGuest, LiftProof, ReassignRequest};
+
+/// Where the volume is.
+enum Where {
+    From(VolumeId),
+    To(VolumeId),
+    Neither,
+}
+
+/// Both guests, ours beyond doubt.
+struct Pair<'a> {
+    hand: &'a HandOver,
+    from: GuestConfig,
+    to: GuestConfig,
+}
+
+impl Pair<'_> {
+    fn volume(&self) -> Where {
+        let mounts = self.hand.mounts();
+        let at = |config: &GuestConfig, slot: u8| {
+            let disk = config.mounts.get(&u16::from(slot))?;
+            let ours = disk.mount.as_deref() == Some(mounts.path.as_str());
+            ours.then(|| disk.volume().map(|id| VolumeId::new(id.as_str()))).flatten()
+        };
+        match (at(&self.from, mounts.from), at(&self.to, mounts.to)) {
+            (Some(volume), _) => Where::From(volume),
+            (None, Some(volume)) => Where::To(volume),
+            (None, None) => Where::Neither,
+        }
+    }
+}
+
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a HandOver, Trouble> {
+    match &context.progress.operation {
+        Operation::HandOverVolume(hand) => Ok(hand),
+        other => Err(Trouble::fault(format!("a {} hands nothing over", other.kind().as_str()))),
+    }
+}
+
+/// Reads both, and holds each to number, mark and volumes; the volume that changes hands may be with either.
+async fn pair<'a>(context: &'a Context<'_>) -> Result<Pair<'a>, Trouble> {
+    let hand = spec(context)?;
+    let mut moving = context.progress.volumes();
+    moving.insert(hand.volume().clone());
+    let from = own(context, hand.from(), &moving).await?;
+    let to = own(context, hand.to(), &moving).await?;
+    Ok(Pair { hand, from, to })
+}
+
+async fn own(
+    context: &Context<'_>,
+    guest: &Seen,
+    moving: &BTreeSet<VolumeId>,
+) -> Result<GuestConfig, Trouble> {
+    let volumes = made(&record(context, guest).await?, guest.vmid)?;
+    let config = context.ports.pve.guest_config(guest.vmid).await?;
+    if mark::read(&config.tags, &config.description) != Mark::Of(guest.uid) {
+        let text = format!("guest {} does not carry the mark of {}", guest.vmid, guest.uid);
+        return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(guest.vmid)));
+    }
+    let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
+    match volumes.difference(&present).find(|volume| !moving.contains(*volume)) {
+        None => Ok(config),
+        Some(missing) => {
+            let text =
+                format!("guest {} has lost volume {missing} that we made: it is not touched", guest.vmid);
+            Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(guest.vmid)))
+        }
+    }
+}
+
+async fn record(context: &Context<'_>, guest: &Seen) -> Result<GuestRecord, Trouble> {
+    let record = context.ports.store.guest(guest.uid).await?;
+    record.ok_or_else(|| changed(guest.vmid, "our records do not know it"))
+}
+
+fn made(record: &GuestRecord, vmid: Vmid) -> Result<BTreeSet<VolumeId>, Trouble> {
+    match &record.place {
+        Place::Made { vmid: number, volumes, .. } if *number == vmid => Ok(volumes.clone()),
+        _ => Err(changed(vmid, "our records do not know it under this number")),
+    }
+}
+
+fn changed(vmid: Vmid, why: &str) -> Trouble {
+    let text = format!(
+        "guest {vmid} is not what was signed for: {why}; nothing is moved, a new signature is needed"
+    );
+    Trouble::park(ErrorCode::TargetChanged, text, look_at(vmid))
+}
+
+/// Is it all as the operator saw it, and may it be done? Nothing was done yet.
+pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let hand = spec(context)?;
+    match gate(&Effect::HandOverVolume, road(hand.warrant()), &Approved::default()) {
+        Verdict::Free => {}
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(Trouble::fault(why)),
+    }
+    let (giver, taker) = (record(context, hand.from()).await?, record(context, hand.to()).await?);
+    if giver.uid == taker.uid || giver.customer != taker.customer {
+        let text = format!("{} and {} are not two guests of one customer", giver.name, taker.name);
+        return Err(Trouble::give_up(ErrorCode::Forbidden, text));
+    }
+    let pair = pair(context).await?;
+    for (seen, config) in [(hand.from(), &pair.from), (hand.to(), &pair.to)] {
+        compare(seen, config).map_err(|why| changed(seen.vmid, &why.to_string()))?;
+    }
+    fits(&pair)?;
+    still(context, hand).await?;
+    let text = format!("{} of {} for {}", hand.volume(), giver.name, taker.name);
+    Ok(Acted::Learnt(Learnt::note(text)))
+}
+
+fn fits(pair: &Pair<'_>) -> Result<(), Trouble> {
+    let (hand, mounts) = (pair.hand, pair.hand.mounts());
+    match pair.volume() {
+        Where::From(volume) if volume == *hand.volume() => {}
+        _ => return Err(changed(hand.from().vmid, "the volume is not mounted as was signed for")),
+    }
+    let disk = pair.from.mounts.get(&u16::from(mounts.from));
+    if disk.is_some_and(|disk| disk.in_backup == InBackup::Yes) {
+        let text =
+            format!("{} is part of its guest's backups: only bulk volumes are handed over", hand.volume());
+        return Err(Trouble::give_up(ErrorCode::Forbidden, text));
+    }
+    let path = |disk: &Disk| disk.mount.as_deref() == Some(mounts.path.as_str());
+    if pair.to.mounts.contains_key(&u16::from(mounts.to)) || pair.to.mounts.values().any(path) {
+        let text = format!("guest {} has something mounted there already", hand.to().vmid);
+        return Err(Trouble::give_up(ErrorCode::NameTaken, text));
+    }
+    Ok(())
+}
+
+/// Both stand still. They stay so, as far as it is ours to say: no other operation may touch either.
+async fn still(context: &Context<'_>, hand: &HandOver) -> Result<(), Trouble> {
+    for vmid in [hand.from().vmid, hand.to().vmid] {
+        if context.ports.pve.guest_status(vmid).await?.power != Power::Stopped {
+            let text = format!("guest {vmid} does not stand still: stop both guests first");
+            return Err(Trouble::give_up(ErrorCode::Locked, text));
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let pair = pair(context).await?;
+    let happened = match context.step {
+        Step::LiftOther => pair.to.protection == Switch::Off,
+        Step::ProtectOther => pair.to.protection == Switch::On,
+        _ => return handed(context, &pair).await,
+    };
+    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+async fn handed(context: &Context<'_>, pair: &Pair<'_>) -> Result<Probed, Trouble> {
+    match pair.volume() {
+        Where::From(_) => Ok(Probed::Not),
+        Where::Neither => Err(nowhere(pair.hand)),
+        Where::To(volume) => {
+            let vmid = pair.hand.to().vmid;
+            let mut facts = vec![Fact::Volume(volume.clone())];
+            if context.ports.pve.guest_status(vmid).await?.power != Power::Stopped {
+                let text =
+                    format!("guest {vmid} was started meanwhile: it sees the volume from its next start");
+                facts.push(Fact::Condition(Problem::new(ErrorCode::Unavailable, text)));
+            }
+            Ok(Probed::Happened(Learnt { facts, note: Some(format!("it is {volume} now")) }))
+        }
+    }
+}
+
+fn nowhere(hand: &HandOver) -> Trouble {
+    let (from, to) = (hand.from().vmid, hand.to().vmid);
+    let text = format!(
+        "the worker died between guest {from} and guest {to}: the volume that was {} lies on its storage and is in neither; \
+         it is found as an unused volume of one of them",
+        hand.volume()
+    );
+    Trouble::park(ErrorCode::Unavailable, text, format!("pct rescan --vmid {to}; pct rescan --vmid {from}"))
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let pair = pair(context).await?;
+    let hand = pair.hand;
+    match context.step {
+        Step::LiftOther => lift(context, hand.to(), &pair.to).await,
+        Step::ProtectOther => protect(context, hand.to().vmid, pair.to).await,
+        _ => {
+            still(context, hand).await?;
+            let request = ReassignRequest {
+                from: hand.from().vmid,
+                slot: MountSlot(hand.mounts().from),
+                digest: pair.from.digest,
+                to: hand.to().vmid,
+                to_slot: MountSlot(hand.mounts().to),
+                to_digest: pair.to.digest,
+            };
+            Ok(Acted::Task(context.ports.pve.reassign(&request).await?))
+        }
+    }
+}
+
+async fn lift(context: &Context<'_>, guest: &Seen, config: &GuestConfig) -> Result<Acted, Trouble> {
+    let mut volumes = made(&record(context, guest).await?, guest.vmid)?;
+    volumes.retain(|volume| volume != spec(context).map_or(volume, HandOver::volume));
+    let named = volumes.iter().map(|volume| volume.as_str().parse()).collect::<Result<_, _>>();
+    let known = KnownGuest {
+        vmid: guest.vmid,
+        tags: mark::tags(guest.uid).into(),
+        first_line: mark::first_line(guest.uid),
+        volumes: named.map_err(|_| Trouble::fault("our records name a volume that is none"))?,
+    };
+    let proof = LiftProof::of_known(&known, config)
+        .map_err(|why| Trouble::park(ErrorCode::ForeignGuest, why.to_string(), look_at(guest.vmid)))?;
+    context.ports.pve.unprotect(&proof, &config.digest).await?;
+    Ok(Acted::Done)
+}
+
+async fn protect(context: &Context<'_>, vmid: Vmid, config: GuestConfig) -> Result<Acted, Trouble> {
+    let update = ConfigUpdate::new(config.digest, vec![ConfigChange::Protect])
+        .map_err(|error| Trouble::fault(error.to_string()))?;
+    context.ports.pve.configure(vmid, &update).await?;
+    Ok(Acted::Done)
+}
+
+/// Both are read again. If they are not as they should be, the volume is handed back.
+pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let pair = pair(context).await?;
+    let Where::To(volume) = pair.volume() else { return Err(nowhere(pair.hand)) };
+    let disk = pair.to.mounts.get(&u16::from(pair.hand.mounts().to));
+    let bulk = disk.is_some_and(|disk| disk.in_backup == InBackup::No);
+    let protected = [&pair.from, &pair.to].iter().all(|config| config.protection == Switch::On);
+    if bulk && protected {
+        return Ok(Acted::Learnt(Learnt::note(format!("{volume} is where it should be"))));
+    }
+    let text = format!(
+        "{volume} was handed over, but the guests are not as they should be: protected {protected}, out of the backup {bulk}"
+    );
+    Err(Trouble::give_up(ErrorCode::Unavailable, text))
+}
+
+/// The undo of lifting: protection is on again.
+pub(super) async fn protect_again(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+    let before = pair(context).await?;
+    if before.to.protection == Switch::Off {
+        protect(context, before.hand.to().vmid, before.to).await?;
+        if pair(context).await?.to.protection == Switch::Off {
+            let text = "protection was put back by Proxmox's word, but the guest does not show it";
+            return Err(Trouble::again(ErrorCode::Unavailable, text));
+        }
+    }
+    Ok(Some("protection is on".to_owned()))
+}
+
+/// The undo of handing over. The world says how far it is: the giver's protection off, the volume back, protection on.
+pub(super) async fn hand_back(context: &Context<'_>) -> Result<Left, Trouble> {
+    let found = pair(context).await?;
+    let hand = found.hand;
+    match found.volume() {
+        Where::Neither => Err(nowhere(hand)),
+        Where::From(volume) => {
+            if found.from.protection == Switch::Off {
+                protect(context, hand.from().vmid, found.from).await?;
+                if pair(context).await?.from.protection == Switch::Off {
+                    let text = "protection was put back by Proxmox's word, but the guest does not show it";
+                    return Err(Trouble::again(ErrorCode::Unavailable, text));
+                }
+            }
+            Ok(Left::Back(volume))
+        }
+        Where::To(_) => {
+            still(context, hand).await?;
+            if found.from.protection == Switch::On {
+                lift(context, hand.from(), &found.from).await?;
+            }
+            let found = pair(context).await?;
+            let request = ReassignRequest {
+                from: hand.to().vmid,
+                slot: MountSlot(hand.mounts().to),
+                digest: found.to.digest,
+                to: hand.from().vmid,
+                to_slot: MountSlot(hand.mounts().from),
+                to_digest: found.from.digest,
+            };
+            Ok(Left::Task(context.ports.pve.reassign(&request).await?))
+        }
+    }
+}

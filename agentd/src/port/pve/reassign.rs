@@ -1,0 +1,39 @@
+//! Giving a volume of one guest to another: the one form of *move volume* we ever send.
+//!
+//! What comes in: typed values, with the digests of both configurations as they were judged. What goes out: parameters
+//! for `POST …/move_volume`. Deliberately absent: `storage`, and with it a move that copies and deletes the source.
+
+use holdfast_protocol::id::Vmid;
+
+use super::call::Params;
+use super::change::{DiskSlot, MountSlot};
+use super::config::Digest;
+
+/// One volume for another guest. Both must stand still, the one that takes unprotected, its mount free.
+#[derive(Clone, Debug)]
+pub struct ReassignRequest {
+    /// Who gives.
+    pub from: Vmid,
+    /// Which mount.
+    pub slot: MountSlot,
+    /// Its configuration as it was judged.
+    pub digest: Digest,
+    /// Who takes.
+    pub to: Vmid,
+    /// As which mount.
+    pub to_slot: MountSlot,
+    /// Its configuration as it was judged.
+    pub to_digest: Digest,
+}
+
+impl ReassignRequest {
+    pub(super) fn params(&self) -> Params {
+        vec![
+            ("volume".into(), DiskSlot::Mount(self.slot).key().into()),
+            ("target-vmid".into(), self.to.into()),
+            ("target-volume".into(), DiskSlot::Mount(self.to_slot).key().into()),
+            ("digest".into(), self.digest.as_str().into()),
+            ("target-digest".into(), self.to_digest.as_str().into()),
+        ]
+    }
+}
