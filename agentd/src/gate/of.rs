@@ -41,3 +41,50 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
         Operation::Destroy(_) => vec![Effect::StopOrRestart, Effect::DestroyGuest],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+
+    use super::*;
+    use crate::gate::{Approved, Provenance, Verdict, gate};
+    use crate::operation::{ExpireSnapshot, RollBack as RollBackSpec, Target};
+
+    fn uid(n: u128) -> GuestUid {
+        GuestUid::new(uuid::Uuid::from_u128(n))
+    }
+
+    fn target() -> Target {
+        Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: Vmid::try_from(300).unwrap() }
+    }
+
+    fn made_by() -> OperationId {
+        OperationId::new(uuid::Uuid::nil())
+    }
+
+    fn roll_back(bulk: BulkRule) -> Operation {
+        let snapshot = "s1".parse().unwrap();
+        Operation::RollBack(RollBackSpec { target: target(), snapshot, made_by: made_by(), bulk })
+    }
+
+    fn expiry(why: ExpiryWhy) -> Operation {
+        let name = "s1".parse().unwrap();
+        Operation::ExpireSnapshot(ExpireSnapshot { target: target(), name, made_by: made_by(), why })
+    }
+
+    /// What takes something away is open to the guest it is about, to nobody else's.
+    #[test]
+    fn a_guest_may_take_away_its_own_and_no_other_may() {
+        let free = |operation: &Operation, road| {
+            effects(operation).iter().all(|effect| gate(effect, road, &Approved::default()) == Verdict::Free)
+        };
+        let (own, other) = (Provenance::LocalApi(uid(1)), Provenance::LocalApi(uid(2)));
+        for operation in [roll_back(BulkRule::NoneThere), expiry(ExpiryWhy::Asked)] {
+            assert!(free(&operation, own) && free(&operation, Provenance::SignedJob), "{operation:?}");
+            assert!(!free(&operation, other) && !free(&operation, Provenance::Document), "{operation:?}");
+        }
+        let bulk = roll_back(BulkRule::Signed);
+        assert!(!free(&bulk, own) && free(&bulk, Provenance::SignedJob), "what no backup holds is signed for");
+        assert!(free(&expiry(ExpiryWhy::PastItsTime), Provenance::Schedule));
+    }
+}

@@ -8,6 +8,7 @@ use agentd::port::pve::TaskKind;
 use agentd::port::pve::read::Power;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
+use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
 use super::world::{World, end, find, made, snapshot, target, tasks, told, vmid};
@@ -16,9 +17,10 @@ fn back(made_by: OperationId, bulk: BulkRule) -> Operation {
     Operation::RollBack(RollBack { target: target(), snapshot: "s1".parse().unwrap(), made_by, bulk })
 }
 
-/// A guest with a snapshot, changed since.
+/// A guest with a snapshot of a time without protection, changed since.
 async fn ground(world: &World) -> (Ports, Progress) {
     let ports = made(world).await;
+    apply(&world.sim.node, &Edit::Unset { vmid: 300, key: "protection".to_owned() }).unwrap();
     let taken = end(&ports, 1, snapshot("s1", 60)).await;
     assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
     let smaller = Reconfigure {
@@ -26,7 +28,7 @@ async fn ground(world: &World) -> (Ports, Progress) {
         cores: None,
         memory: Some(128.try_into().unwrap()),
         swap: None,
-        protection: KeepProtection::AsItIs,
+        protection: KeepProtection::PutBack,
     };
     let changed = end(&ports, 2, Operation::Reconfigure(smaller)).await;
     assert_eq!(changed.status(), Status::Done, "{}", told(&changed));
@@ -40,6 +42,7 @@ fn check(world: &World) {
     assert!(main.contains("memory: 256") && main.contains("parent: s1"), "{main}");
     assert!(main.contains("protection: 1") && main.contains("holdfast guest "), "{main}");
     assert!(!main.contains("HOLDFAST_BOOTSTRAP") && !main.contains("rolling-"), "{main}");
+    assert_eq!(text.matches("protection: 1").count(), 1, "the snapshot itself should be without: {text}");
     assert!(
         text.contains("HOLDFAST_BOOTSTRAP"),
         "the snapshot should hold an old ticket, or the test shows nothing: {text}"
