@@ -1,7 +1,7 @@
 //! Holds back what the brake does not let through: the operations stay wishes, are told with their guest, and wait together
 //! for one signature. Everything else of the plan goes on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
@@ -43,11 +43,11 @@ pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
         limit: brake.limit(),
         window_h: rule.window_h,
     };
+    let held: BTreeMap<GuestUid, &'static str> =
+        bulk.changes.iter().map(|change| (change.guest, change.operation)).collect();
     for verdict in &mut plan.verdicts {
-        let uid = uid(inputs, verdict);
-        let change = bulk.changes.iter().find(|change| Some(change.guest) == uid);
-        if let Some(change) = change {
-            let message = bulk.reason(change.operation);
+        if let Some(operation) = uid(inputs, verdict).and_then(|uid| held.get(&uid)) {
+            let message = bulk.reason(operation);
             verdict.conditions.push(Condition { code: ErrorCode::BulkChangeHeld, message });
         }
     }
