@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::act::BulkChange;
+use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Condition, Running};
 
 use super::{Action, GuestVerdict, Inputs, Plan};
@@ -43,11 +44,11 @@ pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
         limit: brake.limit(),
         window_h: rule.window_h,
     };
-    let held: BTreeMap<GuestUid, &'static str> =
+    let held: BTreeMap<GuestUid, OperationKind> =
         bulk.changes.iter().map(|change| (change.guest, change.operation)).collect();
     for verdict in &mut plan.verdicts {
         if let Some(operation) = uid(inputs, verdict).and_then(|uid| held.get(&uid)) {
-            let message = bulk.reason(operation);
+            let message = bulk.reason(*operation);
             verdict.conditions.push(Condition { code: ErrorCode::BulkChangeHeld, message });
         }
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::OperationKind;
 
-use crate::model::record::Records;
+use crate::model::record::{OpenOperation, Records};
 use crate::model::request::QueuedRequest;
 use crate::operation::lane::turn::{Arrival, Claim, Wish, turns};
 use crate::operation::lane::{Admission, Entry, Incoming, Lane, Subject, Work, admit};
@@ -107,16 +107,24 @@ fn lane(records: &Records, uid: GuestUid) -> Lane {
 }
 
 fn take_turns(candidates: Vec<(Begin, Arrival)>, records: &Records) -> Vec<Begin> {
-    let claim = |guest, kind: OperationKind| Claim { guests: vec![guest], work: Work::from(kind) };
-    let open: Vec<Claim> = records.open.iter().map(|open| claim(open.guest, open.kind)).collect();
     let wish = |(begin, arrival): &(Begin, Arrival)| {
         let operation = &begin.action.operation;
-        Wish { claim: claim(operation.uid(), operation.kind()), arrival: *arrival }
+        let guests = std::iter::once(operation.uid()).chain(operation.other()).collect();
+        Wish { claim: Claim { guests, work: Work::from(operation.kind()) }, arrival: *arrival }
     };
     let wishes: Vec<Wish> = candidates.iter().map(wish).collect();
     let mut candidates: Vec<Option<Begin>> = candidates.into_iter().map(|(begin, _)| Some(begin)).collect();
-    let order = turns(&open, &wishes);
+    let order = turns(&under_way(records), &wishes);
     order.into_iter().filter_map(|place| candidates.get_mut(place)?.take()).collect()
+}
+
+/// An operation that holds two guests is listed with each, one after the other, and is one piece of work.
+fn under_way(records: &Records) -> Vec<Claim> {
+    let claim = |rows: &[OpenOperation]| {
+        let work = Work::from(rows.first()?.kind);
+        Some(Claim { guests: rows.iter().map(|row| row.guest).collect(), work })
+    };
+    records.open.chunk_by(|one, next| one.id == next.id).filter_map(claim).collect()
 }
 
 #[cfg(test)]
