@@ -9,7 +9,6 @@
 )]
 
 mod checkin;
-mod csr;
 mod deadman;
 mod desired;
 mod enrolment;

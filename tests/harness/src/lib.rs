@@ -8,8 +8,8 @@
 //!                                              matrix: cases ◀── invariant: what must hold afterwards
 //! ```
 //! In: a [`story`] per kind of operation, by an exhaustive match. Out: a table, and for each case that does not hold how to
-//! run just it again. Time is virtual and one seed gives one story, so a wait of an hour costs nothing. Deliberately absent:
-//! TLS and sockets (`agentd/tests/pve_sim`, `tests/e2e`), real processes and real disks (`tests/e2e`).
+//! run just it again. Time is virtual, so a wait of an hour costs nothing, and one seed gives one story; only which of two
+//! guests moves first at one and the same moment is the runtime's choice. Deliberately absent: TLS and sockets (`agentd/tests/pve_sim`, `tests/e2e`), real processes and real disks (`tests/e2e`).
 //!
 //! | module | what |
 //! | --- | --- |

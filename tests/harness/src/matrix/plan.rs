@@ -21,7 +21,7 @@ use crate::story::{Does, KillFrom, Story};
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
 /// One point in so many is the second kill of a story of the whole agent.
-const SECONDS_OF_THE_WHOLE: usize = 23;
+const SECONDS_OF_THE_WHOLE: usize = 47;
 
 /// How deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

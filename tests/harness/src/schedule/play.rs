@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::model::view::View;
-use agentd::port::store::{OpenError, Store};
+use agentd::port::store::{OpenError, Refusal, Store};
 use agentd::task::observe::Eye;
 use agentd::task::reconcile::Reconcile;
 use agentd::task::stop;
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
 use holdfast_protocol::generation::Generation;
 use pve_sim::fault::admin::Edit;
@@ -276,6 +277,9 @@ impl Player<'_> {
                 drop(store.offer_desired(newest, self.world.timeline.now()).await);
             }
             tokio::time::sleep(EVERY).await;
+            if let Some(Refusal::Broken { .. }) = store.refusal() {
+                return self.mended(&view.borrow());
+            }
             self.witness.note_made(self.world, store).await;
             let (now, effects) = (self.world.timeline.passed(), self.world.log.effects().len());
             let open = store.open_operations().await.map_or(1, |open| open.len());
@@ -289,6 +293,16 @@ impl Player<'_> {
                 return Ended::Never(Box::new(View::clone(&view.borrow())));
             }
         }
+    }
+
+    /// Records that broke under the agent stay so until a person, who was told, has mended the disk and starts it anew.
+    fn mended(&mut self, view: &View) -> Ended {
+        if !view.problems.iter().any(|problem| problem.code == ErrorCode::RecordsBroken) {
+            self.wrong("I12", "the agent's records are broken, and nobody says so".to_owned());
+        }
+        self.tell("the disk is mended, and the agent is started anew");
+        self.dead_for = Duration::ZERO;
+        Ended::Killed
     }
 
     fn heal(&mut self) {
