@@ -51,6 +51,9 @@ impl AgentKey {
         if pem.len() > CSR_BYTES_MAX {
             return Err(CsrError::TooLarge { len: pem.len() });
         }
+        if !is_one_block(pem) {
+            return Err(CsrError::Unreadable);
+        }
         let der =
             CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).map_err(|_| CsrError::Unreadable)?;
         let (rest, csr) = X509CertificationRequest::from_der(&der).map_err(|_| CsrError::Unreadable)?;
@@ -96,6 +99,15 @@ impl AgentKey {
     pub fn fingerprint(&self) -> Pin {
         Pin::of(PinKind::Spki, &self.der)
     }
+}
+
+/// Whether a text is one PEM block of a CSR and nothing besides. The reader would take the first of several and overlook
+/// what stands around it.
+fn is_one_block(pem: &str) -> bool {
+    let text = pem.trim();
+    text.starts_with("-----BEGIN CERTIFICATE REQUEST-----")
+        && text.ends_with("-----END CERTIFICATE REQUEST-----")
+        && text.matches("-----BEGIN").count() == 1
 }
 
 #[cfg(test)]

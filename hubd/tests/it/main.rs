@@ -9,6 +9,7 @@
 )]
 
 mod checkin;
+mod csr;
 mod deadman;
 mod desired;
 mod enrolment;

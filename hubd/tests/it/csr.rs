@@ -1,0 +1,136 @@
+//! CSRs that are none: by which code, that nothing changes, and that a right one passes afterwards under the same invite.
+//! Part 3.4.8 of the catalogue.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::enrol::{CSR_BYTES_MAX, EnrolRequest, Enrolled, Invite};
+use holdfast_protocol::secret::Secret;
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+use reqwest::{Method, StatusCode};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::world::{World, csr};
+
+fn der(pem: &str) -> Vec<u8> {
+    STANDARD.decode(pem.lines().filter(|line| !line.starts_with('-')).collect::<String>()).unwrap()
+}
+
+fn armoured(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+fn vectors() -> Vec<(String, String)> {
+    const LABEL: &str = "CERTIFICATE REQUEST";
+    let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let (good, second) = (csr(&key), csr(&other));
+    let bytes = der(&good);
+    let mut all = vec![
+        ("empty".to_owned(), String::new()),
+        ("words".to_owned(), "hello".to_owned()),
+        ("RSA of 1024 bits".to_owned(), include_str!("../rsa-1024.csr.pem").to_owned()),
+        ("too long".to_owned(), format!("{good}{}", " ".repeat(CSR_BYTES_MAX))),
+        ("one long word".to_owned(), "A".repeat(CSR_BYTES_MAX + 1)),
+        ("two blocks".to_owned(), format!("{good}{second}")),
+        ("the same block twice".to_owned(), format!("{good}{good}")),
+        ("words before it".to_owned(), format!("so: {good}")),
+        ("words behind it".to_owned(), format!("{good}so")),
+        ("a key behind it".to_owned(), format!("{good}{}", key.serialize_pem())),
+        ("a key".to_owned(), key.serialize_pem()),
+        ("a certificate".to_owned(), CertificateParams::default().self_signed(&key).unwrap().pem()),
+        ("a certificate's label".to_owned(), armoured("CERTIFICATE", &bytes)),
+        ("a key's label".to_owned(), armoured("PRIVATE KEY", &bytes)),
+        ("a label in lower case".to_owned(), good.to_lowercase()),
+        ("no armour".to_owned(), STANDARD.encode(&bytes)),
+        ("no end".to_owned(), good.replace("-----END", "----END")),
+        ("bytes behind its end".to_owned(), armoured(LABEL, &[&bytes[..], b"\0"].concat())),
+        ("itself behind its end".to_owned(), armoured(LABEL, &[&bytes[..], &bytes[..]].concat())),
+        ("a length without end".to_owned(), armoured(LABEL, &[&[0x30, 0x80], &bytes[4..], &[0, 0]].concat())),
+        (
+            "a long length for a short one".to_owned(),
+            armoured(LABEL, &[&[0x30, 0x83, 0], &bytes[2..]].concat()),
+        ),
+        ("nothing in its block".to_owned(), armoured(LABEL, &[])),
+        ("an empty sequence".to_owned(), armoured(LABEL, &[0x30, 0])),
+        ("zeroes".to_owned(), armoured(LABEL, &[0; 200])),
+    ];
+    // Its body signed by another key: the applicant holds neither.
+    let tail = bytes.len() - 64;
+    let mixed = [&bytes[..tail], &der(&second)[der(&second).len() - 64..]].concat();
+    all.push(("another's signature".to_owned(), armoured(LABEL, &mixed)));
+    for at in (0..bytes.len()).step_by(2) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x10;
+        all.push((format!("byte {at} flipped"), armoured(LABEL, &flipped)));
+    }
+    for cut in (1..16).map(|part| part * bytes.len() / 16) {
+        all.push((format!("cut at {cut}"), armoured(LABEL, &bytes[..cut])));
+    }
+    all
+}
+
+/// Every row of every table.
+fn state(world: &World) -> Vec<(String, Vec<Value>)> {
+    let path = world.folder.join("hub.db");
+    let raw = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    let names: Vec<String> =
+        raw.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut all = Vec::new();
+    for name in names {
+        let mut select = raw.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let width = select.column_count();
+        let mut rows = select.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            all.push((name.clone(), (0..width).map(|place| row.get(place).unwrap()).collect()));
+        }
+    }
+    all
+}
+
+async fn ask(world: &World, invite: &Invite, csr_pem: String) -> crate::world::Answered<Enrolled> {
+    let secret = Secret::new(invite.secret.expose().to_owned());
+    world.anybody().send(Method::POST, "/v1/enroll", &EnrolRequest { secret, csr_pem }).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_csr_changes_nothing() {
+    let world = World::start().await;
+    let vectors = vectors();
+    assert!(vectors.len() > 100, "{}", vectors.len());
+    let invite = world.invite("box0").await;
+    let before = state(&world);
+    for (name, pem) in vectors {
+        let answer = ask(&world, &invite, pem).await;
+        assert!(answer.envelope.data.is_none(), "{name} was taken");
+        assert_eq!(answer.code(), ErrorCode::Csr, "{name}");
+        assert!(state(&world) == before, "{name} changed something");
+    }
+    ask(&world, &invite, csr(&KeyPair::generate().unwrap())).await.data(StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_csr_asks_for_beside_its_key_is_not_given() {
+    let world = World::start().await;
+    let invite = world.invite("box0").await;
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    let mut asks = CertificateParams::new(vec!["hub.example".to_owned(), "*.example".to_owned()]).unwrap();
+    asks.distinguished_name.push(rcgen::DnType::CommonName, "admin\0.example");
+    asks.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
+    let pem = asks.serialize_request(&key).unwrap().pem().unwrap();
+    let given = ask(&world, &invite, pem).await.data(StatusCode::OK);
+    let bytes = der(&given.certificate_pem);
+    for text in ["hub.example", "*.example", "admin"] {
+        assert!(
+            !bytes.windows(text.len()).any(|part| part == text.as_bytes()),
+            "{text} is in the certificate"
+        );
+    }
+    // The OID of server authentication, 1.3.6.1.5.5.7.3.1, is not in it, that of client authentication is.
+    let has = |last: u8| bytes.windows(8).any(|part| part == [0x2b, 6, 1, 5, 5, 7, 3, last]);
+    assert!(!has(1) && has(2));
+}
