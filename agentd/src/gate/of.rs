@@ -84,7 +84,10 @@ mod tests {
             assert!(!free(&operation, other) && !free(&operation, Provenance::Document), "{operation:?}");
         }
         let bulk = roll_back(BulkRule::Signed);
-        assert!(!free(&bulk, own) && free(&bulk, Provenance::SignedJob), "what no backup holds is signed for");
+        assert!(
+            !free(&bulk, own) && free(&bulk, Provenance::SignedJob),
+            "what no backup holds is signed for"
+        );
         assert!(free(&expiry(ExpiryWhy::PastItsTime), Provenance::Schedule));
     }
 }

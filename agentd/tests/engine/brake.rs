@@ -9,7 +9,12 @@ use super::world::{World, guest};
 
 /// Three guests, of which the first so many should stand still.
 fn wish(stopped: u8) -> Vec<DesiredGuest> {
-    (1..=3).map(|n| DesiredGuest { run: if n <= stopped { RunState::Stopped } else { RunState::Running }, ..guest(n) }).collect()
+    (1..=3)
+        .map(|n| DesiredGuest {
+            run: if n <= stopped { RunState::Stopped } else { RunState::Running },
+            ..guest(n)
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -19,7 +24,9 @@ async fn small_documents_get_no_further_than_one_large_one() {
     agent.wish(1, wish(0)).await;
     agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
     let stands = |n: u8| {
-        move |view: &agentd::model::view::View| report(view, n).is_some_and(|report| report.run == Running::Stopped)
+        move |view: &agentd::model::view::View| {
+            report(view, n).is_some_and(|report| report.run == Running::Stopped)
+        }
     };
     agent.wish(2, wish(1)).await;
     agent.until("the first stands still", stands(1)).await;

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `attach` | a volume for a guest that was made; protection ends on |
 //! | `destroy` | a signed destroy takes exactly what was signed for |
+//! | `brake` | a bulk change in small documents gets no further than in a large one |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
 //! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
@@ -21,6 +22,7 @@
 
 mod attach;
 mod backup;
+mod brake;
 mod destroy;
 mod drift;
 mod fault;
