@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::stand::{self, Stand, well};
 
 /// A key of the operator's, and its line for the operators file.
+#[expect(clippy::disallowed_methods, reason = "stock OpenSSH, as an operator has it")]
 fn key(folder: &Path) -> String {
     let path = folder.join("key");
     let made = Command::new("ssh-keygen")
@@ -28,6 +29,7 @@ fn lay_down(stand: &Stand, operators: &str) {
     std::fs::write(&policy, "version = 1\n[verbs.destroy_guest]\ndelay_s = 2\n").unwrap();
 }
 
+#[expect(clippy::disallowed_methods, reason = "the program under test")]
 fn agentd(stand: &Stand, words: &[&str]) -> Output {
     let programs = std::env::var_os("HOLDFAST_E2E_PROGRAMS").unwrap();
     let config = stand.stage.state().parent().unwrap().join("agent.toml");
