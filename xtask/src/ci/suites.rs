@@ -62,7 +62,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "matrix",
-        shows: "every operation killed once at every point, as a table",
+        shows: "every operation killed at every point, once and again in its recovery, as a table",
         needs_root: Root::NotNeeded,
         run: matrix,
     },
@@ -146,9 +146,8 @@ fn tests() -> Result<()> {
     )
 }
 
-/// Killed again in every recovery is `cargo xtask matrix`, for a machine with time.
 fn matrix() -> Result<()> {
-    crate::matrix::run(&["--single".to_owned()])
+    crate::matrix::run(&[])
 }
 
 /// So many seeds, the same in every run: nothing turns red by chance. Fresh ones are `cargo xtask schedules --from N`.
