@@ -15,12 +15,15 @@ pub fn run(words: &[String]) -> Result<()> {
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-programs-").tempdir()?;
     let shared = user::share(&programs, folder.path())?;
-    must(cargo().args(["build", "--quiet", "--locked", "--package", "agentd", "--features", "failpoints"]))?;
+    let mut with_failpoints = cargo();
+    with_failpoints.args(["build", "--quiet", "--locked"]).args(build::PROGRAM_PACKAGES);
+    must(with_failpoints.args(["--bin", "agentd", "--features", "agentd/failpoints"]))?;
     std::fs::copy(programs.path("agentd"), shared.path("agentd"))
         .context("cannot copy agentd with failpoints")?;
     let mut test = cargo();
     // Tests that pass print their figures too.
-    test.args(["test", "--locked", "--package", "e2e", "--", "--show-output"]).args(words);
+    test.args(["test", "--locked"]).args(build::PROGRAM_PACKAGES).args(["--test", "process", "--", "--show-output"]);
+    test.args(words);
     test.env("HOLDFAST_CI", "1")
         .env("HOLDFAST_E2E_PROGRAMS", shared.folder())
         .env("HOLDFAST_E2E_GOLDEN", &golden.manifest);
