@@ -22,7 +22,12 @@ pub fn run(words: &[String]) -> Result<()> {
         .context("cannot copy agentd with failpoints")?;
     let mut test = cargo();
     // Tests that pass print their figures too.
-    test.args(["test", "--locked"]).args(build::PROGRAM_PACKAGES).args(["--test", "process", "--", "--show-output"]);
+    test.args(["test", "--locked"]).args(build::PROGRAM_PACKAGES).args([
+        "--test",
+        "process",
+        "--",
+        "--show-output",
+    ]);
     test.args(words);
     test.env("HOLDFAST_CI", "1")
         .env("HOLDFAST_E2E_PROGRAMS", shared.folder())

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::workspace::{cargo, must};
+use crate::workspace::{cargo, must, program, root, target};
 
 /// Runs it. `words` are handed on, such as `--case provision/12,5`.
 pub fn run(words: &[String]) -> Result<()> {
@@ -10,10 +10,10 @@ pub fn run(words: &[String]) -> Result<()> {
 }
 
 /// Runs a program of the harness. All of them share one build, with a disk that can fail and bugs that can be planted;
-/// the matrix without either is one of the tests.
-pub fn harness(program: &str, words: &[String]) -> Result<()> {
-    let mut run = cargo();
-    run.args(["run", "--quiet", "--locked", "--package", "harness", "--features", "failpoints,planted"]);
-    run.args(["--bin", program, "--"]).args(words);
-    must(&mut run)
+/// the matrix without either is one of the tests. What they link is chosen for the whole workspace, as for the tests.
+pub fn harness(name: &str, words: &[String]) -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked", "--workspace"]);
+    must(build.args(["--features", "harness/failpoints,harness/planted", "--bin", name]))?;
+    must(program(target().join("debug").join(name)).current_dir(root()).args(words))
 }
