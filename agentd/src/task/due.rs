@@ -2,7 +2,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{HostId, JobId, OperationId, Vmid};
+use holdfast_protocol::id::{JobId, OperationId, Vmid};
 use holdfast_protocol::job::{Act, Payload, Target};
 use holdfast_protocol::strict::chain;
 use holdfast_trust::Accepted;
@@ -69,8 +69,10 @@ async fn check(
     let standing = store.standing().await?;
     let Some(roster) = standing.roster else { return Ok(Err(TurnedAway::NoOperators)) };
     // The job was taken for this host and no other; its own word serves for the comparison of the rest.
-    let host = Payload::parse(&due.signed.payload).map(|payload| payload.host_id);
-    let host = host.unwrap_or(HostId::new(uuid::Uuid::nil()));
+    let host = match Payload::parse(&due.signed.payload) {
+        Ok(payload) => payload.host_id,
+        Err(error) => return Ok(Err(TurnedAway::Refused(error.into()))),
+    };
     let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
     Ok(again(&due.signed, &roster, &here))
 }
