@@ -17,7 +17,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let shared = user::share(&programs, folder.path())?;
     let mut with_failpoints = cargo();
     with_failpoints.args(["build", "--quiet", "--locked"]).args(build::PROGRAM_PACKAGES);
-    must(with_failpoints.args(["--bin", "agentd", "--features", "agentd/failpoints"]))?;
+    must(with_failpoints.args(["--bin", "agentd", "--features", "failpoints"]))?;
     std::fs::copy(programs.path("agentd"), shared.path("agentd"))
         .context("cannot copy agentd with failpoints")?;
     let mut test = cargo();

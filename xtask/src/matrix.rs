@@ -14,6 +14,6 @@ pub fn run(words: &[String]) -> Result<()> {
 pub fn harness(name: &str, words: &[String]) -> Result<()> {
     let mut build = cargo();
     build.args(["build", "--quiet", "--locked", "--workspace"]);
-    must(build.args(["--features", "harness/failpoints,harness/planted", "--bin", name]))?;
+    must(build.args(["--features", "failpoints,planted", "--bin", name]))?;
     must(program(target().join("debug").join(name)).current_dir(root()).args(words))
 }
