@@ -88,6 +88,12 @@ impl Settable {
         Self { inner, ahead_ms: AtomicI64::new(0) }
     }
 
+    /// Seconds that pass evenly whatever the time of day is set to: what uptimes are counted in.
+    #[must_use]
+    pub fn even_s(&self) -> i64 {
+        self.inner.now_ms() / 1000
+    }
+
     /// Sets it so many seconds ahead of what is right; behind, when negative.
     pub fn set_ahead_s(&self, seconds: i64) {
         self.ahead_ms.store(seconds.saturating_mul(1000), Ordering::SeqCst);

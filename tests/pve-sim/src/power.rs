@@ -12,7 +12,7 @@ use crate::runtime::{GuestSpec, Interface, RunState, Runtime, RuntimeError, Shut
 /// A running guest.
 #[derive(Debug, Clone)]
 pub struct Running {
-    /// Since when, in Unix seconds.
+    /// Since when, in seconds that pass evenly: no clock that is set moves them.
     pub since_s: i64,
     /// Frozen by a backup or a snapshot; the API still says `running`.
     pub frozen: bool,

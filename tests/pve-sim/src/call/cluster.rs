@@ -71,7 +71,7 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         "name": config.main.get("hostname").map_or_else(|| format!("CT{vmid}"), str::to_owned),
         "cpu": 0, "mem": if up { 24 << 20 } else { 0 }, "maxmem": number("memory", 512) << 20,
         "disk": used, "maxdisk": size, "diskread": 0, "diskwrite": 0, "netin": 0, "netout": 0,
-        "uptime": running.map_or(0, |running| node.clock.now_s() - running.since_s),
+        "uptime": running.map_or(0, |running| node.settable.even_s() - running.since_s),
     });
     let mut row = match row {
         Value::Object(map) => map,

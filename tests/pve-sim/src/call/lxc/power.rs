@@ -84,7 +84,7 @@ pub fn boot(node: &Node, vmid: u32) -> Fallible<()> {
         low_level(node, &config.main)?;
         spec(&node.table, world.store(), vmid, &config.main)?
     };
-    node.power.start(&spec, node.clock.now_s()).map_err(|error| match error {
+    node.power.start(&spec, node.settable.even_s()).map_err(|error| match error {
         RuntimeError::NoBridge { bridge } => Refusal::die(format!("bridge '{bridge}' does not exist")),
         other => {
             tracing::warn!(vmid, error = %chain(&other), "guest did not start");
