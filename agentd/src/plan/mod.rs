@@ -202,12 +202,13 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Until when to wait before an operation of this kind is tried again, and why.
+    /// Until when to wait before an operation of this kind is tried again, and why. A try that lies ahead of now was made
+    /// before the clock was set back: nobody knows how long ago, and waiting for its time could take years.
     fn waits(&self, uid: GuestUid, kind: OperationKind) -> Option<(&'a Attempts, Timestamp)> {
         let tried = *self.attempts.get(&(uid, kind))?;
         let wait = SignedDuration::from_secs(limits::retry_after_s(tried.failed));
         let until = tried.last.checked_add(wait).unwrap_or(Timestamp::MAX);
-        (until > self.inputs.now).then(|| {
+        (tried.last <= self.inputs.now && until > self.inputs.now).then(|| {
             self.again(until);
             (tried, until)
         })

@@ -521,6 +521,23 @@ fn a_plan_asks_again_when_a_wait_ends() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_keeps_nobody_waiting() {
+    let mut world = world(0);
+    world.desired.push(guest(3));
+    let year_s = 365 * 86_400;
+    for (last, waits) in [(0, true), (1, false), (year_s, false)] {
+        world.records.attempts = vec![Attempts {
+            guest: uid(3),
+            kind: OperationKind::Provision,
+            failed: 4,
+            last: at(last),
+            message: String::new(),
+        }];
+        assert_eq!(world.plan().actions.is_empty(), waits, "failed at {last}");
+    }
+}
+
+#[test]
 fn a_report_has_a_line_for_everybody() {
     let mut world = world(2);
     world.desired.push(guest(3));

@@ -39,7 +39,9 @@ impl Heard {
     pub(super) fn repeats(&self, uid: GuestUid, hello: &HelloRecord) -> bool {
         let mut all = self.all();
         let Some(said) = all.get_mut(&uid) else { return false };
-        let due = hello.at.duration_since(said.written.at) >= WRITTEN_EVERY;
+        // What was written ahead of now was written before the clock was set back.
+        let age = hello.at.duration_since(said.written.at);
+        let due = age >= WRITTEN_EVERY || age.is_negative();
         if due || !same_words(&said.written, hello) {
             return false;
         }
@@ -94,6 +96,7 @@ mod tests {
         assert!(!heard.repeats(uid, &hello(120, Health::Unwell)), "that is news");
         assert!(heard.repeats(uid, &hello(3_599, Health::Well)));
         assert!(!heard.repeats(uid, &hello(3_600, Health::Well)), "due on disk");
+        assert!(!heard.repeats(uid, &hello(-1, Health::Well)), "the clock was set back");
         heard.forget(uid);
         assert!(!heard.repeats(uid, &hello(61, Health::Well)), "a new claim begins anew");
     }

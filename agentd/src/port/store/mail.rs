@@ -50,10 +50,9 @@ struct Lately {
 
 impl Lately {
     fn is_full(&mut self, at: Timestamp) -> bool {
-        let hour = SignedDuration::from_hours(1);
-        while self.lines.front().is_some_and(|line| at.duration_since(*line) > hour) {
-            self.lines.pop_front();
-        }
+        // A line ahead of now was written before the clock was set back, and says nothing about this hour.
+        let within = SignedDuration::ZERO..=SignedDuration::from_hours(1);
+        self.lines.retain(|line| within.contains(&at.duration_since(*line)));
         self.lines.len() >= LINES_PER_HOUR
     }
 }
@@ -198,5 +197,21 @@ impl Store {
                 .map_err(StoreError::sqlite("look for a job"))
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_count_for_an_hour_and_not_when_the_clock_was_set_back() {
+        let at = |second| Timestamp::from_second(1_800_000_000 + second).unwrap();
+        let mail = Mail::default();
+        (0..LINES_PER_HOUR).for_each(|_| mail.line(at(0)));
+        assert!(mail.lately().is_full(at(3_600)));
+        assert!(!mail.lately().is_full(at(3_601)), "an hour has passed");
+        (0..LINES_PER_HOUR).for_each(|_| mail.line(at(4_000)));
+        assert!(!mail.lately().is_full(at(3_999)), "the clock was set back");
     }
 }
