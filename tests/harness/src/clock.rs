@@ -6,7 +6,7 @@
 //! only while it has the turn (`turns`); so one thing happens at a time. Deliberately absent: the machine's clocks.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -55,6 +55,41 @@ impl Clock for Timeline {
 
     fn monotonic(&self) -> Duration {
         self.passed()
+    }
+
+    fn sleep(&self, pause: Duration) -> Pause<'_> {
+        Box::pin(tokio::time::sleep(pause))
+    }
+}
+
+/// The clock of the agent's box: the world's time, and how far it is off. Waits are never wrong; only what time it is.
+#[derive(Clone, Debug)]
+pub struct BoxClock {
+    timeline: Timeline,
+    ahead_s: Arc<AtomicI64>,
+}
+
+impl BoxClock {
+    /// One that is right.
+    #[must_use]
+    pub fn right(timeline: Timeline) -> Self {
+        Self { timeline, ahead_s: Arc::default() }
+    }
+
+    /// Sets it so many seconds ahead of what is right; behind, when negative.
+    pub fn set_ahead_s(&self, seconds: i64) {
+        self.ahead_s.store(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Clock for BoxClock {
+    fn now(&self) -> Timestamp {
+        let ahead = SignedDuration::from_secs(self.ahead_s.load(Ordering::SeqCst));
+        self.timeline.now().checked_add(ahead).unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.timeline.passed()
     }
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {

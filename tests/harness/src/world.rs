@@ -20,7 +20,7 @@ use pve_sim::node::Node;
 use tempfile::TempDir;
 
 use crate::carrier::InProcess;
-use crate::clock::{SimClock, Timeline};
+use crate::clock::{BoxClock, SimClock, Timeline};
 use crate::kit::Kit;
 use crate::log::Log;
 use crate::points::Conductor;
@@ -74,6 +74,8 @@ pub struct World {
     pub log: Arc<Log>,
     /// The common parts.
     pub kit: Kit,
+    /// What the agent's box takes for the time.
+    pub box_clock: BoxClock,
     clock: Arc<SimClock>,
     dir: TempDir,
 }
@@ -110,7 +112,8 @@ impl World {
             .guard()
             .open()
             .unwrap();
-        Self { node: opened.node, timeline, log, kit, clock, dir }
+        let box_clock = BoxClock::right(timeline);
+        Self { node: opened.node, timeline, log, kit, box_clock, clock, dir }
     }
 
     /// The same with another kit.
@@ -144,7 +147,7 @@ impl World {
         let store = self.store().await;
         let door =
             GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
-        let clock: Arc<dyn Clock> = Arc::new(self.timeline);
+        let clock: Arc<dyn Clock> = Arc::new(self.box_clock.clone());
         let failpoints = Arc::clone(conductor) as Arc<dyn agentd::execute::failpoint::Failpoints>;
         Ports { failpoints, digests: digests(), ..Ports::new(Arc::new(pve), store, clock, door) }
     }
@@ -153,7 +156,7 @@ impl World {
     async fn store(&self) -> Store {
         std::fs::create_dir_all(self.agent_folder()).unwrap();
         for _ in 0..1_000 {
-            match Store::open_on_callers_thread(&self.agent_folder(), self.timeline.now()) {
+            match Store::open_on_callers_thread(&self.agent_folder(), self.box_clock.now()) {
                 Err(OpenError::Held(_)) => tokio::task::yield_now().await,
                 opened => return opened.unwrap(),
             }

@@ -260,6 +260,7 @@ impl Player<'_> {
                     return Ended::Killed;
                 }
                 Act::Disk(disk) => self.unacknowledged += storage::fail(disk),
+                Act::Clock(ahead_s) => self.set_clock(ahead_s),
             }
         }
         self.settle(store, view).await
@@ -305,8 +306,15 @@ impl Player<'_> {
         Ended::Killed
     }
 
+    fn set_clock(&self, ahead_s: i64) {
+        self.world.box_clock.set_ahead_s(ahead_s);
+        let order = Order::Edit(Edit::Clock { ahead_s });
+        assert_eq!(obey(&self.world.node, &order), Outcome::Done);
+    }
+
     fn heal(&mut self) {
         self.speech.set(Speech::Hello);
+        self.set_clock(0);
         for vmid in 300..303 {
             for order in heal(&target(vmid, 0)) {
                 assert_eq!(obey(&self.world.node, &order), Outcome::Done);

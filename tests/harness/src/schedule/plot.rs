@@ -45,9 +45,12 @@ pub const PUT_BACK: Plot = Plot { name: "folder put back", script: put_back };
 /// Workers die after their work and before its end is written.
 pub const UNCLEAR: Plot = Plot { name: "unclear ends", script: unclear };
 
+/// The clock of the box jumps while a guest is made, and is right again in the end.
+pub const CLOCK: Plot = Plot { name: "clock jumps", script: clock_jumps };
+
 /// All of them.
 pub const ALL: &[Plot] =
-    &[IMPOSTOR, REUSE, UNMARK, ATTACHED, HIDDEN, ANOTHER, OLDER, SECOND, PUT_BACK, UNCLEAR];
+    &[IMPOSTOR, REUSE, UNMARK, ATTACHED, HIDDEN, ANOTHER, OLDER, SECOND, PUT_BACK, UNCLEAR, CLOCK];
 
 const fn seconds(number: u64) -> Act {
     Act::Pass(Duration::from_secs(number))
@@ -147,5 +150,24 @@ fn unclear(seed: u64) -> Script {
         }
     }
     acts.extend([Act::Offer(vec![guest(1)]), seconds(600)]);
+    Script { ground: Ground::Empty, acts }
+}
+
+fn clock_jumps(seed: u64) -> Script {
+    const DAY_S: i64 = 86_400;
+    let mut dice = Dice::of(seed);
+    let mut jump = || *dice.of_these(&[-365 * DAY_S, -DAY_S, -7_200, -90, 90, 7_200, DAY_S, 365 * DAY_S]);
+    let jumps = [jump(), jump()];
+    let after = usize::try_from(1 + dice.below(40)).unwrap();
+    let acts = vec![
+        Act::Offer(vec![guest(1)]),
+        a_moment(&mut dice),
+        Act::Clock(jumps[0]),
+        Act::Kill(after, Duration::from_secs(30)),
+        a_moment(&mut dice),
+        Act::Clock(jumps[1]),
+        Act::Offer(vec![larger(&guest(1))]),
+        seconds(600),
+    ];
     Script { ground: Ground::Empty, acts }
 }

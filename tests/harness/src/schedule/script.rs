@@ -52,6 +52,8 @@ pub enum Act {
     TornTail(usize),
     /// Its disk fails.
     Disk(Disk),
+    /// The clock of the whole box, Proxmox's and the agent's, is set so many seconds ahead of what is right.
+    Clock(i64),
 }
 
 impl fmt::Display for Act {
@@ -76,6 +78,7 @@ impl fmt::Display for Act {
             Self::PutBack => f.write_str("killed, and the folder put back from the copy"),
             Self::TornTail(bytes) => write!(f, "killed, {bytes} bytes of a torn frame at the journal's end"),
             Self::Disk(disk) => write!(f, "the agent's disk fails: {disk:?}"),
+            Self::Clock(ahead_s) => write!(f, "the box's clock is {ahead_s} s ahead of what is right"),
         }
     }
 }
