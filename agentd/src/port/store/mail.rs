@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn lines_count_for_an_hour_and_not_when_the_clock_was_set_back() {
-        let at = |second| Timestamp::from_second(1_800_000_000 + second).unwrap();
+        let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).unwrap();
         let mail = Mail::default();
         (0..LINES_PER_HOUR).for_each(|_| mail.line(at(0)));
         assert!(mail.lately().is_full(at(3_600)));
