@@ -25,15 +25,20 @@ struct Place {
     as_root: bool,
 }
 
+/// Where the tests were built may be closed to others. Another process copies: a test beside this one that starts a
+/// program meanwhile would hand on our open copy, and what is open for writing cannot be run.
+#[expect(clippy::disallowed_methods, reason = "a program under test is laid down")]
+fn copy_of_agentd(place: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_agentd")).arg(place).status().unwrap();
+    assert!(copied.success(), "cp: {copied}");
+}
+
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        // Where the tests were built may be closed to others. Another process copies: a test beside this one that starts a
-        // program meanwhile would hand on our open copy, and what is open for writing cannot be run.
         let program = dir.path().join("agentd");
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_agentd")).arg(&program).status().unwrap();
-        assert!(copied.success(), "cp: {copied}");
+        copy_of_agentd(&program);
         let place = Self { program, as_root: rustix::process::geteuid().is_root(), dir };
         let state = place.state();
         std::fs::create_dir(&state).unwrap();

@@ -378,7 +378,7 @@ async fn a_lost_task_is_found_among_those_of_others() {
     assert_eq!(ends, [(0x6B01_17B9, None), (0x6B01_17B2, Some(TaskEnd::Ok))]);
     assert_eq!(
         peer.asked()[0].line(),
-        "GET /api2/json/nodes/pve1/tasks?source=all&vmid=300&typefilter=vzrestore&since=1795233714&limit=500"
+        "GET /api2/json/nodes/pve1/tasks?vmid=300&source=all&typefilter=vzrestore&since=1795233714&limit=500"
     );
 }
 
