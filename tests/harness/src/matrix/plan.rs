@@ -23,6 +23,9 @@ const AN_HOUR: Duration = Duration::from_secs(3_600);
 /// One point in so many is the second kill of a story of the whole agent.
 const SECONDS_OF_THE_WHOLE: usize = 47;
 
+/// How it gets on is told once in so many points.
+const TOLD_EVERY: usize = 50;
+
 /// How deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
@@ -67,7 +70,16 @@ pub fn run_all(stories: &[Story], depth: Depth, threads: usize) -> Report {
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
-                while let Some(unit) = units.get(next.fetch_add(1, Ordering::SeqCst)) {
+                loop {
+                    let nth = next.fetch_add(1, Ordering::SeqCst);
+                    let Some(unit) = units.get(nth) else { break };
+                    if nth.is_multiple_of(TOLD_EVERY) {
+                        eprintln!(
+                            "{nth:>5} of {} points, {:.0} s",
+                            units.len(),
+                            began.elapsed().as_secs_f32()
+                        );
+                    }
                     work(&told, *unit, depth, &report);
                 }
             });
