@@ -21,7 +21,7 @@ use crate::story::{Does, KillFrom, Story};
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
 /// One point in so many is the second kill of a story of the whole agent.
-const SECONDS_OF_THE_WHOLE: usize = 47;
+const SECONDS_OF_THE_WHOLE: usize = 191;
 
 /// How it gets on is told once in so many points.
 const TOLD_EVERY: usize = 50;
