@@ -228,7 +228,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
 
 async fn lift(context: &Context<'_>, guest: &Seen, config: &GuestConfig) -> Result<Acted, Trouble> {
     let mut volumes = made(&record(context, guest).await?, guest.vmid)?;
-    volumes.retain(|volume| volume != spec(context).map_or(volume, HandOver::volume));
+    // It may be with either of them now, so it proves neither.
+    volumes.remove(spec(context)?.volume());
     let named = volumes.iter().map(|volume| volume.as_str().parse()).collect::<Result<_, _>>();
     let known = KnownGuest {
         vmid: guest.vmid,
@@ -247,6 +248,17 @@ async fn protect(context: &Context<'_>, vmid: Vmid, config: GuestConfig) -> Resu
         .map_err(|error| Trouble::fault(error.to_string()))?;
     context.ports.pve.configure(vmid, &update).await?;
     Ok(Acted::Done)
+}
+
+/// Protection is on when the guest shows it, not by the word of whoever set it.
+fn seen_on(protection: Switch) -> Result<(), Trouble> {
+    match protection {
+        Switch::On => Ok(()),
+        Switch::Off => {
+            let text = "protection was put back by Proxmox's word, but the guest does not show it";
+            Err(Trouble::again(ErrorCode::Unavailable, text))
+        }
+    }
 }
 
 /// Both are read again. If they are not as they should be, the volume is handed back.
@@ -270,10 +282,7 @@ pub(super) async fn protect_again(context: &Context<'_>) -> Result<Option<String
     let before = pair(context).await?;
     if before.to.protection == Switch::Off {
         protect(context, before.hand.to().vmid, before.to).await?;
-        if pair(context).await?.to.protection == Switch::Off {
-            let text = "protection was put back by Proxmox's word, but the guest does not show it";
-            return Err(Trouble::again(ErrorCode::Unavailable, text));
-        }
+        seen_on(pair(context).await?.to.protection)?;
     }
     Ok(Some("protection is on".to_owned()))
 }
@@ -287,10 +296,7 @@ pub(super) async fn hand_back(context: &Context<'_>) -> Result<Left, Trouble> {
         Where::From(volume) => {
             if found.from.protection == Switch::Off {
                 protect(context, hand.from().vmid, found.from).await?;
-                if pair(context).await?.from.protection == Switch::Off {
-                    let text = "protection was put back by Proxmox's word, but the guest does not show it";
-                    return Err(Trouble::again(ErrorCode::Unavailable, text));
-                }
+                seen_on(pair(context).await?.from.protection)?;
             }
             Ok(Left::Back(volume))
         }

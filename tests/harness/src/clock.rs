@@ -1,4 +1,4 @@
-//! One virtual clock for the agent and the simulator.
+//! One virtual clock for the agent and the simulator, and what the agent's box takes for the time.
 //!
 //! Time is the paused time of the current thread's runtime: it stands still while anything can run and jumps to the next
 //! moment that somebody waits for. So waits cost nothing, and one seed gives one story. In: the moment at which a story

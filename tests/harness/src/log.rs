@@ -47,6 +47,11 @@ impl TaskSpan {
         Self { upid: upid.to_owned(), kind: part(5), id: part(6), owner: part(7), from, to: None }
     }
 
+    /// The guests it works on. The handing over of a volume is named after two: `215-mp0>214-mp0`.
+    pub fn guests(&self) -> impl Iterator<Item = &str> {
+        self.id.split('>').map(|part| part.split_once('-').map_or(part, |(vmid, _)| vmid))
+    }
+
     /// Whether an agent started it.
     #[must_use]
     pub fn is_ours(&self) -> bool {

@@ -109,7 +109,7 @@ pub const ALL: &[(&str, Invariant)] = &[
     ("I2", whole::each_effect_at_most_once),
     ("I2", whole::each_wish_is_one_operation),
     ("I3", whole::nothing_half_built),
-    ("I6", whole::one_task_at_a_time),
+    ("I6", |evidence| one_task_at_a_time(evidence.tasks)),
     ("I8", whole::a_refusal_changes_nothing),
     ("I11", journal::counters_never_fall),
     ("I12", journal::it_settled),
@@ -141,4 +141,46 @@ pub fn done(tasks: &[(TaskSpan, String)]) -> BTreeMap<(String, String), usize> {
         }
     }
     counts
+}
+
+/// I6: no two tasks of ours on one guest at the same time.
+pub(crate) fn one_task_at_a_time(tasks: &[(TaskSpan, String)]) -> Vec<String> {
+    let ours: Vec<_> = tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours()).collect();
+    let mut found = Vec::new();
+    for (nth, one) in ours.iter().enumerate() {
+        for other in ours.iter().skip(nth + 1) {
+            let apart =
+                one.to.is_some_and(|to| to <= other.from) || other.to.is_some_and(|to| to <= one.from);
+            let shared = one.guests().find(|vmid| other.guests().any(|other| other == *vmid));
+            if let (false, Some(vmid)) = (apart, shared) {
+                found.push(format!("{} and {} ran on {vmid} at the same time", one.kind, other.kind));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A task of ours from one second to another.
+    fn task(kind: &str, id: &str, from: u64, to: u64) -> (TaskSpan, String) {
+        let upid = format!("UPID:pve1:00000CEA:000654F7:6B0117B2:{kind}:{id}:hf@pve!operate:");
+        let mut span = TaskSpan::new(&upid, Duration::from_secs(from));
+        span.to = Some(Duration::from_secs(to));
+        assert!(span.is_ours());
+        (span, "OK".to_owned())
+    }
+
+    #[test]
+    fn a_task_on_two_guests_is_alone_on_both() {
+        let hand = task("move_volume", "215-mp0>214-mp0", 10, 20);
+        for (id, from, wrong) in [("215", 15, 1), ("214", 19, 1), ("214", 20, 0), ("216", 15, 0)] {
+            let found = one_task_at_a_time(&[hand.clone(), task("vzstart", id, from, 30)]);
+            assert_eq!(found.len(), wrong, "{id} from {from}: {found:?}");
+        }
+    }
 }

@@ -78,22 +78,6 @@ fn shape(evidence: &Evidence<'_>) -> Found {
     found
 }
 
-/// I6: no two tasks of ours on one guest at the same time.
-pub(super) fn one_task_at_a_time(evidence: &Evidence<'_>) -> Found {
-    let ours: Vec<_> = evidence.tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours()).collect();
-    let mut found = Found::new();
-    for (nth, one) in ours.iter().enumerate() {
-        for other in ours.iter().skip(nth + 1).filter(|other| other.id == one.id) {
-            let apart =
-                one.to.is_some_and(|to| to <= other.from) || other.to.is_some_and(|to| to <= one.from);
-            if !apart {
-                found.push(format!("{} and {} ran on {} at the same time", one.kind, other.kind, one.id));
-            }
-        }
-    }
-    found
-}
-
 /// I8: an operation that ended without a request that could change something changed nothing.
 pub(super) fn a_refusal_changes_nothing(evidence: &Evidence<'_>) -> Found {
     let refused = evidence.end == Some(Status::Undone) && evidence.effects.is_empty();

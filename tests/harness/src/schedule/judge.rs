@@ -12,7 +12,7 @@ use pve_sim::guard::Offence;
 
 use super::witness::Witness;
 use crate::book::Book;
-use crate::invariant::Violation;
+use crate::invariant::{Violation, one_task_at_a_time};
 use crate::log::TaskSpan;
 use crate::scene::Scene;
 
@@ -41,7 +41,7 @@ const ALL: &[(&str, Look)] = &[
     ("I1", nothing_of_a_customer_is_gone),
     ("I2", one_guest_for_each_identity),
     ("I3", nothing_half_built),
-    ("I6", one_task_at_a_time),
+    ("I6", |ending| one_task_at_a_time(ending.tasks)),
     ("I12", every_wish_is_met_or_answered),
     ("I15", strangers_are_untouched),
     ("wire", nothing_forbidden_was_sent),
@@ -153,22 +153,6 @@ fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Found {
     let locked = config.contains("\nlock: ");
     if !config.contains("protection: 1") && !ending.witness.unprotected.contains(&vmid) && !locked {
         found.push(format!("guest {vmid} is not protected"));
-    }
-    found
-}
-
-/// I6: no two tasks of ours on one guest at the same time.
-fn one_task_at_a_time(ending: &Ending<'_>) -> Found {
-    let ours: Vec<_> = ending.tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours()).collect();
-    let mut found = Found::new();
-    for (nth, one) in ours.iter().enumerate() {
-        for other in ours.iter().skip(nth + 1).filter(|other| other.id == one.id) {
-            let apart =
-                one.to.is_some_and(|to| to <= other.from) || other.to.is_some_and(|to| to <= one.from);
-            if !apart {
-                found.push(format!("{} and {} ran on {} at the same time", one.kind, other.kind, one.id));
-            }
-        }
     }
     found
 }
