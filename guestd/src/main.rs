@@ -31,11 +31,14 @@ mod work;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use holdfast_manual::Section;
 use holdfast_protocol::strict::chain;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match holdfast_manual::parse::<args::Args>(Section::Administration) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -3,11 +3,14 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use holdfast_manual::Section;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let arguments = hubd::cli::Arguments::parse();
+    let arguments = match holdfast_manual::parse::<hubd::cli::Arguments>(Section::Administration) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     let filter = EnvFilter::try_from_env("HOLDFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .json()

@@ -23,10 +23,13 @@ mod screen;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use holdfast_manual::Section;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match holdfast_manual::parse::<args::Args>(Section::User) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
     let screen = screen::Screen::new(&args);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

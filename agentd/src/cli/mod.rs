@@ -15,6 +15,7 @@
 //! | `status` | [`status`] |
 
 use clap::{Parser, Subcommand, ValueEnum};
+use holdfast_manual::Section;
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
@@ -116,7 +117,10 @@ impl CommandError {
 /// Reads the arguments, runs the command, tells the outcome.
 #[must_use]
 pub fn main() -> std::process::ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match holdfast_manual::parse::<Arguments>(Section::Administration) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     match dispatch(arguments.command) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {

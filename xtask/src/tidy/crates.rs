@@ -13,15 +13,20 @@ use super::Breach;
 
 /// The crates of the workspace: what of ours each may link, and what of others it must not.
 const RULES: &[(&str, &[&str], &[&str])] = &[
-    ("agentd", &["holdfast-protocol", "holdfast-tls", "holdfast-trust"], &[]),
+    ("agentd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"], &[]),
     ("e2e", &[], &["agentd", "hubd"]),
-    ("guestd", &["holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
+    ("guestd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
     ("harness", &["agentd", "holdfast-protocol", "hubd", "pve-sim"], &["reqwest", "rustls"]),
-    ("holdfast", &["holdfast-protocol", "holdfast-tls", "holdfast-trust"], &["axum", "rusqlite"]),
+    (
+        "holdfast",
+        &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"],
+        &["axum", "rusqlite"],
+    ),
+    ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
-    ("hubd", &["holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
+    ("hubd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
     ("pve-sim", &[], &["reqwest"]),
     ("xtask", &["e2e", "holdfast-protocol"], &[]),
 ];
