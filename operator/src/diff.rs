@@ -87,11 +87,10 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
             changed.push(ChangedGuest { guest: named(guest), changes });
         }
     }
-    let poll = |document: &DesiredDocument| BTreeMap::from([poll_field(document)]);
     Diff {
         from: before.map_or(Generation::NONE, |before| before.generation),
         to: after.generation,
-        settings: changes(&before.map(poll).unwrap_or_default(), &poll(after)),
+        settings: changes(&before.map(settings).unwrap_or_default(), &settings(after)),
         added,
         changed,
         unnamed: old.into_values().map(named).collect(),
@@ -99,8 +98,16 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
     }
 }
 
-fn poll_field(document: &DesiredDocument) -> (String, Value) {
-    ("poll_interval_s".to_owned(), document.poll_interval_s.get().into())
+/// What is said beside the guests, as flat fields; policies under their names.
+fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
+    let mut fields = BTreeMap::from([("poll_interval_s".to_owned(), document.poll_interval_s.get().into())]);
+    for policy in &document.policies {
+        // As for guests: what was read from JSON can be written as JSON.
+        if let Ok(tiers) = serde_json::to_value(&policy.tiers) {
+            flatten(&format!("policies.{}", policy.name), &tiers, &mut fields);
+        }
+    }
+    fields
 }
 
 fn named(guest: &DesiredGuest) -> NamedGuest {
@@ -241,6 +248,22 @@ mod tests {
         assert_eq!(names(&forth), names(&back));
         assert_eq!((forth.added.len(), forth.unnamed.len()), (back.unnamed.len(), back.added.len()));
         assert!(forth.changed[0].changes.iter().any(|c| c.field == "size.memory_mib"));
+    }
+
+    #[test]
+    fn a_policy_is_compared_under_its_name() {
+        let before = samples::document();
+        let mut after = before.clone();
+        let schedule =
+            serde_json::json!({ "at": ["02:30"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+        let tier = serde_json::json!({ "schedule": schedule, "retention": { "keep": { "last": 3 } } });
+        let policy = serde_json::json!({ "name": "usual", "tiers": { "snapshot": tier } });
+        after.policies.push(serde_json::from_value(policy).unwrap());
+        after.guests[0].policy = Some("usual".parse().unwrap());
+        let found = diff(Some(&before), &after);
+        let named: Vec<&str> = found.settings.iter().map(|change| change.field.as_str()).collect();
+        assert!(named.contains(&"policies.usual.snapshot.retention.keep.last"), "{named:?}");
+        assert_eq!(found.changed[0].changes[0].field, "policy");
     }
 
     #[test]

@@ -117,6 +117,8 @@ codes! {
     Parked = "PARKED", 409
     /// The other side showed a certificate that is not the pinned one.
     PinMismatch = "PIN_MISMATCH", 502
+    /// A guest is put under a backup policy that the document does not have.
+    PolicyUnknown = "POLICY_UNKNOWN", 422
     /// It waited, and ended for work that goes before it.
     Preempted = "PREEMPTED", 409
     /// `If-Match` does not name the current version.

@@ -13,9 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::code::ErrorCode;
 use crate::generation::{ContentHash, Generation, Numbered};
 use crate::id::{
-    BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, StorageName, Vmid, VolumeName,
+    BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, PolicyName, StorageName, Vmid,
+    VolumeName,
 };
 use crate::net::Ipv4Cidr;
+use crate::protection::BackupPolicy;
+use crate::protection::policy::POLICIES_MAX;
 use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib, VlanTag};
 use crate::strict::{self, StrictError};
 
@@ -47,6 +50,10 @@ pub struct DesiredDocument {
     pub generation: Generation,
     /// How often the agent asks the hub, and looks at its host, when nothing is new.
     pub poll_interval_s: PollSeconds,
+    /// Backup policies that guests can be under.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub policies: Vec<BackupPolicy>,
     /// The guests this host should carry.
     #[schemars(length(max = 10_000))]
     pub guests: Vec<DesiredGuest>,
@@ -73,6 +80,9 @@ pub struct DesiredGuest {
     pub size: GuestSize,
     /// Its place on a bridge.
     pub network: GuestNetwork,
+    /// The backup policy it is under, where it is under one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyName>,
     /// Its volumes beside the root disk.
     #[serde(default)]
     #[schemars(length(max = 16))]
@@ -212,9 +222,16 @@ impl Desired {
                 max: GUESTS_MAX,
             });
         }
+        let policies = policies(&document.policies)?;
         let mut seen = Seen::default();
         for (index, guest) in document.guests.iter().enumerate() {
             seen.guest(index, guest)?;
+            if let Some(policy) = guest.policy.as_ref().filter(|policy| !policies.contains(policy)) {
+                return Err(DesiredError::UnknownPolicy {
+                    path: format!("guests[{index}].policy"),
+                    policy: policy.clone(),
+                });
+            }
         }
         let bytes = serde_json::to_vec(&document).map_err(DesiredError::Unwritable)?;
         Ok(Self { content: ContentHash::of(&bytes), document })
@@ -233,11 +250,36 @@ impl Desired {
         Numbered { generation: self.document.generation, content: self.content }
     }
 
+    /// The backup policies.
+    #[must_use]
+    pub fn policies(&self) -> &[BackupPolicy] {
+        &self.document.policies
+    }
+
     /// The guests.
     #[must_use]
     pub fn guests(&self) -> &[DesiredGuest] {
         &self.document.guests
     }
+}
+
+/// The names of the policies, each of which protects something.
+fn policies(policies: &[BackupPolicy]) -> Result<BTreeSet<&PolicyName>, DesiredError> {
+    if policies.len() > POLICIES_MAX {
+        let (what, count, max) = ("backup policies", policies.len(), POLICIES_MAX);
+        return Err(DesiredError::TooMany { what, count, max });
+    }
+    let mut names = BTreeSet::new();
+    for (index, policy) in policies.iter().enumerate() {
+        if !names.insert(&policy.name) {
+            let (path, value) = (format!("policies[{index}].name"), policy.name.to_string());
+            return Err(DesiredError::Twice { path, what: Unique::Policy, value });
+        }
+        if policy.tiers.is_empty() {
+            return Err(DesiredError::EmptyPolicy { path: format!("policies[{index}].tiers") });
+        }
+    }
+    Ok(names)
 }
 
 #[derive(Default)]
@@ -312,6 +354,8 @@ pub enum Unique {
     Guest,
     /// A guest's name.
     Name,
+    /// A backup policy's name.
+    Policy,
     /// A guest's VMID.
     Vmid,
     /// A volume's name or mount path.
@@ -354,6 +398,20 @@ pub enum DesiredError {
         /// The gateway.
         gateway: Ipv4Addr,
     },
+    /// A policy that is not there.
+    #[error("{path} names {policy}, which is none of the document's policies: add it, or correct the name")]
+    UnknownPolicy {
+        /// The JSON path.
+        path: String,
+        /// The name.
+        policy: PolicyName,
+    },
+    /// A policy without a tier.
+    #[error("{path} has no tier, and would protect nothing: give it one, or leave the policy out")]
+    EmptyPolicy {
+        /// The JSON path.
+        path: String,
+    },
     /// Cannot happen for a document that was read; kept as an error all the same.
     #[error("the document cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
@@ -368,11 +426,12 @@ impl DesiredError {
             Self::Twice { what, .. } => match what {
                 Unique::Address => ErrorCode::DuplicateAddress,
                 Unique::Guest => ErrorCode::DuplicateGuest,
-                Unique::Name => ErrorCode::DuplicateName,
+                Unique::Name | Unique::Policy => ErrorCode::DuplicateName,
                 Unique::Vmid => ErrorCode::DuplicateVmid,
                 Unique::Volume => ErrorCode::DuplicateVolume,
             },
-            Self::TooMany { .. } | Self::Unreachable { .. } => ErrorCode::Range,
+            Self::UnknownPolicy { .. } => ErrorCode::PolicyUnknown,
+            Self::TooMany { .. } | Self::Unreachable { .. } | Self::EmptyPolicy { .. } => ErrorCode::Range,
             Self::Unwritable(_) => ErrorCode::Internal,
         }
     }
@@ -382,7 +441,10 @@ impl DesiredError {
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Form(error) => error.path(),
-            Self::Twice { path, .. } | Self::Unreachable { path, .. } => Some(path),
+            Self::Twice { path, .. }
+            | Self::Unreachable { path, .. }
+            | Self::UnknownPolicy { path, .. }
+            | Self::EmptyPolicy { path } => Some(path),
             Self::TooMany { .. } | Self::Unwritable(_) => None,
         }
     }

@@ -166,6 +166,8 @@ names! {
     /// The key of a mutating request, by which a repeat is known.
     IdempotencyKey { max: 128, rule: "1 to 128 letters, digits, '-', '_', '.' or ':'", pattern: "^[A-Za-z0-9_.:-]+$",
         ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c)) }
+    /// The fingerprint of a backup key, as Proxmox shows it: 32 bytes in hex with colons.
+    KeyFingerprint { max: 95, rule: "32 bytes in lower-case hex with colons between them", pattern: "^[0-9a-f]{2}(:[0-9a-f]{2}){31}$", ok: key_fingerprint }
     /// Where a volume is mounted inside a guest.
     MountPath { max: 255, rule: "an absolute path of letters, digits, '.', '_' and '-', without '.' or '..' parts, not '/'", pattern: "^(/[A-Za-z0-9._-]+)+$", ok: mount_path }
     /// A node of Proxmox.
@@ -174,6 +176,8 @@ names! {
     /// A human operator, as the hub and the audit name them.
     OperatorName { max: 63, rule: "letters, digits, '.', '_', '@' and '-'", pattern: "^[A-Za-z0-9._@-]+$",
         ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._@-".contains(c)) }
+    /// What a backup policy is called in the desired document.
+    PolicyName { max: 32, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
     /// A pool of Proxmox.
     PoolName { max: 63, rule: "letters, digits, '.', '_' and '-'", pattern: "^[A-Za-z0-9._-]+$",
         ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }
@@ -255,6 +259,13 @@ fn golden_version(text: &str) -> bool {
 }
 
 /// Proxmox's rule for names in a configuration, less the words that mean something there.
+fn key_fingerprint(text: &str) -> bool {
+    let byte = |part: &str| {
+        part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    text.split(':').count() == 32 && text.split(':').all(byte)
+}
+
 fn snapshot_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let reserved = ["current", "pending", "vzdump"].iter().any(|word| text.eq_ignore_ascii_case(word));

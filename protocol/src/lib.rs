@@ -19,6 +19,7 @@
 //! | [`enrol`] | invites, certificates, knocking |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
+//! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`operator`] | what the operator's command asks of the hub |
 //! | [`pin`], [`secret`], [`strict`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
@@ -41,6 +42,7 @@ pub mod net;
 pub mod operation;
 pub mod operator;
 pub mod pin;
+pub mod protection;
 pub mod report;
 pub mod schema;
 pub mod secret;

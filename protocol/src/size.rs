@@ -74,12 +74,20 @@ sizes! {
     Cores in 1..=512, "cores"
     /// Size of a disk in GiB.
     DiskGib in 1..=65536, "GiB"
+    /// How long a backup is put off at most, in minutes, so that not all begin at once.
+    JitterMinutes in 0..=720, "min"
+    /// How many backups a rule of a retention keeps.
+    KeepCount in 1..=9999, "backups"
     /// Memory of a guest in MiB. A Debian with systemd does not start below 64.
     MemoryMib in 64..=4_194_304, "MiB"
     /// How often an agent asks the hub when nothing is new, in seconds.
     PollSeconds in 1..=3600, "s"
     /// Swap of a guest in MiB; 0 is none.
     SwapMib in 0..=4_194_304, "MiB"
+    /// How many days may pass between two tests that restore a backup.
+    TestDays in 1..=366, "days"
     /// A VLAN.
     VlanTag in 1..=4094, "(VLAN tag)"
+    /// How long after its time a backup may begin, in minutes.
+    WindowMinutes in 1..=1440, "min"
 }

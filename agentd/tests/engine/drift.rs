@@ -65,6 +65,7 @@ impl Agent {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
             poll_interval_s: PollSeconds::try_from(10).unwrap(),
+            policies: Vec::new(),
             guests,
         };
         self.ports

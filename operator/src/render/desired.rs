@@ -3,6 +3,7 @@
 use holdfast_protocol::desired::{Desired, DesiredGuest, RunState};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::DesiredVersion;
+use holdfast_protocol::protection::Protection;
 use jiff::Timestamp;
 
 use super::table::{NOTHING, clean, plain, table};
@@ -25,8 +26,10 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
         return text;
     }
     text.push('\n');
-    let header =
-        ["NAME", "CUSTOMER", "VMID", "RUN", "GOLDEN", "CORES", "MEMORY", "ROOT", "ADDRESS", "VOLUMES"];
+    let header = [
+        "NAME", "CUSTOMER", "VMID", "RUN", "GOLDEN", "CORES", "MEMORY", "ROOT", "ADDRESS", "POLICY",
+        "VOLUMES",
+    ];
     let rows = desired.guests().iter().map(|guest| {
         let volumes: Vec<String> =
             guest.volumes.iter().map(|v| format!("{} {}", v.name, v.size_gib)).collect();
@@ -40,10 +43,16 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
             plain(guest.size.memory_mib),
             plain(guest.size.rootfs_gib),
             plain(guest.network.address),
+            plain(guest.policy.as_ref().map_or(NOTHING, |policy| policy.as_str())),
             plain(if volumes.is_empty() { NOTHING.to_owned() } else { volumes.join(", ") }),
         ]
     });
     text.push_str(&table(&header, rows, style));
+    for policy in desired.policies() {
+        let promise = Protection { tiers: policy.tiers.clone(), volumes: Vec::new() };
+        text.push_str(&format!("\nPolicy {}\n", policy.name));
+        text.extend(promise.lines().iter().map(|line| format!("  {}\n", clean(line))));
+    }
     text
 }
 

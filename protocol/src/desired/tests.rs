@@ -19,7 +19,15 @@ fn guest(n: u32) -> Value {
 }
 
 fn document() -> Value {
-    json!({ "schema": "holdfast.desired/v1", "generation": 3, "poll_interval_s": 30, "guests": [guest(1), guest(2)] })
+    let mut first = guest(1);
+    first["policy"] = json!("usual");
+    let policies = json!([{ "name": "usual", "tiers": { "local": {
+        "target": "backup2",
+        "schedule": { "at": ["02:30"], "zone": "Europe/Berlin", "jitter_min": 15, "window_min": 120 },
+        "retention": { "keep": { "last": 3, "daily": 14 } },
+        "consistency": "application", "restore_test_days": 30
+    } } }]);
+    json!({ "schema": "holdfast.desired/v1", "generation": 3, "poll_interval_s": 30, "policies": policies, "guests": [first, guest(2)] })
 }
 
 #[test]
@@ -54,6 +62,23 @@ fn every_bad_document_has_its_code_and_place() {
         ("/guests/0/scratch", json!(true), ErrorCode::UnknownField),
         ("/guests/0/features", json!("keyctl=1"), ErrorCode::UnknownField),
         ("/guests/0/size/hookscript", json!("x"), ErrorCode::UnknownField),
+        ("/guests/1/policy", json!("gold"), ErrorCode::PolicyUnknown),
+        ("/guests/1/policy", json!("Usual"), ErrorCode::Range),
+        ("/policies", json!([{ "name": "usual", "tiers": {} }]), ErrorCode::Range),
+        ("/policies/0/keep", json!(1), ErrorCode::UnknownField),
+        ("/policies/0/tiers/cloud", json!({}), ErrorCode::UnknownField),
+        ("/policies/0/tiers/local/target", json!("../x"), ErrorCode::Range),
+        ("/policies/0/tiers/local/consistency", json!("some"), ErrorCode::Version),
+        ("/policies/0/tiers/local/restore_test_days", json!(0), ErrorCode::Range),
+        ("/policies/0/tiers/local/retention", json!({ "keep": {} }), ErrorCode::Range),
+        ("/policies/0/tiers/local/retention", json!("none"), ErrorCode::Version),
+        ("/policies/0/tiers/local/schedule/at", json!([]), ErrorCode::Range),
+        ("/policies/0/tiers/local/schedule/at", json!(["*/15"]), ErrorCode::Range),
+        ("/policies/0/tiers/local/schedule/at", json!(["daily", "0:00"]), ErrorCode::Range),
+        ("/policies/0/tiers/local/schedule/zone", json!("CEST"), ErrorCode::Range),
+        ("/policies/0/tiers/local/schedule/jitter_min", json!(121), ErrorCode::Range),
+        ("/policies/0/tiers/local/schedule/window_min", json!(0), ErrorCode::Range),
+        ("/policies/0/tiers/local/schedule/every", json!("night"), ErrorCode::UnknownField),
         ("/force", json!(1), ErrorCode::UnknownField),
         ("/schema", json!("holdfast.desired/v2"), ErrorCode::Version),
         ("/guests/0/run", json!("paused"), ErrorCode::Version),
@@ -72,6 +97,28 @@ fn every_bad_document_has_its_code_and_place() {
         assert_eq!(error.code(), *code, "{pointer} = {value}: {}", chain(&error));
         assert!(error.path().is_some(), "{pointer}");
     }
+}
+
+#[test]
+fn a_policy_stands_once_and_the_same_document_without_any_is_as_it_always_was() {
+    let mut twice = document();
+    let policy = twice["policies"][0].clone();
+    twice["policies"].as_array_mut().unwrap().push(policy);
+    let error = Desired::parse(twice.to_string().as_bytes()).unwrap_err();
+    assert_eq!((error.code(), error.path()), (ErrorCode::DuplicateName, Some("policies[1].name")));
+    let mut many = document();
+    let policies = (0..65).map(|n| {
+        let mut policy = many["policies"][0].clone();
+        policy["name"] = json!(format!("p{n}"));
+        policy
+    });
+    many["policies"] = policies.collect();
+    assert_eq!(Desired::parse(many.to_string().as_bytes()).unwrap_err().code(), ErrorCode::Range);
+    // The hash of a document that was stored before there were policies stays what it was.
+    let plain = json!({ "schema": "holdfast.desired/v1", "generation": 3, "poll_interval_s": 30, "guests": [guest(2)] });
+    let plain = Desired::parse(plain.to_string().as_bytes()).unwrap();
+    let text = serde_json::to_string(plain.document()).unwrap();
+    assert!(!text.contains("polic"), "{text}");
 }
 
 #[test]

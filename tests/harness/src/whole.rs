@@ -126,6 +126,7 @@ fn document(wishes: &Wishes) -> Desired {
         schema: DesiredSchema::V1,
         generation: Generation::new(1),
         poll_interval_s: 30.try_into().unwrap(),
+        policies: Vec::new(),
         guests: wishes.guests.clone(),
     };
     Desired::check(document).expect("a document that can be wished for")

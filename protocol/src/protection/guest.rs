@@ -1,0 +1,134 @@
+//! What one guest is promised: the tiers of its policy, and what becomes of each of its volumes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::policy::{BackupPolicy, BackupTier, Tiers};
+use crate::desired::{BulkBackup, DesiredGuest, VOLUMES_MAX, VolumeKind};
+use crate::id::VolumeName;
+
+/// A promise, whole: nothing of it is looked up elsewhere. There is one spelling of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Wire")]
+pub struct Protection {
+    /// Its tiers. There may be none, where only volumes have a promise of their own.
+    pub tiers: Tiers,
+    /// Its volumes beside the root disk, by name.
+    pub volumes: Vec<KeptVolume>,
+}
+
+/// What becomes of one volume's data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeptVolume {
+    /// Which.
+    pub name: VolumeName,
+    /// Whether the guest's backups hold it, and what else does.
+    pub kind: VolumeKind,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Protection")]
+struct Wire {
+    tiers: Tiers,
+    #[schemars(length(max = 64))]
+    volumes: Vec<KeptVolume>,
+}
+
+/// Volumes that a document no longer names keep their promise, so there may be more than a document names.
+pub(super) const KEPT_MAX: usize = 4 * VOLUMES_MAX;
+
+impl TryFrom<Wire> for Protection {
+    type Error = &'static str;
+    fn try_from(wire: Wire) -> Result<Self, Self::Error> {
+        let Wire { tiers, volumes } = wire;
+        if volumes.len() > KEPT_MAX {
+            return Err("a guest has at most 64 volumes with a promise of their own");
+        }
+        if !volumes.is_sorted_by(|one, next| one.name < next.name) {
+            return Err("the volumes stand by name, each once");
+        }
+        Ok(Self { tiers, volumes })
+    }
+}
+
+impl Protection {
+    /// What a document promises a guest; nothing, where nothing of it is ever backed up.
+    #[must_use]
+    pub fn wished(guest: &DesiredGuest, policies: &[BackupPolicy]) -> Option<Self> {
+        let policy =
+            guest.policy.as_ref().and_then(|name| policies.iter().find(|policy| policy.name == *name));
+        let backed_up = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
+        if policy.is_none() && !guest.volumes.iter().any(|volume| backed_up(&volume.kind)) {
+            return None;
+        }
+        let kept = guest
+            .volumes
+            .iter()
+            .map(|volume| KeptVolume { name: volume.name.clone(), kind: volume.kind.clone() });
+        let mut volumes: Vec<KeptVolume> = kept.collect();
+        volumes.sort_by(|one, other| one.name.cmp(&other.name));
+        Some(Self { tiers: policy.map(|policy| policy.tiers.clone()).unwrap_or_default(), volumes })
+    }
+
+    /// In words, a line for each part.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(tier) = &self.tiers.snapshot {
+            lines.push(format!("snapshot: {}, keeps {}", tier.schedule, tier.retention));
+        }
+        if let Some(tier) = &self.tiers.local {
+            lines.push(format!("local: {}", backup_words(tier)));
+        }
+        if let Some(tier) = &self.tiers.off_site {
+            lines.push(format!("off-site: {}, encrypted with key {}", backup_words(&tier.backup), tier.key));
+        }
+        lines.extend(
+            self.volumes.iter().map(|volume| format!("volume {}: {}", volume.name, kind_words(&volume.kind))),
+        );
+        lines
+    }
+}
+
+fn backup_words(tier: &BackupTier) -> String {
+    let schedule = &tier.schedule;
+    let test = tier.restore_test_days.map_or_else(
+        || "never tested by a restore".to_owned(),
+        |days| format!("tested by a restore every {days}"),
+    );
+    format!(
+        "{schedule} to {}, jitter {}, window {}, keeps {}, {} consistency, {test}",
+        tier.target,
+        schedule.jitter_min,
+        schedule.window_min,
+        tier.retention,
+        tier.consistency.as_str()
+    )
+}
+
+/// What becomes of a volume, in words.
+#[must_use]
+pub fn kind_words(kind: &VolumeKind) -> String {
+    match kind {
+        VolumeKind::Hot => "in the guest's backups".to_owned(),
+        VolumeKind::Bulk(BulkBackup::BackupTo(target)) => format!("bulk, backed up to {target}"),
+        VolumeKind::Bulk(BulkBackup::None(why)) => format!("bulk, NOT backed up: {}", why.as_str()),
+    }
+}
+
+/// How a guest is protected, as its agent tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProtectionReport {
+    /// What is in force; none, where nothing of the guest was ever promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<Protection>,
+    /// What the document wishes, where that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wished: Option<Protection>,
+    /// What of the wish is held, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<String>,
+}

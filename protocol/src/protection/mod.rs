@@ -1,0 +1,28 @@
+//! How a guest's data is protected: which backups are taken when, where they go, and how long they are kept.
+//!
+//! What comes in: policies of the desired document. What goes out: what one guest is promised ([`Protection`]), when
+//! the next backup is due, and whether one promise is provably no weaker than another. Hub, operator and agent read the
+//! same words by the same rules. Deliberately absent: the clock, taking backups, and who may weaken a promise.
+//!
+//! | module | words |
+//! | --- | --- |
+//! | [`calendar`] | points in time that come again |
+//! | [`compare`] | what of a promise is stronger, what is weaker or cannot be told |
+//! | [`guest`] | what one guest is promised |
+//! | [`policy`] | policies with their tiers, and schedules |
+//! | [`retention`] | which backups are kept |
+//! | [`zone`] | time zones by name |
+
+pub mod calendar;
+pub mod compare;
+pub mod guest;
+pub mod policy;
+pub mod retention;
+pub mod zone;
+
+pub use calendar::Calendar;
+pub use compare::{Comparison, Facet, Loosening, Part, compare};
+pub use guest::{KeptVolume, Protection, ProtectionReport};
+pub use policy::{BackupPolicy, BackupTier, Consistency, OffSiteTier, Schedule, SnapshotTier, Tier, Tiers};
+pub use retention::{Keep, Retention};
+pub use zone::Zone;
