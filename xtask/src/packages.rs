@@ -34,6 +34,11 @@ pub const NEEDS: &[Need] = &[
         without: "holding signatures to what stock OpenSSH makes and takes",
     },
     Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
+    Need { program: "visudo", package: "sudo", without: "holding the sudoers file to what sudo takes" },
+    Need { program: "sfdisk", package: "fdisk", without: "disks with partitions for the helper" },
+    Need { program: "mkfs.ext4", package: "e2fsprogs", without: "disks for the helper" },
+    Need { program: "mkfs.xfs", package: "xfsprogs", without: "disks with xfs for the helper" },
+    Need { program: "mkfs.btrfs", package: "btrfs-progs", without: "disks with btrfs for the helper" },
 ];
 
 /// Whether this process is root.

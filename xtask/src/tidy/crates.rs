@@ -22,6 +22,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"],
         &["axum", "rusqlite"],
     ),
+    (
+        "holdfast-helper",
+        &[],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "anyhow", "clap", "tracing", "libc"],
+    ),
     ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),

@@ -5,6 +5,7 @@
 
 mod crates;
 mod files;
+mod helper;
 mod layers;
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ pub fn run(root: &Path) -> Result<()> {
     let mut breaches = files::check(&sources);
     breaches.extend(layers::check(&table, &sources));
     breaches.extend(crates::check(&crates::workspace(root)?));
+    breaches.extend(helper::check(&sources, &helper::tree(root)?));
     breaches.sort();
     for breach in &breaches {
         println!("{}: {}", breach.place, breach.says);

@@ -1,0 +1,297 @@
+//! The block devices of this machine as the kernel tells them in `/sys`, and how each is attached.
+//!
+//! Only kinds that hold their own hardware are known at all. Device-mapper, md, nbd, zvols, zram, iSCSI and whatever
+//! comes next have no [`Transport`]: a guest can write any UUID into a disk of its own, and those devices may be its.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, major, minor};
+use rustix::io::Errno;
+use serde::Deserialize;
+
+use crate::mountinfo;
+use crate::names::{PartUuid, Serial};
+use crate::probe;
+use crate::procfs::attribute;
+use crate::reply::{Code, Refusal};
+
+const CLASS: &str = "/sys/class/block";
+
+/// How a disk is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    Usb,
+    Sata,
+    Nvme,
+    Scsi,
+    Virtio,
+    Mmc,
+    /// A file. Never in a policy of a box with guests; its serial number is the file's path.
+    LoopForTestsOnly,
+}
+
+/// A disk or a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// As the kernel calls it, such as `sdb1`.
+    pub name: String,
+    /// `major:minor`.
+    pub number: String,
+    /// The name of the whole disk that it is a part of, or its own.
+    pub whole: String,
+    pub partition: Option<Partition>,
+    pub transport: Option<Transport>,
+    /// Its folder in `/sys/devices`.
+    folder: PathBuf,
+}
+
+/// Where on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partition {
+    pub number: u32,
+    /// In sectors of 512 bytes.
+    pub start: u64,
+}
+
+/// The disks beneath `/`.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RootDisks {
+    These(BTreeSet<String>),
+    /// The file system does not say; ZFS is one of that kind.
+    Hidden,
+}
+
+/// All block devices with something in them.
+pub fn all() -> Result<Vec<Disk>, Refusal> {
+    let failed = |error: std::io::Error| Refusal::new(Code::Env, format!("cannot list {CLASS}: {error}"));
+    let mut disks = Vec::new();
+    for entry in std::fs::read_dir(CLASS).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        // A device that went away meanwhile is none.
+        disks.extend(name.to_str().and_then(Disk::read));
+    }
+    disks.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(disks)
+}
+
+impl Disk {
+    fn read(name: &str) -> Option<Self> {
+        let folder = std::fs::canonicalize(Path::new(CLASS).join(name)).ok()?;
+        let number = attribute(folder.join("dev"))?;
+        if attribute(folder.join("size"))? == "0" {
+            return None;
+        }
+        let partition = match attribute(folder.join("partition")) {
+            Some(at) => Some(Partition {
+                number: at.parse().ok()?,
+                start: attribute(folder.join("start"))?.parse().ok()?,
+            }),
+            None => None,
+        };
+        let whole = if partition.is_some() { folder.parent()? } else { &folder };
+        let whole = whole.file_name()?.to_str()?.to_owned();
+        let transport = transport(folder.to_str()?);
+        Some(Self { name: name.to_owned(), number, whole, partition, transport, folder })
+    }
+
+    #[cfg(test)]
+    pub fn for_test(name: &str, whole: &str) -> Self {
+        let (name, whole, folder) = (name.to_owned(), whole.to_owned(), PathBuf::new());
+        Self {
+            name,
+            number: "8:1".to_owned(),
+            whole,
+            partition: None,
+            transport: Some(Transport::Usb),
+            folder,
+        }
+    }
+
+    /// Where its node is.
+    pub fn path(&self) -> String {
+        format!("/dev/{}", self.name)
+    }
+
+    /// Opens its node for reading, and makes sure that it is this device.
+    pub fn open(&self) -> Result<File, Errno> {
+        node(&self.name, &self.number, OFlags::empty()).map(File::from)
+    }
+
+    /// Whether nobody has any part of the whole disk in use: no mount, no pool, no volume group.
+    pub fn whole_is_free(&self) -> Result<(), Errno> {
+        let number = attribute(self.whole_folder().join("dev")).ok_or(Errno::NODEV)?;
+        node(&self.whole, &number, OFlags::EXCL).map(drop)
+    }
+
+    /// What the partition table of its disk calls it.
+    pub fn part_uuid(&self) -> Option<PartUuid> {
+        let Partition { number, start } = self.partition?;
+        let folder = self.whole_folder();
+        let whole = node(&self.whole, &attribute(folder.join("dev"))?, OFlags::empty()).ok()?;
+        let block_size = attribute(folder.join("queue/logical_block_size"))?.parse().ok()?;
+        probe::part_uuid(&File::from(whole), block_size, number, start).ok().flatten()
+    }
+
+    /// What its drive, or the enclosure around it, says its serial number is.
+    pub fn serials(&self) -> Vec<Serial> {
+        let folder = self.whole_folder();
+        if self.transport == Some(Transport::LoopForTestsOnly) {
+            return attribute(folder.join("loop/backing_file"))
+                .and_then(|path| path.try_into().ok())
+                .into_iter()
+                .collect();
+        }
+        let mut texts: Vec<String> = Vec::new();
+        for name in ["serial", "device/serial", "device/wwid", "wwid"] {
+            texts.extend(attribute(folder.join(name)));
+        }
+        // Page 0x80 of SCSI: four bytes of head, then the number.
+        let page = std::fs::read(folder.join("device/vpd_pg80")).ok();
+        texts.extend(
+            page.and_then(|page| page.get(4..).map(|text| String::from_utf8_lossy(text).trim().to_owned())),
+        );
+        let enclosure = folder.ancestors().find(|above| above.join("idVendor").exists());
+        texts.extend(enclosure.and_then(|above| attribute(above.join("serial"))));
+        texts.into_iter().filter_map(|text| text.try_into().ok()).collect()
+    }
+
+    fn whole_folder(&self) -> &Path {
+        match self.partition {
+            Some(_) => self.folder.parent().unwrap_or(&self.folder),
+            None => &self.folder,
+        }
+    }
+}
+
+/// Opens a node of `/dev` that is a block device of this number.
+fn node(name: &str, number: &str, more: OFlags) -> Result<OwnedFd, Errno> {
+    let folder = rustix::fs::open("/dev", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | more;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let node = rustix::fs::openat2(folder, name, flags, Mode::empty(), resolve)?;
+    let stat = rustix::fs::fstat(&node)?;
+    let same = format!("{}:{}", major(stat.st_rdev), minor(stat.st_rdev)) == number;
+    if same && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
+        Ok(node)
+    } else {
+        Err(Errno::NODEV)
+    }
+}
+
+/// From the folder in `/sys/devices`, whose every component a bus of the kernel named.
+fn transport(folder: &str) -> Option<Transport> {
+    let parts: Vec<&str> = folder.split('/').collect();
+    let bus = |name: &str| {
+        parts.iter().any(|part| {
+            part.strip_prefix(name)
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()))
+        })
+    };
+    let has = |name: &str| parts.contains(&name);
+    if folder.starts_with("/sys/devices/virtual/") {
+        return if bus("nvme-subsys") {
+            Some(Transport::Nvme)
+        } else {
+            bus("loop").then_some(Transport::LoopForTestsOnly)
+        };
+    }
+    // iSCSI and Fibre Channel: disks of other machines.
+    if bus("session") || parts.iter().any(|part| part.starts_with("rport-")) {
+        return None;
+    }
+    if bus("usb") {
+        Some(Transport::Usb)
+    } else if has("nvme") {
+        Some(Transport::Nvme)
+    } else if bus("ata") {
+        Some(Transport::Sata)
+    } else if bus("virtio") {
+        Some(Transport::Virtio)
+    } else if has("mmc_host") {
+        Some(Transport::Mmc)
+    } else {
+        bus("host").then_some(Transport::Scsi)
+    }
+}
+
+/// The whole disks that `/` stands on.
+pub fn beneath_root() -> Result<RootDisks, Refusal> {
+    let stat = rustix::fs::stat("/")
+        .map_err(|error| Refusal::new(Code::Env, format!("cannot look at /: {error}")))?;
+    let mut number = format!("{}:{}", major(stat.st_dev), minor(stat.st_dev));
+    if major(stat.st_dev) == 0 {
+        let source =
+            mountinfo::own()?.into_iter().rfind(|entry| entry.point == "/").map(|entry| entry.source);
+        match source.filter(|source| source.starts_with("/dev/")).map(rustix::fs::stat) {
+            Some(Ok(device)) if FileType::from_raw_mode(device.st_mode) == FileType::BlockDevice => {
+                number = format!("{}:{}", major(device.st_rdev), minor(device.st_rdev));
+            }
+            _ => return Ok(RootDisks::Hidden),
+        }
+    }
+    let mut disks = BTreeSet::new();
+    let mut folders = vec![Path::new("/sys/dev/block").join(number)];
+    while let Some(folder) = folders.pop() {
+        let Ok(folder) = std::fs::canonicalize(folder) else { return Ok(RootDisks::Hidden) };
+        let whole = if folder.join("partition").exists() { folder.parent() } else { Some(folder.as_path()) };
+        disks.extend(whole.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned));
+        // What a mapped device is made of, down to the disks.
+        for slave in std::fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten() {
+            folders.push(slave.path());
+        }
+    }
+    Ok(RootDisks::These(disks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hardware_of_this_machine_has_a_transport() {
+        let pci = "/sys/devices/pci0000:00/0000:00:14.0";
+        for (path, expected) in [
+            ("/usb2/2-1/2-1:1.0/host6/target6:0:0/6:0:0:0/block/sdb/sdb1", Some(Transport::Usb)),
+            ("/ata1/host0/target0:0:0/0:0:0:0/block/sda", Some(Transport::Sata)),
+            ("/nvme/nvme0/nvme0n1/nvme0n1p2", Some(Transport::Nvme)),
+            ("/host2/target2:0:0/2:0:0:0/block/sdc", Some(Transport::Scsi)),
+            ("/virtio1/block/vda", Some(Transport::Virtio)),
+            ("/virtio3/host2/target2:0:0/2:0:0:0/block/sdc", Some(Transport::Virtio)),
+            ("/mmc_host/mmc0/mmc0:0001/block/mmcblk0", Some(Transport::Mmc)),
+            ("/host7/session1/target7:0:0/7:0:0:1/block/sdd", None),
+            ("/host3/rport-3:0-0/target3:0:0/3:0:0:0/block/sde", None),
+        ] {
+            assert_eq!(transport(&format!("{pci}{path}")), expected, "{path}");
+        }
+        for (name, expected) in [
+            ("block/dm-3", None),
+            ("block/md0", None),
+            ("block/md127/md127p1", None),
+            ("block/nbd0", None),
+            ("block/zd16", None),
+            ("block/zd16/zd16p1", None),
+            ("block/zram0", None),
+            ("block/ram0", None),
+            ("block/drbd0", None),
+            ("block/loop7", Some(Transport::LoopForTestsOnly)),
+            ("block/loop7/loop7p1", Some(Transport::LoopForTestsOnly)),
+            ("nvme-subsystem/nvme-subsys0/nvme0n1", Some(Transport::Nvme)),
+        ] {
+            assert_eq!(transport(&format!("/sys/devices/virtual/{name}")), expected, "{name}");
+        }
+        for other in ["/sys/devices/rbd/0/block/rbd0", "/sys/devices/platform/host9/session2/x/block/sdx"] {
+            assert_eq!(transport(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let disks = all().unwrap();
+        assert!(disks.iter().all(|disk| disk.number.contains(':')), "{disks:?}");
+        beneath_root().unwrap();
+    }
+}

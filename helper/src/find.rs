@@ -1,0 +1,213 @@
+//! Which device is the one that the policy means: exactly one, on a bus that the policy allows, with the UUID and with
+//! what only that very disk has.
+//!
+//! In: a survey of the machine, taken once. Out: one device, or why there is none. The choice itself is pure.
+
+use std::collections::BTreeMap;
+
+use crate::disk::{self, Disk, RootDisks};
+use crate::names::{PartUuid, Serial};
+use crate::policy::{Policy, Target};
+use crate::probe::{self, Mark};
+use crate::reply::{Code, Refusal};
+
+/// Where udev writes down which device wears which UUID. It is never believed, but it may say why nothing was found.
+const HINTS: &str = "/dev/disk/by-uuid";
+
+/// The devices of this machine at one moment.
+#[derive(Debug)]
+pub struct Survey {
+    seen: Vec<Seen>,
+    /// Devices on allowed buses that could not be read.
+    unread: Vec<String>,
+    /// UUID → device, of those kinds that are never opened.
+    hinted: BTreeMap<String, String>,
+    root: RootDisks,
+}
+
+/// A device with the mark of a file system.
+#[derive(Clone, Debug)]
+struct Seen {
+    disk: Disk,
+    mark: Mark,
+    part_uuid: Option<PartUuid>,
+    serials: Vec<Serial>,
+}
+
+/// The device that is meant.
+#[derive(Debug)]
+pub struct Found<'a> {
+    pub disk: &'a Disk,
+    /// Whether it must still be shown that the disk has nothing to do with `/`.
+    pub root_is_hidden: bool,
+}
+
+impl Survey {
+    /// Reads the beginning of every device on an allowed bus, and opens no other.
+    pub fn take(policy: &Policy) -> Result<Self, Refusal> {
+        let allowed =
+            |disk: &Disk| disk.transport.is_some_and(|transport| policy.transports.contains(&transport));
+        let (looked_at, others): (Vec<Disk>, Vec<Disk>) = disk::all()?.into_iter().partition(allowed);
+        let (mut seen, mut unread) = (Vec::new(), Vec::new());
+        for disk in looked_at {
+            let marks = disk.open().map_err(std::io::Error::from).and_then(|device| probe::marks(&device));
+            let Ok(marks) = marks else {
+                unread.push(disk.name);
+                continue;
+            };
+            let (part_uuid, serials) =
+                if marks.is_empty() { (None, Vec::new()) } else { (disk.part_uuid(), disk.serials()) };
+            for mark in marks {
+                let (disk, part_uuid, serials) = (disk.clone(), part_uuid.clone(), serials.clone());
+                seen.push(Seen { disk, mark, part_uuid, serials });
+            }
+        }
+        Ok(Self { seen, unread, hinted: hints(&others), root: disk::beneath_root()? })
+    }
+
+    /// The one device that a target means.
+    pub fn find(&self, target: &Target) -> Result<Found<'_>, Refusal> {
+        let refused = |code, says: String| Err(Refusal::new(code, format!("target {}: {says}", target.name)));
+        let wearing: Vec<&Seen> = self.seen.iter().filter(|seen| seen.mark.uuid == target.uuid).collect();
+        let one = match wearing.as_slice() {
+            [one] => *one,
+            [] => return Err(self.absent(target)),
+            many => {
+                let names: Vec<&str> = many.iter().map(|seen| seen.disk.name.as_str()).collect();
+                let says = format!("{} all wear its UUID: a person takes the copies away", names.join(", "));
+                return refused(Code::DeviceAmbiguous, says);
+            }
+        };
+        let name = &one.disk.name;
+        if one.mark.filesystem != target.filesystem {
+            let says =
+                format!("{name} holds {}, not {}", one.mark.filesystem.as_str(), target.filesystem.as_str());
+            return refused(Code::DeviceClass, says);
+        }
+        if let Some(fault) = one.mark.fault {
+            return refused(Code::DeviceClass, format!("{name} is not mounted: {fault}"));
+        }
+        if matches!(&self.root, RootDisks::These(disks) if disks.contains(&one.disk.whole)) {
+            return refused(Code::DeviceClass, format!("{name} is on the disk that / stands on"));
+        }
+        if target.part_uuid.is_some() && target.part_uuid != one.part_uuid {
+            let says = format!(
+                "{name} wears its UUID, but its partition has another UUID: not the disk that was approved"
+            );
+            return refused(Code::DeviceAmbiguous, says);
+        }
+        if target.serial.as_ref().is_some_and(|serial| !one.serials.contains(serial)) {
+            let says = format!(
+                "{name} wears its UUID, but its drive has another serial number: not the disk that was approved"
+            );
+            return refused(Code::DeviceAmbiguous, says);
+        }
+        Ok(Found { disk: &one.disk, root_is_hidden: self.root == RootDisks::Hidden })
+    }
+
+    fn absent(&self, target: &Target) -> Refusal {
+        if let Some(name) = self.hinted.get(target.uuid.as_str()) {
+            let says = format!(
+                "target {}: its UUID is on {name}, attached in a way that the policy does not allow (or that any guest could make)",
+                target.name
+            );
+            return Refusal::new(Code::DeviceClass, says);
+        }
+        let mut says = format!("target {}: no disk with its UUID is attached", target.name);
+        if !self.unread.is_empty() {
+            says.push_str(&format!("; not readable: {}", self.unread.join(", ")));
+        }
+        Refusal::new(Code::DeviceAbsent, says)
+    }
+}
+
+fn hints(others: &[Disk]) -> BTreeMap<String, String> {
+    let mut hinted = BTreeMap::new();
+    for entry in std::fs::read_dir(HINTS).into_iter().flatten().flatten() {
+        let link = std::fs::read_link(entry.path()).ok();
+        let device = link.as_deref().and_then(|link| link.file_name()?.to_str());
+        let known = others.iter().find(|disk| Some(disk.name.as_str()) == device);
+        if let (Some(disk), Ok(uuid)) = (known, entry.file_name().into_string()) {
+            hinted.insert(uuid, disk.name.clone());
+        }
+    }
+    hinted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::FsUuid;
+    use crate::probe::FileSystem;
+
+    const UUID: &str = "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b";
+
+    fn target(identity: &str) -> Target {
+        toml::from_str(&format!("name = 'usb1'\nuuid = '{UUID}'\nfilesystem = 'ext4'\n{identity}")).unwrap()
+    }
+
+    fn seen(name: &str, whole: &str) -> Seen {
+        let uuid = FsUuid::try_from(UUID.to_owned()).unwrap();
+        Seen {
+            disk: Disk::for_test(name, whole),
+            mark: Mark { filesystem: FileSystem::Ext4, uuid, fault: None },
+            part_uuid: Some("1234abcd-01".to_owned().try_into().unwrap()),
+            serials: vec!["WD-1234".to_owned().try_into().unwrap()],
+        }
+    }
+
+    fn survey(seen: Vec<Seen>) -> Survey {
+        let root = RootDisks::These(["sda".to_owned()].into());
+        Survey { seen, unread: Vec::new(), hinted: BTreeMap::new(), root }
+    }
+
+    fn code(survey: &Survey, identity: &str) -> &'static str {
+        survey.find(&target(identity)).err().map_or("found", |refusal| refusal.code.as_str())
+    }
+
+    #[test]
+    fn the_one_with_everything_is_found() {
+        let whole = survey(vec![seen("sdb1", "sdb")]);
+        for identity in [
+            "serial = 'WD-1234'",
+            "part_uuid = '1234abcd-01'",
+            "serial = 'WD-1234'\npart_uuid = '1234abcd-01'",
+        ] {
+            assert_eq!(code(&whole, identity), "found", "{identity}");
+        }
+        for identity in [
+            "serial = 'WD-123'",
+            "serial = 'WD-12345'",
+            "part_uuid = '1234abcd-02'",
+            "serial = 'WD-1234'\npart_uuid = '1234abcd-02'",
+        ] {
+            assert_eq!(code(&whole, identity), "E_DEVICE_AMBIGUOUS", "{identity}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        let serial = "serial = 'WD-1234'";
+        assert_eq!(code(&survey(Vec::new()), serial), "E_DEVICE_ABSENT");
+        assert_eq!(
+            code(&survey(vec![seen("sdb1", "sdb"), seen("sdc1", "sdc")]), serial),
+            "E_DEVICE_AMBIGUOUS"
+        );
+        assert_eq!(code(&survey(vec![seen("sda3", "sda")]), serial), "E_DEVICE_CLASS", "the root disk");
+        let mut other = seen("sdb1", "sdb");
+        other.mark.filesystem = FileSystem::Xfs;
+        assert_eq!(code(&survey(vec![other]), serial), "E_DEVICE_CLASS");
+        let mut faulty = seen("sdb1", "sdb");
+        faulty.mark.fault = Some("it reaches out");
+        assert_eq!(code(&survey(vec![faulty]), serial), "E_DEVICE_CLASS");
+        let mut nameless = seen("sdb1", "sdb");
+        (nameless.part_uuid, nameless.serials) = (None, Vec::new());
+        assert_eq!(code(&survey(vec![nameless.clone()]), serial), "E_DEVICE_AMBIGUOUS");
+        assert_eq!(code(&survey(vec![nameless]), "part_uuid = '1234abcd-01'"), "E_DEVICE_AMBIGUOUS");
+        let mut hinted = survey(Vec::new());
+        hinted.hinted.insert(UUID.to_owned(), "dm-3".to_owned());
+        assert_eq!(code(&hinted, serial), "E_DEVICE_CLASS");
+        hinted.seen.push(seen("sdb1", "sdb"));
+        assert_eq!(code(&hinted, serial), "found", "a guest's copy of a UUID keeps nobody from their disk");
+    }
+}

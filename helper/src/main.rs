@@ -1,0 +1,59 @@
+//! `holdfast-helper`: the one program of Holdfast that is root on a box. One request on standard input, one reply on
+//! standard output, one line in the journal, exit.
+//!
+//! In: at most one argument (a verb), at most 4 KiB of JSON, `/etc/holdfast/helper.toml`. Out: a file system mounted
+//! beneath `/mnt/holdfast`, or unmounted, or nothing at all and a code that says why.
+//! Deliberately absent: a path, option or program that a caller could choose; threads, network, children, the
+//! environment; any way for a test to loosen it (tests give it a machine of their own instead, see `tests/`).
+#![forbid(unsafe_code)]
+
+mod audit;
+mod disk;
+mod door;
+mod find;
+mod mount;
+mod mountinfo;
+mod names;
+mod place;
+mod policy;
+mod powers;
+mod probe;
+mod procfs;
+mod reply;
+mod request;
+mod sanitize;
+mod state;
+mod status;
+
+use std::process::ExitCode;
+
+use policy::Order;
+use reply::{Outcome, Reply};
+
+fn main() -> ExitCode {
+    let mut line = audit::Line::default();
+    let outcome = serve(&mut line);
+    line.write(&outcome);
+    let status = reply::send(&outcome);
+    request::hear_out();
+    status
+}
+
+/// The whole of it: clean, without power, hear, judge, act.
+fn serve(line: &mut audit::Line) -> Outcome {
+    let verb = sanitize::process()?;
+    let powers = powers::Powers::lay_down()?;
+    mountinfo::same_as_the_hosts()?;
+    let policy = policy::Policy::read()?;
+    line.caller = Some(door::caller(&policy)?);
+    let request = request::read(verb)?;
+    line.heard(&request);
+    let powers = powers.for_verb(request.verb())?;
+    line.reach_journal(request.verb())?;
+    let turn = state::Turn::take()?;
+    match policy.judge(request)? {
+        Order::Mount(order) => mount::mount(&order, &powers, &turn).map(Reply::Mounted),
+        Order::Unmount(target) => mount::unmount(&target, &powers, &turn).map(Reply::Unmounted),
+        Order::Status(policy) => status::look(policy, &turn).map(Reply::Status),
+    }
+}

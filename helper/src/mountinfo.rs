@@ -1,0 +1,106 @@
+//! The kernel's table of mounts: read before the deed, to know that the helper stands where Proxmox stands, and after
+//! it, to see that it is so.
+
+use crate::procfs;
+use crate::reply::{Code, Refusal};
+
+const OWN: &str = "/proc/self/mountinfo";
+const HOSTS: &str = "/proc/1/mountinfo";
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub id: u64,
+    /// `major:minor` of the file system's device.
+    pub device: String,
+    /// What of the file system is mounted; `/` when it is the whole.
+    pub root: String,
+    pub point: String,
+    pub options: Vec<String>,
+    pub filesystem: String,
+    pub source: String,
+}
+
+/// All mounts that this process sees.
+pub fn own() -> Result<Vec<Entry>, Refusal> {
+    parse(&procfs::read(OWN)?)
+}
+
+/// Refuses to work in a mount namespace of our own: what is mounted there is seen by nobody else, and Proxmox would
+/// write its backups to the root disk beneath. Two namespaces never share the number of a mount.
+pub fn same_as_the_hosts() -> Result<(), Refusal> {
+    let roots = |entries: Vec<Entry>| -> Vec<u64> {
+        entries.iter().filter(|entry| entry.point == "/").map(|entry| entry.id).collect()
+    };
+    let own = roots(own()?);
+    if !own.is_empty() && own == roots(parse(&procfs::read(HOSTS)?)?) {
+        return Ok(());
+    }
+    let says = "the helper runs in a mount namespace or root folder of its own, where nobody would see its mounts: \
+                start it from the host, and take sandboxing that makes namespaces out of its unit";
+    Err(Refusal::new(Code::Env, says))
+}
+
+fn parse(text: &str) -> Result<Vec<Entry>, Refusal> {
+    text.lines()
+        .map(|line| {
+            entry(line)
+                .ok_or_else(|| Refusal::new(Code::Env, "the kernel's table of mounts has an unknown form"))
+        })
+        .collect()
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ');
+    let id = left.next()?.parse().ok()?;
+    let (_parent, device) = (left.next()?, left.next()?.to_owned());
+    let (root, point) = (unescaped(left.next()?)?, unescaped(left.next()?)?);
+    let options = left.next()?.split(',').map(str::to_owned).collect();
+    let mut right = right.split(' ');
+    let (filesystem, source) = (right.next()?.to_owned(), unescaped(right.next()?)?);
+    Some(Entry { id, device, root, point, options, filesystem, source })
+}
+
+/// Blanks, tabs, line ends and backslashes stand there as three octal digits.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('\\');
+    bytes.extend(parts.next()?.bytes());
+    for part in parts {
+        let code = part.get(..3)?;
+        bytes.push(u8::from_str_radix(code, 8).ok()?);
+        bytes.extend(part.get(3..)?.bytes());
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_lines_are_read() {
+        let line = r"36 35 98:0 /a /mnt/hold\040fast\134/x rw,nosuid,noatime master:1 shared:7 - ext4 /dev/s\012db1 rw,errors=continue";
+        let entry = entry(line).unwrap();
+        assert_eq!((entry.id, entry.device.as_str(), entry.root.as_str()), (36, "98:0", "/a"));
+        assert_eq!((entry.point.as_str(), entry.source.as_str()), ("/mnt/hold fast\\/x", "/dev/s\ndb1"));
+        assert_eq!(entry.options, ["rw", "nosuid", "noatime"]);
+        let deleted = r"36 35 98:0 / /mnt/holdfast/a//deleted rw - ext4 /dev/sdb1 rw";
+        assert_eq!(super::entry(deleted).unwrap().point, "/mnt/holdfast/a//deleted", "never cut");
+    }
+
+    #[test]
+    fn another_form_is_an_error() {
+        for bad in [
+            "",
+            "36",
+            "x 35 98:0 / / rw - ext4 a rw",
+            r"36 35 98:0 / /a\9 rw - ext4 a rw",
+            "36 35 98:0 / / rw ext4 a rw",
+        ] {
+            assert!(entry(bad).is_none(), "{bad}");
+        }
+        assert!(parse(&std::fs::read_to_string(OWN).unwrap()).is_ok());
+    }
+}

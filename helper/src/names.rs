@@ -1,0 +1,257 @@
+//! Names that cannot be wrong: of targets, file systems, partitions and drives.
+//!
+//! Each is made in one place from text and keeps exactly what it was made from; nothing is corrected, so two spellings
+//! never name one thing.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::reply::{Code, Refusal};
+
+/// The name of a target, which is also the name of its folder beneath `/mnt/holdfast`: one component, `a-z0-9-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TargetName(String);
+
+impl TargetName {
+    const LEN_MAX: usize = 32;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for TargetName {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+        let bytes = text.as_bytes();
+        let edges = [bytes.first(), bytes.last()];
+        let fits = bytes.len() <= Self::LEN_MAX
+            && bytes.iter().copied().all(inner)
+            && edges.iter().all(|edge| edge.is_some_and(|c| *c != b'-'));
+        if fits {
+            return Ok(Self(text));
+        }
+        let says =
+            "a target's name has 1 to 32 of a-z, 0-9 and inner dashes: it is a folder's name, never a path";
+        Err(Refusal::new(Code::Path, says))
+    }
+}
+
+/// The UUID inside a file system: 36 characters, lower case, not nil.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FsUuid(String);
+
+impl FsUuid {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// From the sixteen bytes of a superblock.
+    pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+        Self::try_from(dashed(bytes)).ok()
+    }
+}
+
+impl TryFrom<String> for FsUuid {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        if is_uuid(&text) && text.bytes().any(|c| c != b'0' && c != b'-') {
+            return Ok(Self(text));
+        }
+        Err(Refusal::new(
+            Code::Range,
+            "a file system's UUID is written as `lsblk -o UUID` does for ext4, xfs or btrfs: 36 characters, lower case",
+        ))
+    }
+}
+
+/// The UUID of a partition: of GPT (36 characters) or of MBR (`1234abcd-01`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PartUuid(String);
+
+impl PartUuid {
+    /// From an entry of a GPT, whose first three fields are little-endian.
+    pub fn from_gpt(bytes: [u8; 16]) -> Self {
+        let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
+        let [i, j, k, l, m, n, o, p] = rest;
+        Self(dashed([d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]))
+    }
+
+    /// From an MBR's disk identifier and the number of the partition.
+    pub fn from_mbr(disk: u32, number: u32) -> Self {
+        Self(format!("{disk:08x}-{number:02x}"))
+    }
+}
+
+impl TryFrom<String> for PartUuid {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        let mbr = || text.len() == 11 && text.as_bytes().get(8) == Some(&b'-') && hex_but_dashes(&text, &[8]);
+        if is_uuid(&text) || mbr() {
+            return Ok(Self(text));
+        }
+        Err(Refusal::new(Code::Range, "a partition's UUID is written as `lsblk -o PARTUUID` does"))
+    }
+}
+
+/// What a drive says its serial number is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Serial(String);
+
+impl TryFrom<String> for Serial {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        let fits = (4..=128).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_graphic() || c == b' ');
+        if fits && text.trim() == text {
+            return Ok(Self(text));
+        }
+        Err(Refusal::new(
+            Code::Range,
+            "a serial number has 4 to 128 printable characters, without blanks around them",
+        ))
+    }
+}
+
+macro_rules! plain_text {
+    ($($name:ident)*) => {$(
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+plain_text!(TargetName FsUuid PartUuid Serial);
+
+fn is_uuid(text: &str) -> bool {
+    const DASHES: [usize; 4] = [8, 13, 18, 23];
+    text.len() == 36
+        && DASHES.iter().all(|at| text.as_bytes().get(*at) == Some(&b'-'))
+        && hex_but_dashes(text, &DASHES)
+}
+
+fn hex_but_dashes(text: &str, dashes: &[usize]) -> bool {
+    let hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+    text.bytes().enumerate().all(|(at, c)| hex(c) || dashes.contains(&at))
+}
+
+fn dashed(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code<T>(outcome: Result<T, Refusal>) -> &'static str {
+        outcome.err().map_or("taken", |refusal| refusal.code.as_str())
+    }
+
+    #[test]
+    fn a_target_is_one_plain_component() {
+        for good in ["usb1", "a", "0", "bulk-data-2", &"a".repeat(32)] {
+            assert_eq!(code(TargetName::try_from(good.to_owned())), "taken", "{good}");
+        }
+        let long = "a".repeat(33);
+        let huge = "a".repeat(4097);
+        for bad in [
+            "",
+            ".",
+            "..",
+            "/",
+            "//",
+            "a/",
+            "/a",
+            "a/..",
+            "../a",
+            "a//b",
+            "a/.",
+            "-rf",
+            "--",
+            "a-",
+            " ",
+            "a b",
+            "a\tb",
+            "a\n",
+            "a\0",
+            "\\040",
+            "a\\040b",
+            "A",
+            "ä",
+            "\u{202e}a",
+            "/proc/self/cwd/..",
+            "/dev/fd/3",
+            "a,b",
+            "a=b",
+            "$(a)",
+            &long,
+            &huge,
+        ] {
+            assert_eq!(code(TargetName::try_from(bad.to_owned())), "E_PATH", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_uuid_has_one_spelling() {
+        let good = "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b";
+        assert_eq!(code(FsUuid::try_from(good.to_owned())), "taken");
+        for bad in [
+            &good.to_uppercase(),
+            "0B5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b",
+            &format!("{{{good}}}"),
+            &good[..35],
+            &format!("{good}0"),
+            "00000000-0000-0000-0000-000000000000",
+            "../x",
+            "-",
+            &format!("{good}\n"),
+            &format!("{}\0", &good[..35]),
+            "1234-ABCD",
+            &format!("UUID={good}"),
+            "0b5f1f3c09d0e04a6b08f5101c2d3e4f5a6b",
+            "",
+        ] {
+            assert_eq!(code(FsUuid::try_from((*bad).to_owned())), "E_RANGE", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn partitions_and_drives() {
+        for good in ["0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b", "1234abcd-01"] {
+            assert_eq!(code(PartUuid::try_from(good.to_owned())), "taken", "{good}");
+        }
+        for bad in ["1234abcd-1", "1234ABCD-01", "1234abcd_01", ""] {
+            assert_eq!(code(PartUuid::try_from(bad.to_owned())), "E_RANGE", "{bad}");
+        }
+        for bad in ["", "abc", " abcd", "abcd\n", &"a".repeat(129)] {
+            assert_eq!(code(Serial::try_from(bad.to_owned())), "E_RANGE", "{bad:?}");
+        }
+        let mixed = std::array::from_fn(|at| u8::try_from(at).unwrap());
+        assert_eq!(PartUuid::from_gpt(mixed).0, "03020100-0504-0706-0809-0a0b0c0d0e0f");
+        assert_eq!(PartUuid::from_mbr(0xabc, 3).0, "00000abc-03");
+    }
+}

@@ -1,0 +1,200 @@
+//! Where a target is mounted: a folder beneath `/mnt/holdfast`, held by descriptor and never named a second time.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+
+use crate::names::TargetName;
+use crate::reply::{Code, Refusal};
+
+const FOLDERS: [&str; 2] = ["mnt", "holdfast"];
+/// Since Linux 6.8: the number of a mount that no other mount ever gets, until the next boot.
+const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
+/// The path that people see.
+pub fn path(target: &TargetName) -> String {
+    format!("{PARENT}/{target}")
+}
+
+/// The folder of all targets.
+pub const PARENT: &str = "/mnt/holdfast";
+
+/// `/mnt/holdfast`, root's alone.
+pub struct Parent(OwnedFd);
+
+/// What is at a target's name.
+pub enum Spot {
+    /// A mount, by its number.
+    Mount(MountId),
+    /// An empty folder of root's, or nothing yet.
+    Free,
+}
+
+/// The number of one mount among all mounts since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountId(pub u64);
+
+impl Parent {
+    /// Walks there from `/`; each folder must be root's and nobody else's to write.
+    pub fn open() -> Result<Self, Refusal> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let refused = |error: Errno| {
+            let says =
+                format!("{PARENT} cannot be opened ({error}): root makes it, `install -d -m 0755 {PARENT}`");
+            Refusal::new(Code::Path, says)
+        };
+        let mut at = rustix::fs::open("/", flags, Mode::empty()).map_err(refused)?;
+        for name in FOLDERS {
+            at = rustix::fs::openat2(&at, name, flags, Mode::empty(), beneath()).map_err(refused)?;
+            roots_alone(&at)?;
+        }
+        Ok(Self(at))
+    }
+
+    /// What is at this name now.
+    pub fn spot(&self, target: &TargetName) -> Result<Spot, Refusal> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let seen = match rustix::fs::statx(&self.0, target.as_str(), flags, StatxFlags::BASIC_STATS | UNIQUE)
+        {
+            Ok(seen) => seen,
+            Err(Errno::NOENT) => return Ok(Spot::Free),
+            Err(error) => {
+                return Err(Refusal::new(Code::Path, format!("cannot look at {}: {error}", path(target))));
+            }
+        };
+        if seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            return unique(&seen).map(Spot::Mount);
+        }
+        empty_folder(&self.0, target)?;
+        Ok(Spot::Free)
+    }
+
+    /// The folder to mount on, made where there is none.
+    pub fn folder(&self, target: &TargetName) -> Result<OwnedFd, Refusal> {
+        match rustix::fs::mkdirat(&self.0, target.as_str(), Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => empty_folder(&self.0, target),
+            Err(error) => Err(Refusal::new(Code::Path, format!("cannot make {}: {error}", path(target)))),
+        }
+    }
+
+    /// Goes there, so that one plain name is enough for the one call that takes no descriptor.
+    pub fn enter(&self) -> Result<(), Refusal> {
+        rustix::process::fchdir(&self.0)
+            .map_err(|error| Refusal::new(Code::Path, format!("cannot enter {PARENT}: {error}")))
+    }
+}
+
+/// The number of a mount that is held by descriptor.
+pub fn id_of(mount: &OwnedFd) -> Result<MountId, Refusal> {
+    let seen = rustix::fs::statx(mount, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | UNIQUE).map_err(
+        |error| Refusal::new(Code::Env, format!("the kernel does not say which mount it made: {error}")),
+    )?;
+    unique(&seen)
+}
+
+fn unique(seen: &rustix::fs::Statx) -> Result<MountId, Refusal> {
+    if seen.stx_mask & UNIQUE.bits() == 0 {
+        return Err(Refusal::new(Code::Env, "the kernel is older than 6.8 and does not number its mounts"));
+    }
+    Ok(MountId(seen.stx_mnt_id))
+}
+
+const fn beneath() -> ResolveFlags {
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Opens a folder that is a real one, root's alone, empty, and no mount.
+fn empty_folder(parent: &OwnedFd, target: &TargetName) -> Result<OwnedFd, Refusal> {
+    let refused = |what: String| Refusal::new(Code::Path, format!("{} {what}", path(target)));
+    let folder = real_folder(parent, target.as_str())
+        .map_err(|error| refused(format!("is no plain folder: {error}")))?;
+    roots_alone(&folder)?;
+    let entries = Dir::read_from(&folder).map_err(|error| refused(format!("cannot be listed: {error}")))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| refused(format!("cannot be listed: {error}")))?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Err(refused(
+                "is not empty, and nothing is hidden by a mount: root empties it".to_owned(),
+            ));
+        }
+    }
+    Ok(folder)
+}
+
+fn real_folder(parent: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat2(parent, name, flags, Mode::empty(), beneath() | ResolveFlags::NO_XDEV)
+}
+
+fn roots_alone(folder: &OwnedFd) -> Result<(), Refusal> {
+    let stat = rustix::fs::fstat(folder)
+        .map_err(|error| Refusal::new(Code::Path, format!("cannot look at a folder: {error}")))?;
+    let fits = FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+        && stat.st_uid == 0
+        && stat.st_mode & 0o022 == 0;
+    if fits {
+        return Ok(());
+    }
+    let says =
+        format!("a folder on the way to a target beneath {PARENT} can be written by somebody but root");
+    Err(Refusal::new(Code::Path, says))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::{Duration, Instant};
+
+    use rustix::fs::{CWD, RenameFlags};
+
+    use super::*;
+
+    const TRIES: u64 = 1_000_000;
+
+    fn folder(at: impl AsFd, name: &str) -> OwnedFd {
+        rustix::fs::openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .unwrap()
+    }
+
+    /// Somebody exchanges the folder for a symlink out of the parent, and for a folder elsewhere, as fast as the kernel
+    /// can, while the name is opened a million times: what is opened is the folder, or nothing.
+    #[test]
+    fn a_swapped_name_never_leads_outside() {
+        let place = std::env::temp_dir().join(format!("holdfast-helper-race-{}", std::process::id()));
+        std::fs::create_dir(&place).unwrap();
+        let own = place.join("parent");
+        for made in [&own, &own.join("t"), &place.join("victim")] {
+            std::fs::create_dir(made).unwrap();
+        }
+        std::os::unix::fs::symlink("../victim", own.join("link")).unwrap();
+        let parent = folder(CWD, own.to_str().unwrap());
+        let real = rustix::fs::fstat(folder(&parent, "t")).unwrap().st_ino;
+        let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (mut opened, mut refused) = (0_u64, 0_u64);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    rustix::fs::renameat_with(&parent, "t", &parent, "link", RenameFlags::EXCHANGE).unwrap();
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while opened + refused < TRIES && Instant::now() < deadline {
+                match real_folder(&parent, "t") {
+                    Ok(fd) => {
+                        opened += 1;
+                        assert_eq!(rustix::fs::fstat(&fd).unwrap().st_ino, real, "an escape");
+                    }
+                    Err(Errno::LOOP | Errno::NOTDIR | Errno::AGAIN) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        println!("{opened} opened, {refused} refused, {} swaps, no escape", swaps.load(Ordering::Relaxed));
+        assert!(opened > 1000 && refused > 1000, "both sides of the race were seen");
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+}

@@ -1,0 +1,206 @@
+//! `/etc/holdfast/helper.toml`: what root decided, and the judgement of a request against it.
+//!
+//! In: a file that only root can have written. Out: an order that nothing of the caller's can bend: the device is found
+//! by what the policy says, never by what the request says.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use serde::Deserialize;
+
+use crate::disk::Transport;
+use crate::names::{FsUuid, PartUuid, Serial, TargetName};
+use crate::probe::FileSystem;
+use crate::reply::{Code, Refusal};
+use crate::request::{MountOption, Request};
+
+const PLACE: &str = "/etc/holdfast/helper.toml";
+const FOLDERS: [&str; 2] = ["etc", "holdfast"];
+const FILE: &str = "helper.toml";
+const BYTES_MAX: u64 = 64 * 1024;
+const TARGETS_MAX: usize = 64;
+
+/// The policy.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Who, beside root, may use the socket: the agent's uid.
+    pub caller_uid: u32,
+    /// How disks may be attached.
+    pub transports: BTreeSet<Transport>,
+    #[serde(default, rename = "target")]
+    pub targets: Vec<Target>,
+}
+
+/// One file system that may be mounted, and where.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    pub name: TargetName,
+    pub uuid: FsUuid,
+    pub filesystem: FileSystem,
+    /// This, or a serial, or both: a UUID alone can be copied by anybody who can write a disk.
+    pub part_uuid: Option<PartUuid>,
+    pub serial: Option<Serial>,
+}
+
+/// What may be done.
+#[must_use]
+pub enum Order<'a> {
+    Mount(MountOrder<'a>),
+    Unmount(TargetName),
+    Status(&'a Policy),
+}
+
+/// A mount that the policy allows.
+pub struct MountOrder<'a> {
+    pub policy: &'a Policy,
+    pub target: &'a Target,
+    pub options: Vec<MountOption>,
+}
+
+impl Policy {
+    /// Reads it, where it is root's alone all the way.
+    pub fn read() -> Result<Self, Refusal> {
+        let mut text = String::new();
+        let mut file = File::from(open()?).take(BYTES_MAX + 1);
+        file.read_to_string(&mut text).map_err(|error| unfit(format!("cannot be read: {error}")))?;
+        if text.len() as u64 > BYTES_MAX {
+            return Err(unfit(format!("is longer than {BYTES_MAX} bytes")));
+        }
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let policy: Self =
+            toml::from_str(text).map_err(|error| unfit(format!("is not right: {}", error.message())))?;
+        if policy.targets.len() > TARGETS_MAX {
+            return Err(unfit(format!("names more than {TARGETS_MAX} targets")));
+        }
+        for (at, target) in policy.targets.iter().enumerate() {
+            if target.part_uuid.is_none() && target.serial.is_none() {
+                return Err(unfit(format!("gives target {} neither `part_uuid` nor `serial`", target.name)));
+            }
+            let mut earlier = policy.targets.iter().take(at);
+            if earlier.any(|other| other.name == target.name || other.uuid == target.uuid) {
+                return Err(unfit(format!("names the name or UUID of target {} twice", target.name)));
+            }
+        }
+        Ok(policy)
+    }
+
+    /// The judgement. An unmount needs no target in the policy: what the helper mounted it may unmount, also after the
+    /// target was taken out.
+    pub fn judge(&self, request: Request) -> Result<Order<'_>, Refusal> {
+        let (name, uuid, options) = match request {
+            Request::Status => return Ok(Order::Status(self)),
+            Request::Unmount { target } => return Ok(Order::Unmount(target)),
+            Request::Mount { target, uuid, options } => (target, uuid, options),
+        };
+        let Some(target) = self.targets.iter().find(|target| target.name == name) else {
+            let says = format!("{PLACE} names no target {name}: root adds it");
+            return Err(Refusal::new(Code::Authz, says));
+        };
+        if target.uuid != uuid {
+            let says = format!(
+                "{PLACE} gives target {name} another file system than {uuid}: root decides which is right"
+            );
+            return Err(Refusal::new(Code::Authz, says));
+        }
+        Ok(Order::Mount(MountOrder { policy: self, target, options }))
+    }
+}
+
+/// Opens the file component by component: each must be root's and nobody else's to write.
+fn open() -> Result<OwnedFd, Refusal> {
+    let failed = |error| unfit(format!("cannot be opened: {error}"));
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open("/", folder, Mode::empty()).map_err(failed)?;
+    for name in FOLDERS {
+        at = rustix::fs::openat2(&at, name, folder, Mode::empty(), resolve).map_err(failed)?;
+        roots_alone(&at, FileType::Directory)?;
+    }
+    // A pipe in its place would be waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = rustix::fs::openat2(&at, FILE, flags, Mode::empty(), resolve).map_err(failed)?;
+    roots_alone(&file, FileType::RegularFile)?;
+    Ok(file)
+}
+
+fn roots_alone(file: &OwnedFd, kind: FileType) -> Result<(), Refusal> {
+    let stat = rustix::fs::fstat(file).map_err(|error| unfit(format!("cannot be looked at: {error}")))?;
+    let fits = FileType::from_raw_mode(stat.st_mode) == kind && stat.st_uid == 0 && stat.st_mode & 0o022 == 0;
+    if fits {
+        Ok(())
+    } else {
+        Err(unfit("or a folder above it can be written by somebody but root".to_owned()))
+    }
+}
+
+fn unfit(what: String) -> Refusal {
+    Refusal::new(Code::Env, format!("{PLACE} {what}; root mends it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        caller_uid = 990
+        transports = ["usb", "sata"]
+        [[target]]
+        name = "usb1"
+        uuid = "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b"
+        filesystem = "ext4"
+        serial = "WD-1234"
+    "#;
+
+    fn says(text: &str) -> String {
+        Policy::parse(text).map_or_else(|refusal| refusal.says, |_| "taken".to_owned())
+    }
+
+    #[test]
+    fn it_is_read_strictly() {
+        assert_eq!(says(GOOD), "taken");
+        assert_eq!(says("caller_uid = 1\ntransports = []"), "taken");
+        for (from, to) in [
+            ("serial = \"WD-1234\"", ""),
+            ("\"ext4\"", "\"ntfs\""),
+            ("\"sata\"", "\"loop\""),
+            ("\"sata\"", "\"dm\""),
+            ("usb1", "../usb1"),
+            ("caller_uid = 990", ""),
+            ("caller_uid = 990", "caller_uid = -1"),
+            ("caller_uid = 990", "caller_uid = 990\ncaller_uid = 0"),
+            ("name =", "path = \"/etc\"\nname ="),
+            ("0b5f", "0B5f"),
+            ("serial", "part_uuid"),
+        ] {
+            assert_ne!(says(&GOOD.replace(from, to)), "taken", "{from} -> {to}");
+        }
+        let twice = format!("{GOOD}{}", &GOOD[GOOD.find("[[").unwrap()..]);
+        assert!(says(&twice).contains("twice"), "{}", says(&twice));
+    }
+
+    #[test]
+    fn a_request_names_what_the_policy_names() {
+        let policy = Policy::parse(GOOD).unwrap();
+        let ask = |name: &str, uuid: &str| {
+            let target = TargetName::try_from(name.to_owned()).unwrap();
+            let uuid = FsUuid::try_from(uuid.to_owned()).unwrap();
+            policy
+                .judge(Request::Mount { target, uuid, options: Vec::new() })
+                .err()
+                .map(|refusal| refusal.code)
+        };
+        let (ours, other) = ("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b", "1b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b");
+        assert_eq!(ask("usb1", ours), None);
+        assert_eq!(ask("usb1", other), Some(Code::Authz));
+        assert_eq!(ask("usb", ours), Some(Code::Authz), "names are compared whole");
+        assert_eq!(ask("usb12", ours), Some(Code::Authz));
+    }
+}

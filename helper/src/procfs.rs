@@ -1,0 +1,41 @@
+//! Reading `/proc` and `/sys`: short texts of the kernel, after a look that `/proc` is the kernel's.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use rustix::fs::PROC_SUPER_MAGIC;
+
+use crate::reply::{Code, Refusal};
+
+/// More than the kernel says in any file that is read here: a mount table of a few thousand lines.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// Refuses a `/proc` that somebody else made.
+pub fn is_the_kernels() -> Result<(), Refusal> {
+    match rustix::fs::statfs("/proc") {
+        Ok(fs) if fs.f_type == PROC_SUPER_MAGIC => Ok(()),
+        _ => Err(Refusal::new(Code::Env, "/proc is not the kernel's: run the helper on the host itself")),
+    }
+}
+
+/// A file of `/proc` or `/sys` as text.
+pub fn read(path: impl AsRef<Path>) -> Result<String, Refusal> {
+    let path = path.as_ref();
+    let failed =
+        |error: std::io::Error| Refusal::new(Code::Env, format!("cannot read {}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Refusal::new(
+            Code::Env,
+            format!("{} is longer than anything expected there", path.display()),
+        ));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The same without the line's end; nothing when there is no such file.
+pub fn attribute(path: impl AsRef<Path>) -> Option<String> {
+    read(path).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,131 @@
+//! `/run/holdfast-helper`: who is at work now, and which mounts are ours.
+//!
+//! A mount is written down before it is put in its place, under the number that the kernel gave it; after a crash in
+//! between the record names a mount that is nowhere, and the next one replaces it. A record is the text of a symbolic
+//! link: one call writes it whole, and no limit on file sizes can tear it.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::names::{FsUuid, TargetName};
+use crate::place::MountId;
+use crate::reply::{Code, Refusal};
+
+const FOLDER: &str = "holdfast-helper";
+const LOCK: &str = "lock";
+/// Records begin with what no target's name begins with.
+const RECORD: &str = ".";
+const UNFINISHED: &str = "#unfinished";
+
+/// Held while this call is at work: there is no second one.
+pub struct Turn {
+    folder: OwnedFd,
+    _lock: OwnedFd,
+}
+
+/// A mount of ours.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Record {
+    pub id: MountId,
+    pub uuid: FsUuid,
+    pub device: String,
+}
+
+impl Turn {
+    /// Takes the turn, or refuses at once when another call has it.
+    pub fn take() -> Result<Self, Refusal> {
+        let failed = |error: Errno| Refusal::new(Code::Env, format!("/run/{FOLDER} cannot be used: {error}"));
+        let path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let run = rustix::fs::open("/run", path | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)?;
+        match rustix::fs::mkdirat(&run, FOLDER, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let folder = rustix::fs::openat2(&run, FOLDER, path, Mode::empty(), resolve).map_err(failed)?;
+        let stat = rustix::fs::fstat(&folder).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory
+            || stat.st_uid != 0
+            || stat.st_mode & 0o077 != 0
+        {
+            return Err(Refusal::new(
+                Code::Env,
+                format!("/run/{FOLDER} is not root's alone: root removes it"),
+            ));
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let lock =
+            rustix::fs::openat2(&folder, LOCK, flags, Mode::from_raw_mode(0o600), resolve).map_err(failed)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { folder, _lock: lock }),
+            Err(Errno::WOULDBLOCK) => {
+                Err(Refusal::new(Code::Busy, "another call is at work; ask again when it is done"))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The mount that was written down for a target.
+    pub fn record(&self, target: &TargetName) -> Result<Option<Record>, Refusal> {
+        match rustix::fs::readlinkat(&self.folder, name(target), Vec::new()) {
+            Ok(text) => Ok(text.to_str().ok().and_then(Record::parse)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(unkept(error)),
+        }
+    }
+
+    /// Writes a mount down, in the place of an older one.
+    pub fn keep(&self, target: &TargetName, record: &Record) -> Result<(), Refusal> {
+        match rustix::fs::unlinkat(&self.folder, UNFINISHED, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(unkept(error)),
+        }
+        rustix::fs::symlinkat(record.text(), &self.folder, UNFINISHED).map_err(unkept)?;
+        rustix::fs::renameat(&self.folder, UNFINISHED, &self.folder, name(target)).map_err(unkept)
+    }
+
+    /// Nothing of ours is mounted there any more. A record that stays names a number that never comes again.
+    pub fn forget(&self, target: &TargetName) {
+        let _harmless = rustix::fs::unlinkat(&self.folder, name(target), AtFlags::empty());
+    }
+}
+
+impl Record {
+    fn text(&self) -> String {
+        format!("{} {} {}", self.id.0, self.uuid, self.device)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.splitn(3, ' ');
+        let id = MountId(words.next()?.parse().ok()?);
+        let uuid = FsUuid::try_from(words.next()?.to_owned()).ok()?;
+        Some(Self { id, uuid, device: words.next()?.to_owned() })
+    }
+}
+
+fn name(target: &TargetName) -> String {
+    format!("{RECORD}{target}")
+}
+
+fn unkept(error: Errno) -> Refusal {
+    Refusal::new(Code::Env, format!("the record of mounts in /run/{FOLDER} cannot be used: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let uuid = FsUuid::try_from("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b".to_owned()).unwrap();
+        let record = Record { id: MountId(u64::MAX), uuid, device: "/dev/sdb1".to_owned() };
+        assert_eq!(Record::parse(&record.text()), Some(record));
+        for bad in
+            ["", "7", "7 x /dev/sdb1", "-1 0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b /dev/sdb1", "7  /dev/sdb1"]
+        {
+            assert_eq!(Record::parse(bad), None, "{bad}");
+        }
+    }
+}
