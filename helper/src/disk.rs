@@ -8,15 +8,16 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, major, minor};
+use rustix::fs::{Dev, FileType, Mode, OFlags, ResolveFlags, major, minor};
 use rustix::io::Errno;
 use serde::Deserialize;
 
+use crate::descend;
 use crate::mountinfo;
 use crate::names::{PartUuid, Serial};
 use crate::probe;
 use crate::procfs::attribute;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 const CLASS: &str = "/sys/class/block";
 
@@ -43,31 +44,16 @@ pub struct Disk {
     pub number: String,
     /// The name of the whole disk that it is a part of, or its own.
     pub whole: String,
-    pub partition: Option<Partition>,
+    /// Its number there, and its first sector of 512 bytes.
+    pub partition: Option<(u32, u64)>,
     pub transport: Option<Transport>,
-    /// Its folder in `/sys/devices`.
+    /// The whole disk's folder in `/sys/devices`.
     folder: PathBuf,
-}
-
-/// Where on its disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Partition {
-    pub number: u32,
-    /// In sectors of 512 bytes.
-    pub start: u64,
-}
-
-/// The disks beneath `/`.
-#[derive(Debug, PartialEq, Eq)]
-pub enum RootDisks {
-    These(BTreeSet<String>),
-    /// The file system does not say; ZFS is one of that kind.
-    Hidden,
 }
 
 /// All block devices with something in them.
 pub fn all() -> Result<Vec<Disk>, Refusal> {
-    let failed = |error: std::io::Error| Refusal::new(Code::Env, format!("cannot list {CLASS}: {error}"));
+    let failed = |error: std::io::Error| refusal!(Env, "cannot list {CLASS}: {error}");
     let mut disks = Vec::new();
     for entry in std::fs::read_dir(CLASS).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -85,30 +71,15 @@ impl Disk {
         if attribute(folder.join("size"))? == "0" {
             return None;
         }
-        let partition = match attribute(folder.join("partition")) {
-            Some(at) => Some(Partition {
-                number: at.parse().ok()?,
-                start: attribute(folder.join("start"))?.parse().ok()?,
-            }),
+        let number_in = |name: &str| attribute(folder.join(name))?.parse::<u64>().ok();
+        let partition = match number_in("partition") {
+            Some(number) => Some((u32::try_from(number).ok()?, number_in("start")?)),
             None => None,
         };
-        let whole = if partition.is_some() { folder.parent()? } else { &folder };
-        let whole = whole.file_name()?.to_str()?.to_owned();
         let transport = transport(folder.to_str()?);
+        let folder = if partition.is_some() { folder.parent()?.to_owned() } else { folder };
+        let whole = folder.file_name()?.to_str()?.to_owned();
         Some(Self { name: name.to_owned(), number, whole, partition, transport, folder })
-    }
-
-    #[cfg(test)]
-    pub fn for_test(name: &str, whole: &str) -> Self {
-        let (name, whole, folder) = (name.to_owned(), whole.to_owned(), PathBuf::new());
-        Self {
-            name,
-            number: "8:1".to_owned(),
-            whole,
-            partition: None,
-            transport: Some(Transport::Usb),
-            folder,
-        }
     }
 
     /// Where its node is.
@@ -123,120 +94,93 @@ impl Disk {
 
     /// Whether nobody has any part of the whole disk in use: no mount, no pool, no volume group.
     pub fn whole_is_free(&self) -> Result<(), Errno> {
-        let number = attribute(self.whole_folder().join("dev")).ok_or(Errno::NODEV)?;
+        let number = attribute(self.folder.join("dev")).ok_or(Errno::NODEV)?;
         node(&self.whole, &number, OFlags::EXCL).map(drop)
     }
 
     /// What the partition table of its disk calls it.
     pub fn part_uuid(&self) -> Option<PartUuid> {
-        let Partition { number, start } = self.partition?;
-        let folder = self.whole_folder();
+        let (number, start) = self.partition?;
+        let folder = &self.folder;
         let whole = node(&self.whole, &attribute(folder.join("dev"))?, OFlags::empty()).ok()?;
         let block_size = attribute(folder.join("queue/logical_block_size"))?.parse().ok()?;
-        probe::part_uuid(&File::from(whole), block_size, number, start).ok().flatten()
+        probe::part_uuid(&File::from(whole), block_size, number, start)
     }
 
     /// What its drive, or the enclosure around it, says its serial number is.
     pub fn serials(&self) -> Vec<Serial> {
-        let folder = self.whole_folder();
-        if self.transport == Some(Transport::LoopForTestsOnly) {
-            return attribute(folder.join("loop/backing_file"))
-                .and_then(|path| path.try_into().ok())
-                .into_iter()
-                .collect();
-        }
+        let folder = &self.folder;
         let mut texts: Vec<String> = Vec::new();
-        for name in ["serial", "device/serial", "device/wwid", "wwid"] {
+        for name in ["serial", "device/serial", "device/wwid", "wwid", "loop/backing_file"] {
             texts.extend(attribute(folder.join(name)));
         }
         // Page 0x80 of SCSI: four bytes of head, then the number.
-        let page = std::fs::read(folder.join("device/vpd_pg80")).ok();
-        texts.extend(
-            page.and_then(|page| page.get(4..).map(|text| String::from_utf8_lossy(text).trim().to_owned())),
-        );
+        let page = std::fs::read(folder.join("device/vpd_pg80")).unwrap_or_default();
+        texts.extend(page.get(4..).map(|text| String::from_utf8_lossy(text).trim().to_owned()));
         let enclosure = folder.ancestors().find(|above| above.join("idVendor").exists());
         texts.extend(enclosure.and_then(|above| attribute(above.join("serial"))));
         texts.into_iter().filter_map(|text| text.try_into().ok()).collect()
-    }
-
-    fn whole_folder(&self) -> &Path {
-        match self.partition {
-            Some(_) => self.folder.parent().unwrap_or(&self.folder),
-            None => &self.folder,
-        }
     }
 }
 
 /// Opens a node of `/dev` that is a block device of this number.
 fn node(name: &str, number: &str, more: OFlags) -> Result<OwnedFd, Errno> {
-    let folder = rustix::fs::open("/dev", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | more;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let node = rustix::fs::openat2(folder, name, flags, Mode::empty(), resolve)?;
+    let folder = rustix::fs::open("/dev", descend::FOLDER, Mode::empty())?;
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | more;
+    let node = descend::open(folder, name, flags, ResolveFlags::empty())?;
     let stat = rustix::fs::fstat(&node)?;
-    let same = format!("{}:{}", major(stat.st_rdev), minor(stat.st_rdev)) == number;
-    if same && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
-        Ok(node)
-    } else {
-        Err(Errno::NODEV)
-    }
+    let block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+    if block && number_of(stat.st_rdev) == number { Ok(node) } else { Err(Errno::NODEV) }
+}
+
+/// A device's number as the kernel writes it in its tables.
+pub fn number_of(device: Dev) -> String {
+    format!("{}:{}", major(device), minor(device))
 }
 
 /// From the folder in `/sys/devices`, whose every component a bus of the kernel named.
 fn transport(folder: &str) -> Option<Transport> {
-    let parts: Vec<&str> = folder.split('/').collect();
-    let bus = |name: &str| {
-        parts.iter().any(|part| {
-            part.strip_prefix(name)
-                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()))
-        })
+    let named = |bus: &str| {
+        let numbered = |rest: &str| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit());
+        folder.split('/').any(|part| part == bus || part.strip_prefix(bus).is_some_and(numbered))
     };
-    let has = |name: &str| parts.contains(&name);
-    if folder.starts_with("/sys/devices/virtual/") {
-        return if bus("nvme-subsys") {
-            Some(Transport::Nvme)
-        } else {
-            bus("loop").then_some(Transport::LoopForTestsOnly)
-        };
-    }
     // iSCSI and Fibre Channel: disks of other machines.
-    if bus("session") || parts.iter().any(|part| part.starts_with("rport-")) {
+    if named("session") || folder.contains("/rport-") {
         return None;
     }
-    if bus("usb") {
-        Some(Transport::Usb)
-    } else if has("nvme") {
-        Some(Transport::Nvme)
-    } else if bus("ata") {
-        Some(Transport::Sata)
-    } else if bus("virtio") {
-        Some(Transport::Virtio)
-    } else if has("mmc_host") {
-        Some(Transport::Mmc)
+    let buses: &[(&str, Transport)] = if folder.starts_with("/sys/devices/virtual/") {
+        &[("nvme-subsystem", Transport::Nvme), ("loop", Transport::LoopForTestsOnly)]
     } else {
-        bus("host").then_some(Transport::Scsi)
-    }
+        &[
+            ("usb", Transport::Usb),
+            ("nvme", Transport::Nvme),
+            ("ata", Transport::Sata),
+            ("virtio", Transport::Virtio),
+            ("mmc_host", Transport::Mmc),
+            ("host", Transport::Scsi),
+        ]
+    };
+    buses.iter().find(|(bus, _)| named(bus)).map(|(_, transport)| *transport)
 }
 
-/// The whole disks that `/` stands on.
-pub fn beneath_root() -> Result<RootDisks, Refusal> {
-    let stat = rustix::fs::stat("/")
-        .map_err(|error| Refusal::new(Code::Env, format!("cannot look at /: {error}")))?;
-    let mut number = format!("{}:{}", major(stat.st_dev), minor(stat.st_dev));
+/// The whole disks that `/` stands on; nothing where its file system does not say, and ZFS is one of that kind.
+pub fn beneath_root() -> Result<Option<BTreeSet<String>>, Refusal> {
+    let stat = rustix::fs::stat("/").map_err(|error| refusal!(Env, "cannot look at /: {error}"))?;
+    let mut number = number_of(stat.st_dev);
     if major(stat.st_dev) == 0 {
         let source =
             mountinfo::own()?.into_iter().rfind(|entry| entry.point == "/").map(|entry| entry.source);
         match source.filter(|source| source.starts_with("/dev/")).map(rustix::fs::stat) {
             Some(Ok(device)) if FileType::from_raw_mode(device.st_mode) == FileType::BlockDevice => {
-                number = format!("{}:{}", major(device.st_rdev), minor(device.st_rdev));
+                number = number_of(device.st_rdev);
             }
-            _ => return Ok(RootDisks::Hidden),
+            _ => return Ok(None),
         }
     }
     let mut disks = BTreeSet::new();
     let mut folders = vec![Path::new("/sys/dev/block").join(number)];
     while let Some(folder) = folders.pop() {
-        let Ok(folder) = std::fs::canonicalize(folder) else { return Ok(RootDisks::Hidden) };
+        let Ok(folder) = std::fs::canonicalize(folder) else { return Ok(None) };
         let whole = if folder.join("partition").exists() { folder.parent() } else { Some(folder.as_path()) };
         disks.extend(whole.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned));
         // What a mapped device is made of, down to the disks.
@@ -244,12 +188,20 @@ pub fn beneath_root() -> Result<RootDisks, Refusal> {
             folders.push(slave.path());
         }
     }
-    Ok(RootDisks::These(disks))
+    Ok(Some(disks))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Disk {
+        pub fn for_test(name: &str, whole: &str) -> Self {
+            let (name, whole, folder) = (name.to_owned(), whole.to_owned(), PathBuf::new());
+            let (number, transport) = ("8:1".to_owned(), Some(Transport::Usb));
+            Self { name, number, whole, partition: None, transport, folder }
+        }
+    }
 
     #[test]
     fn only_hardware_of_this_machine_has_a_transport() {

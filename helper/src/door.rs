@@ -9,41 +9,34 @@ use rustix::net::sockopt::{socket_domain, socket_peercred};
 
 use crate::policy::Policy;
 use crate::procfs;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    Socket {
-        uid: u32,
-    },
-    /// The uid that logged in, as the kernel keeps it; nobody's for services.
-    Root {
-        login_uid: Option<u32>,
-    },
+    /// By the socket, as this uid.
+    Socket(u32),
+    /// As root; the uid that logged in, as the kernel keeps it, is nobody's for services.
+    Root(Option<u32>),
 }
 
 /// Looks at standard input. A connection's other side must be root or the one uid of the policy.
 pub fn caller(policy: &Policy) -> Result<Caller, Refusal> {
     let input = std::io::stdin();
-    let failed = |error| Refusal::new(Code::Peer, format!("standard input cannot be looked at: {error}"));
+    let failed = |error| refusal!(Peer, "standard input cannot be looked at: {error}");
     let stat = rustix::fs::fstat(&input).map_err(failed)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         let login_uid = procfs::attribute("/proc/self/loginuid").and_then(|text| text.parse().ok());
-        return Ok(Caller::Root { login_uid: login_uid.filter(|uid| *uid != u32::MAX) });
+        return Ok(Caller::Root(login_uid.filter(|uid| *uid != u32::MAX)));
     }
     // Asked before the credentials: a socket of another kind, or without another side, has none to tell.
     let connected = rustix::net::getpeername(&input).is_ok();
     if !connected || socket_domain(&input).map_err(failed)? != AddressFamily::UNIX {
-        return Err(Refusal::new(
-            Code::Peer,
-            "standard input is a socket, but no connection from this machine",
-        ));
+        return Err(refusal!(Peer, "standard input is a socket, but no connection from this machine"));
     }
     let uid = socket_peercred(&input).map_err(failed)?.uid.as_raw();
     if uid == 0 || uid == policy.caller_uid {
-        return Ok(Caller::Socket { uid });
+        return Ok(Caller::Socket(uid));
     }
-    let says = format!("uid {uid} may not ask the helper; the policy names uid {}", policy.caller_uid);
-    Err(Refusal::new(Code::Peer, says))
+    Err(refusal!(Peer, "uid {uid} may not ask the helper; the policy names uid {}", policy.caller_uid))
 }

@@ -3,13 +3,13 @@
 //!
 //! In: a survey of the machine, taken once. Out: one device, or why there is none. The choice itself is pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::disk::{self, Disk, RootDisks};
+use crate::disk::{self, Disk};
 use crate::names::{PartUuid, Serial};
 use crate::policy::{Policy, Target};
 use crate::probe::{self, Mark};
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 /// Where udev writes down which device wears which UUID. It is never believed, but it may say why nothing was found.
 const HINTS: &str = "/dev/disk/by-uuid";
@@ -22,7 +22,8 @@ pub struct Survey {
     unread: Vec<String>,
     /// UUID → device, of those kinds that are never opened.
     hinted: BTreeMap<String, String>,
-    root: RootDisks,
+    /// The disks beneath `/`, where it says.
+    root: Option<BTreeSet<String>>,
 }
 
 /// A device with the mark of a file system.
@@ -32,14 +33,6 @@ struct Seen {
     mark: Mark,
     part_uuid: Option<PartUuid>,
     serials: Vec<Serial>,
-}
-
-/// The device that is meant.
-#[derive(Debug)]
-pub struct Found<'a> {
-    pub disk: &'a Disk,
-    /// Whether it must still be shown that the disk has nothing to do with `/`.
-    pub root_is_hidden: bool,
 }
 
 impl Survey {
@@ -55,10 +48,8 @@ impl Survey {
                 unread.push(disk.name);
                 continue;
             };
-            let (part_uuid, serials) =
-                if marks.is_empty() { (None, Vec::new()) } else { (disk.part_uuid(), disk.serials()) };
             for mark in marks {
-                let (disk, part_uuid, serials) = (disk.clone(), part_uuid.clone(), serials.clone());
+                let (disk, part_uuid, serials) = (disk.clone(), disk.part_uuid(), disk.serials());
                 seen.push(Seen { disk, mark, part_uuid, serials });
             }
         }
@@ -66,58 +57,49 @@ impl Survey {
     }
 
     /// The one device that a target means.
-    pub fn find(&self, target: &Target) -> Result<Found<'_>, Refusal> {
-        let refused = |code, says: String| Err(Refusal::new(code, format!("target {}: {says}", target.name)));
+    pub fn find(&self, target: &Target) -> Result<&Disk, Refusal> {
         let wearing: Vec<&Seen> = self.seen.iter().filter(|seen| seen.mark.uuid == target.uuid).collect();
+        let at = format!("target {}", target.name);
         let one = match wearing.as_slice() {
             [one] => *one,
             [] => return Err(self.absent(target)),
             many => {
                 let names: Vec<&str> = many.iter().map(|seen| seen.disk.name.as_str()).collect();
-                let says = format!("{} all wear its UUID: a person takes the copies away", names.join(", "));
-                return refused(Code::DeviceAmbiguous, says);
+                let names = names.join(", ");
+                return Err(refusal!(DeviceAmbiguous, "{at}: {names} wear its UUID: take the copies away"));
             }
         };
         let name = &one.disk.name;
         if one.mark.filesystem != target.filesystem {
-            let says =
-                format!("{name} holds {}, not {}", one.mark.filesystem.as_str(), target.filesystem.as_str());
-            return refused(Code::DeviceClass, says);
+            let (holds, wanted) = (one.mark.filesystem.as_str(), target.filesystem.as_str());
+            return Err(refusal!(DeviceClass, "{at}: {name} holds {holds}, not {wanted}"));
         }
         if let Some(fault) = one.mark.fault {
-            return refused(Code::DeviceClass, format!("{name} is not mounted: {fault}"));
+            return Err(refusal!(DeviceClass, "{at}: {name} is not mounted: {fault}"));
         }
-        if matches!(&self.root, RootDisks::These(disks) if disks.contains(&one.disk.whole)) {
-            return refused(Code::DeviceClass, format!("{name} is on the disk that / stands on"));
+        if self.root.as_ref().is_some_and(|disks| disks.contains(&one.disk.whole)) {
+            return Err(refusal!(DeviceClass, "{at}: {name} is on the disk that / stands on"));
         }
-        if target.part_uuid.is_some() && target.part_uuid != one.part_uuid {
-            let says = format!(
-                "{name} wears its UUID, but its partition has another UUID: not the disk that was approved"
-            );
-            return refused(Code::DeviceAmbiguous, says);
+        let other_part = target.part_uuid.is_some() && target.part_uuid != one.part_uuid;
+        if other_part || target.serial.as_ref().is_some_and(|serial| !one.serials.contains(serial)) {
+            let what = if other_part { "partition UUID" } else { "serial number" };
+            return Err(refusal!(DeviceAmbiguous, "{at}: {name} wears its UUID, but not its {what}: a copy"));
         }
-        if target.serial.as_ref().is_some_and(|serial| !one.serials.contains(serial)) {
-            let says = format!(
-                "{name} wears its UUID, but its drive has another serial number: not the disk that was approved"
-            );
-            return refused(Code::DeviceAmbiguous, says);
-        }
-        Ok(Found { disk: &one.disk, root_is_hidden: self.root == RootDisks::Hidden })
+        Ok(&one.disk)
+    }
+
+    /// Whether it must still be shown that a disk has nothing to do with `/`.
+    pub const fn root_is_hidden(&self) -> bool {
+        self.root.is_none()
     }
 
     fn absent(&self, target: &Target) -> Refusal {
+        let at = format!("target {}", target.name);
         if let Some(name) = self.hinted.get(target.uuid.as_str()) {
-            let says = format!(
-                "target {}: its UUID is on {name}, attached in a way that the policy does not allow (or that any guest could make)",
-                target.name
-            );
-            return Refusal::new(Code::DeviceClass, says);
+            return refusal!(DeviceClass, "{at}: its UUID is on {name}, and no disk of that kind is allowed");
         }
-        let mut says = format!("target {}: no disk with its UUID is attached", target.name);
-        if !self.unread.is_empty() {
-            says.push_str(&format!("; not readable: {}", self.unread.join(", ")));
-        }
-        Refusal::new(Code::DeviceAbsent, says)
+        let unread = self.unread.join(", ");
+        refusal!(DeviceAbsent, "{at}: no disk with its UUID is attached (could not be read: {unread})")
     }
 }
 
@@ -157,7 +139,7 @@ mod tests {
     }
 
     fn survey(seen: Vec<Seen>) -> Survey {
-        let root = RootDisks::These(["sda".to_owned()].into());
+        let root = Some(["sda".to_owned()].into());
         Survey { seen, unread: Vec::new(), hinted: BTreeMap::new(), root }
     }
 

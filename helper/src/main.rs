@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod descend;
 mod disk;
 mod door;
 mod find;
@@ -28,7 +29,7 @@ mod status;
 use std::process::ExitCode;
 
 use policy::Order;
-use reply::{Outcome, Reply};
+use reply::Outcome;
 
 fn main() -> ExitCode {
     let mut line = audit::Line::default();
@@ -52,8 +53,8 @@ fn serve(line: &mut audit::Line) -> Outcome {
     line.reach_journal(request.verb())?;
     let turn = state::Turn::take()?;
     match policy.judge(request)? {
-        Order::Mount(order) => mount::mount(&order, &powers, &turn).map(Reply::Mounted),
-        Order::Unmount(target) => mount::unmount(&target, &powers, &turn).map(Reply::Unmounted),
-        Order::Status(policy) => status::look(policy, &turn).map(Reply::Status),
+        Order::Mount(target, options) => mount::mount(target, &options, &policy, (&powers, &turn)),
+        Order::Unmount(target) => mount::unmount(&target, (&powers, &turn)),
+        Order::Status => status::look(&policy, &turn),
     }
 }

@@ -2,7 +2,7 @@
 //! it, to see that it is so.
 
 use crate::procfs;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 const OWN: &str = "/proc/self/mountinfo";
 const HOSTS: &str = "/proc/1/mountinfo";
@@ -36,18 +36,12 @@ pub fn same_as_the_hosts() -> Result<(), Refusal> {
     if !own.is_empty() && own == roots(parse(&procfs::read(HOSTS)?)?) {
         return Ok(());
     }
-    let says = "the helper runs in a mount namespace or root folder of its own, where nobody would see its mounts: \
-                start it from the host, and take sandboxing that makes namespaces out of its unit";
-    Err(Refusal::new(Code::Env, says))
+    Err(refusal!(Env, "it runs in a mount namespace of its own, which the host does not see: mend its unit"))
 }
 
 fn parse(text: &str) -> Result<Vec<Entry>, Refusal> {
-    text.lines()
-        .map(|line| {
-            entry(line)
-                .ok_or_else(|| Refusal::new(Code::Env, "the kernel's table of mounts has an unknown form"))
-        })
-        .collect()
+    let entries: Option<Vec<Entry>> = text.lines().map(entry).collect();
+    entries.ok_or_else(|| refusal!(Env, "the kernel's table of mounts has an unknown form"))
 }
 
 fn entry(line: &str) -> Option<Entry> {

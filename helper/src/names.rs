@@ -7,123 +7,23 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
-/// The name of a target, which is also the name of its folder beneath `/mnt/holdfast`: one component, `a-z0-9-`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TargetName(String);
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident: $fits:ident, $code:ident, $says:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
 
-impl TargetName {
-    const LEN_MAX: usize = 32;
+        impl TryFrom<String> for $name {
+            type Error = Refusal;
 
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for TargetName {
-    type Error = Refusal;
-
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-        let bytes = text.as_bytes();
-        let edges = [bytes.first(), bytes.last()];
-        let fits = bytes.len() <= Self::LEN_MAX
-            && bytes.iter().copied().all(inner)
-            && edges.iter().all(|edge| edge.is_some_and(|c| *c != b'-'));
-        if fits {
-            return Ok(Self(text));
+            fn try_from(text: String) -> Result<Self, Refusal> {
+                if $fits(&text) { Ok(Self(text)) } else { Err(refusal!($code, $says)) }
+            }
         }
-        let says =
-            "a target's name has 1 to 32 of a-z, 0-9 and inner dashes: it is a folder's name, never a path";
-        Err(Refusal::new(Code::Path, says))
-    }
-}
 
-/// The UUID inside a file system: 36 characters, lower case, not nil.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct FsUuid(String);
-
-impl FsUuid {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// From the sixteen bytes of a superblock.
-    pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
-        Self::try_from(dashed(bytes)).ok()
-    }
-}
-
-impl TryFrom<String> for FsUuid {
-    type Error = Refusal;
-
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        if is_uuid(&text) && text.bytes().any(|c| c != b'0' && c != b'-') {
-            return Ok(Self(text));
-        }
-        Err(Refusal::new(
-            Code::Range,
-            "a file system's UUID is written as `lsblk -o UUID` does for ext4, xfs or btrfs: 36 characters, lower case",
-        ))
-    }
-}
-
-/// The UUID of a partition: of GPT (36 characters) or of MBR (`1234abcd-01`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PartUuid(String);
-
-impl PartUuid {
-    /// From an entry of a GPT, whose first three fields are little-endian.
-    pub fn from_gpt(bytes: [u8; 16]) -> Self {
-        let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
-        let [i, j, k, l, m, n, o, p] = rest;
-        Self(dashed([d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]))
-    }
-
-    /// From an MBR's disk identifier and the number of the partition.
-    pub fn from_mbr(disk: u32, number: u32) -> Self {
-        Self(format!("{disk:08x}-{number:02x}"))
-    }
-}
-
-impl TryFrom<String> for PartUuid {
-    type Error = Refusal;
-
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        let mbr = || text.len() == 11 && text.as_bytes().get(8) == Some(&b'-') && hex_but_dashes(&text, &[8]);
-        if is_uuid(&text) || mbr() {
-            return Ok(Self(text));
-        }
-        Err(Refusal::new(Code::Range, "a partition's UUID is written as `lsblk -o PARTUUID` does"))
-    }
-}
-
-/// What a drive says its serial number is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Serial(String);
-
-impl TryFrom<String> for Serial {
-    type Error = Refusal;
-
-    fn try_from(text: String) -> Result<Self, Refusal> {
-        let fits = (4..=128).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_graphic() || c == b' ');
-        if fits && text.trim() == text {
-            return Ok(Self(text));
-        }
-        Err(Refusal::new(
-            Code::Range,
-            "a serial number has 4 to 128 printable characters, without blanks around them",
-        ))
-    }
-}
-
-macro_rules! plain_text {
-    ($($name:ident)*) => {$(
         impl From<$name> for String {
             fn from(name: $name) -> Self {
                 name.0
@@ -135,30 +35,82 @@ macro_rules! plain_text {
                 f.write_str(&self.0)
             }
         }
+
+        impl std::ops::Deref for $name {
+            type Target = String;
+
+            fn deref(&self) -> &String {
+                &self.0
+            }
+        }
     )*};
 }
 
-plain_text!(TargetName FsUuid PartUuid Serial);
-
-fn is_uuid(text: &str) -> bool {
-    const DASHES: [usize; 4] = [8, 13, 18, 23];
-    text.len() == 36
-        && DASHES.iter().all(|at| text.as_bytes().get(*at) == Some(&b'-'))
-        && hex_but_dashes(text, &DASHES)
+names! {
+    /// The name of a target, which is also the name of its folder beneath `/mnt/holdfast`: one component.
+    TargetName: is_component, Path,
+        "a target's name has 1 to 32 of a-z, 0-9 and inner dashes: it is a folder's name, never a path";
+    /// The UUID inside a file system: 36 characters, lower case, not nil.
+    FsUuid: is_set_uuid, Range,
+        "a file system's UUID is written as `lsblk -o UUID` does for ext4, xfs or btrfs: 36 characters, lower case";
+    /// The UUID of a partition: of GPT (36 characters) or of MBR (`1234abcd-01`).
+    PartUuid: is_part_uuid, Range, "a partition's UUID is written as `lsblk -o PARTUUID` does";
+    /// What a drive says its serial number is.
+    Serial: is_serial, Range, "a serial number has 4 to 128 printable characters, without blanks around them";
 }
 
-fn hex_but_dashes(text: &str, dashes: &[usize]) -> bool {
+impl FsUuid {
+    /// From the sixteen bytes of a superblock.
+    pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+        Self::try_from(dashed(bytes)).ok()
+    }
+}
+
+impl PartUuid {
+    /// From an entry of a GPT, whose first three fields are little-endian.
+    pub fn from_gpt(bytes: [u8; 16]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bytes;
+        Self(dashed([d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]))
+    }
+
+    /// From an MBR's disk identifier and the number of the partition.
+    pub fn from_mbr(disk: u32, number: u32) -> Self {
+        Self(format!("{disk:08x}-{number:02x}"))
+    }
+}
+
+fn is_component(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    (1..=32).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+fn is_set_uuid(text: &str) -> bool {
+    is_hex_with_dashes(text, 36, &[8, 13, 18, 23]) && text.bytes().any(|c| c != b'0' && c != b'-')
+}
+
+fn is_part_uuid(text: &str) -> bool {
+    is_hex_with_dashes(text, 36, &[8, 13, 18, 23]) || is_hex_with_dashes(text, 11, &[8])
+}
+
+fn is_serial(text: &str) -> bool {
+    let printable = text.bytes().all(|c| c.is_ascii_graphic() || c == b' ');
+    (4..=128).contains(&text.len()) && printable && text.trim() == text
+}
+
+fn is_hex_with_dashes(text: &str, length: usize, dashes: &[usize]) -> bool {
     let hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-    text.bytes().enumerate().all(|(at, c)| hex(c) || dashes.contains(&at))
+    let fits = |(at, c)| if dashes.contains(&at) { c == b'-' } else { hex(c) };
+    text.len() == length && text.bytes().enumerate().all(fits)
 }
 
 fn dashed(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in bytes.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
+        let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+        text.push_str(&format!("{dash}{byte:02x}"));
     }
     text
 }

@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
+use crate::descend;
 use crate::names::TargetName;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
-const FOLDERS: [&str; 2] = ["mnt", "holdfast"];
 /// Since Linux 6.8: the number of a mount that no other mount ever gets, until the next boot.
 const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
@@ -38,30 +38,18 @@ pub struct MountId(pub u64);
 impl Parent {
     /// Walks there from `/`; each folder must be root's and nobody else's to write.
     pub fn open() -> Result<Self, Refusal> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let refused = |error: Errno| {
-            let says =
-                format!("{PARENT} cannot be opened ({error}): root makes it, `install -d -m 0755 {PARENT}`");
-            Refusal::new(Code::Path, says)
-        };
-        let mut at = rustix::fs::open("/", flags, Mode::empty()).map_err(refused)?;
-        for name in FOLDERS {
-            at = rustix::fs::openat2(&at, name, flags, Mode::empty(), beneath()).map_err(refused)?;
-            roots_alone(&at)?;
-        }
-        Ok(Self(at))
+        let folder = descend::roots_folder(&["mnt", "holdfast"]);
+        folder.map(Self).map_err(|error| refusal!(Path, "{PARENT} is no folder of root's alone: {error}"))
     }
 
     /// What is at this name now.
     pub fn spot(&self, target: &TargetName) -> Result<Spot, Refusal> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        let seen = match rustix::fs::statx(&self.0, target.as_str(), flags, StatxFlags::BASIC_STATS | UNIQUE)
-        {
+        let mask = StatxFlags::BASIC_STATS | UNIQUE;
+        let seen = match rustix::fs::statx(&self.0, target.as_str(), flags, mask) {
             Ok(seen) => seen,
             Err(Errno::NOENT) => return Ok(Spot::Free),
-            Err(error) => {
-                return Err(Refusal::new(Code::Path, format!("cannot look at {}: {error}", path(target))));
-            }
+            Err(error) => return Err(refusal!(Path, "cannot look at {}: {error}", path(target))),
         };
         if seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return unique(&seen).map(Spot::Mount);
@@ -74,71 +62,45 @@ impl Parent {
     pub fn folder(&self, target: &TargetName) -> Result<OwnedFd, Refusal> {
         match rustix::fs::mkdirat(&self.0, target.as_str(), Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => empty_folder(&self.0, target),
-            Err(error) => Err(Refusal::new(Code::Path, format!("cannot make {}: {error}", path(target)))),
+            Err(error) => Err(refusal!(Path, "cannot make {}: {error}", path(target))),
         }
     }
 
     /// Goes there, so that one plain name is enough for the one call that takes no descriptor.
     pub fn enter(&self) -> Result<(), Refusal> {
-        rustix::process::fchdir(&self.0)
-            .map_err(|error| Refusal::new(Code::Path, format!("cannot enter {PARENT}: {error}")))
+        rustix::process::fchdir(&self.0).map_err(|error| refusal!(Path, "cannot enter {PARENT}: {error}"))
     }
 }
 
 /// The number of a mount that is held by descriptor.
 pub fn id_of(mount: &OwnedFd) -> Result<MountId, Refusal> {
-    let seen = rustix::fs::statx(mount, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | UNIQUE).map_err(
-        |error| Refusal::new(Code::Env, format!("the kernel does not say which mount it made: {error}")),
-    )?;
+    let seen = rustix::fs::statx(mount, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | UNIQUE)
+        .map_err(|error| refusal!(Env, "the kernel does not say which mount it made: {error}"))?;
     unique(&seen)
 }
 
 fn unique(seen: &rustix::fs::Statx) -> Result<MountId, Refusal> {
     if seen.stx_mask & UNIQUE.bits() == 0 {
-        return Err(Refusal::new(Code::Env, "the kernel is older than 6.8 and does not number its mounts"));
+        return Err(refusal!(Env, "the kernel is older than 6.8 and does not number its mounts"));
     }
     Ok(MountId(seen.stx_mnt_id))
 }
 
-const fn beneath() -> ResolveFlags {
-    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS)
-}
-
 /// Opens a folder that is a real one, root's alone, empty, and no mount.
 fn empty_folder(parent: &OwnedFd, target: &TargetName) -> Result<OwnedFd, Refusal> {
-    let refused = |what: String| Refusal::new(Code::Path, format!("{} {what}", path(target)));
-    let folder = real_folder(parent, target.as_str())
-        .map_err(|error| refused(format!("is no plain folder: {error}")))?;
-    roots_alone(&folder)?;
-    let entries = Dir::read_from(&folder).map_err(|error| refused(format!("cannot be listed: {error}")))?;
-    for entry in entries {
-        let entry = entry.map_err(|error| refused(format!("cannot be listed: {error}")))?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            return Err(refused(
-                "is not empty, and nothing is hidden by a mount: root empties it".to_owned(),
-            ));
+    let refused = |error: Errno| refusal!(Path, "{} is no folder of root's alone: {error}", path(target));
+    let folder = real_folder(parent, target).map_err(refused)?;
+    descend::must_be_roots(&folder, FileType::Directory, 0o022).map_err(refused)?;
+    for entry in Dir::read_from(&folder).map_err(refused)? {
+        if !matches!(entry.map_err(refused)?.file_name().to_bytes(), b"." | b"..") {
+            return Err(refusal!(Path, "{} is not empty, and a mount hides nothing", path(target)));
         }
     }
     Ok(folder)
 }
 
 fn real_folder(parent: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat2(parent, name, flags, Mode::empty(), beneath() | ResolveFlags::NO_XDEV)
-}
-
-fn roots_alone(folder: &OwnedFd) -> Result<(), Refusal> {
-    let stat = rustix::fs::fstat(folder)
-        .map_err(|error| Refusal::new(Code::Path, format!("cannot look at a folder: {error}")))?;
-    let fits = FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-        && stat.st_uid == 0
-        && stat.st_mode & 0o022 == 0;
-    if fits {
-        return Ok(());
-    }
-    let says =
-        format!("a folder on the way to a target beneath {PARENT} can be written by somebody but root");
-    Err(Refusal::new(Code::Path, says))
+    descend::open(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, ResolveFlags::NO_XDEV)
 }
 
 #[cfg(test)]

@@ -8,18 +8,18 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use serde::Deserialize;
 
+use crate::descend;
 use crate::disk::Transport;
 use crate::names::{FsUuid, PartUuid, Serial, TargetName};
 use crate::probe::FileSystem;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 use crate::request::{MountOption, Request};
 
 const PLACE: &str = "/etc/holdfast/helper.toml";
-const FOLDERS: [&str; 2] = ["etc", "holdfast"];
-const FILE: &str = "helper.toml";
 const BYTES_MAX: u64 = 64 * 1024;
 const TARGETS_MAX: usize = 64;
 
@@ -50,43 +50,37 @@ pub struct Target {
 /// What may be done.
 #[must_use]
 pub enum Order<'a> {
-    Mount(MountOrder<'a>),
+    Mount(&'a Target, Vec<MountOption>),
     Unmount(TargetName),
-    Status(&'a Policy),
-}
-
-/// A mount that the policy allows.
-pub struct MountOrder<'a> {
-    pub policy: &'a Policy,
-    pub target: &'a Target,
-    pub options: Vec<MountOption>,
+    Status,
 }
 
 impl Policy {
     /// Reads it, where it is root's alone all the way.
     pub fn read() -> Result<Self, Refusal> {
         let mut text = String::new();
-        let mut file = File::from(open()?).take(BYTES_MAX + 1);
-        file.read_to_string(&mut text).map_err(|error| unfit(format!("cannot be read: {error}")))?;
-        if text.len() as u64 > BYTES_MAX {
-            return Err(unfit(format!("is longer than {BYTES_MAX} bytes")));
+        let file = open().map_err(|error| unfit(format_args!("cannot be opened: {error}")))?;
+        let mut file = File::from(file).take(BYTES_MAX);
+        file.read_to_string(&mut text).map_err(|error| unfit(format_args!("cannot be read: {error}")))?;
+        if file.limit() == 0 {
+            return Err(unfit("is too long"));
         }
         Self::parse(&text)
     }
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let policy: Self =
-            toml::from_str(text).map_err(|error| unfit(format!("is not right: {}", error.message())))?;
+            toml::from_str(text).map_err(|error| unfit(format_args!("is not right: {}", error.message())))?;
         if policy.targets.len() > TARGETS_MAX {
-            return Err(unfit(format!("names more than {TARGETS_MAX} targets")));
+            return Err(unfit(format_args!("names more than {TARGETS_MAX} targets")));
         }
         for (at, target) in policy.targets.iter().enumerate() {
             if target.part_uuid.is_none() && target.serial.is_none() {
-                return Err(unfit(format!("gives target {} neither `part_uuid` nor `serial`", target.name)));
+                return Err(unfit(format_args!("gives {} neither `part_uuid` nor `serial`", target.name)));
             }
             let mut earlier = policy.targets.iter().take(at);
             if earlier.any(|other| other.name == target.name || other.uuid == target.uuid) {
-                return Err(unfit(format!("names the name or UUID of target {} twice", target.name)));
+                return Err(unfit(format_args!("names the name or UUID of target {} twice", target.name)));
             }
         }
         Ok(policy)
@@ -96,58 +90,41 @@ impl Policy {
     /// target was taken out.
     pub fn judge(&self, request: Request) -> Result<Order<'_>, Refusal> {
         let (name, uuid, options) = match request {
-            Request::Status => return Ok(Order::Status(self)),
+            Request::Status => return Ok(Order::Status),
             Request::Unmount { target } => return Ok(Order::Unmount(target)),
             Request::Mount { target, uuid, options } => (target, uuid, options),
         };
         let Some(target) = self.targets.iter().find(|target| target.name == name) else {
-            let says = format!("{PLACE} names no target {name}: root adds it");
-            return Err(Refusal::new(Code::Authz, says));
+            return Err(refusal!(Authz, "{PLACE} names no target {name}: root adds it"));
         };
         if target.uuid != uuid {
-            let says = format!(
-                "{PLACE} gives target {name} another file system than {uuid}: root decides which is right"
-            );
-            return Err(Refusal::new(Code::Authz, says));
+            return Err(refusal!(
+                Authz,
+                "{PLACE} gives target {name} another UUID than {uuid}: root decides"
+            ));
         }
-        Ok(Order::Mount(MountOrder { policy: self, target, options }))
+        Ok(Order::Mount(target, options))
     }
 }
 
 /// Opens the file component by component: each must be root's and nobody else's to write.
-fn open() -> Result<OwnedFd, Refusal> {
-    let failed = |error| unfit(format!("cannot be opened: {error}"));
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut at = rustix::fs::open("/", folder, Mode::empty()).map_err(failed)?;
-    for name in FOLDERS {
-        at = rustix::fs::openat2(&at, name, folder, Mode::empty(), resolve).map_err(failed)?;
-        roots_alone(&at, FileType::Directory)?;
-    }
+fn open() -> Result<OwnedFd, Errno> {
+    let folder = descend::roots_folder(&["etc", "holdfast"])?;
     // A pipe in its place would be waited for.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::openat2(&at, FILE, flags, Mode::empty(), resolve).map_err(failed)?;
-    roots_alone(&file, FileType::RegularFile)?;
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = descend::open(folder, "helper.toml", flags, ResolveFlags::empty())?;
+    descend::must_be_roots(&file, FileType::RegularFile, 0o022)?;
     Ok(file)
 }
 
-fn roots_alone(file: &OwnedFd, kind: FileType) -> Result<(), Refusal> {
-    let stat = rustix::fs::fstat(file).map_err(|error| unfit(format!("cannot be looked at: {error}")))?;
-    let fits = FileType::from_raw_mode(stat.st_mode) == kind && stat.st_uid == 0 && stat.st_mode & 0o022 == 0;
-    if fits {
-        Ok(())
-    } else {
-        Err(unfit("or a folder above it can be written by somebody but root".to_owned()))
-    }
-}
-
-fn unfit(what: String) -> Refusal {
-    Refusal::new(Code::Env, format!("{PLACE} {what}; root mends it"))
+fn unfit(what: impl std::fmt::Display) -> Refusal {
+    refusal!(Env, "{PLACE} {what}; root mends it, and root alone may write it and the folders above")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Code;
 
     const GOOD: &str = r#"
         caller_uid = 990

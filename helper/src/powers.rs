@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use caps::errors::CapsError;
 use caps::{CapSet, Capability};
 
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 use crate::request::Verb;
 
 const MOUNTING: Capability = Capability::CAP_SYS_ADMIN;
@@ -33,10 +33,7 @@ impl Powers {
         if !verb.changes_something() {
             caps::set(None, CapSet::Permitted, &HashSet::new()).map_err(refused)?;
         } else if !caps::has_cap(None, CapSet::Permitted, MOUNTING).map_err(refused)? {
-            return Err(Refusal::new(
-                Code::Caps,
-                "the helper was started without CAP_SYS_ADMIN, which mounting needs",
-            ));
+            return Err(refusal!(Caps, "the helper was started without CAP_SYS_ADMIN, which mounting needs"));
         }
         Ok(self)
     }
@@ -51,5 +48,5 @@ impl Powers {
 }
 
 fn refused(error: CapsError) -> Refusal {
-    Refusal::new(Code::Caps, format!("the capabilities cannot be set: {error}"))
+    refusal!(Caps, "the capabilities cannot be set: {error}")
 }

@@ -106,47 +106,28 @@ fn btrfs(block: &[u8; BLOCK]) -> Option<Mark> {
 }
 
 /// The name that the partition table gives to a partition, known by number and first 512-byte sector.
-pub fn part_uuid(whole: &File, block_size: u64, number: u32, start: u64) -> io::Result<Option<PartUuid>> {
+pub fn part_uuid(whole: &File, block_size: u64, number: u32, start: u64) -> Option<PartUuid> {
     let mut header = [0_u8; BLOCK];
-    if !filled(whole, &mut header, block_size)? {
-        return Ok(None);
+    if filled(whole, &mut header, block_size).ok()? && header.starts_with(b"EFI PART") {
+        return gpt(whole, &header, (block_size, number, start));
     }
-    if header.starts_with(b"EFI PART") {
-        return gpt(whole, &header, block_size, number, start);
-    }
-    if !filled(whole, &mut header, 0)? {
-        return Ok(None);
-    }
-    Ok(mbr(&header, number))
+    whole.read_exact_at(&mut header, 0).ok()?;
+    mbr(&header, number)
 }
 
-fn gpt(
-    whole: &File,
-    header: &[u8; BLOCK],
-    block_size: u64,
-    number: u32,
-    start: u64,
-) -> io::Result<Option<PartUuid>> {
-    let fields = || Some((bytes::<8>(header, 72)?, bytes::<4>(header, 80)?, bytes::<4>(header, 84)?));
-    let Some((first, count, size)) = fields() else { return Ok(None) };
-    let (first, count, size) =
-        (u64::from_le_bytes(first), u32::from_le_bytes(count), u32::from_le_bytes(size));
-    if number == 0 || number > count || !(128..=4096).contains(&size) {
-        return Ok(None);
+fn gpt(whole: &File, header: &[u8; BLOCK], (block_size, number, start): (u64, u32, u64)) -> Option<PartUuid> {
+    let first = u64::from_le_bytes(bytes(header, 72)?);
+    let (count, size) = (u32::from_le_bytes(bytes(header, 80)?), u32::from_le_bytes(bytes(header, 84)?));
+    if number > count || !(128..=4096).contains(&size) {
+        return None;
     }
-    let within = u64::from(number - 1) * u64::from(size);
-    let Some(at) = first.checked_mul(block_size).and_then(|table| table.checked_add(within)) else {
-        return Ok(None);
-    };
+    let within = u64::from(number.checked_sub(1)?) * u64::from(size);
+    let at = first.checked_mul(block_size)?.checked_add(within)?;
     let mut entry = [0_u8; 128];
-    if i64::try_from(at).is_err() || !filled(whole, &mut entry, at)? {
-        return Ok(None);
-    }
-    let fields = || Some((bytes::<16>(&entry, 16)?, bytes::<8>(&entry, 32)?));
-    let Some((unique, begins)) = fields() else { return Ok(None) };
+    whole.read_exact_at(&mut entry, i64::try_from(at).ok()?.unsigned_abs()).ok()?;
     // The table must speak of the partition that the kernel made, not of one that was changed since.
-    let same = u64::from_le_bytes(begins).checked_mul(block_size / 512) == Some(start);
-    Ok(same.then(|| PartUuid::from_gpt(unique)))
+    let begins = u64::from_le_bytes(bytes(&entry, 32)?).checked_mul(block_size / 512)?;
+    (begins == start).then_some(PartUuid::from_gpt(bytes(&entry, 16)?))
 }
 
 fn mbr(sector: &[u8; BLOCK], number: u32) -> Option<PartUuid> {

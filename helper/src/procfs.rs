@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::PROC_SUPER_MAGIC;
 
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 /// More than the kernel says in any file that is read here: a mount table of a few thousand lines.
 const BYTES_MAX: u64 = 4 << 20;
@@ -15,22 +15,18 @@ const BYTES_MAX: u64 = 4 << 20;
 pub fn is_the_kernels() -> Result<(), Refusal> {
     match rustix::fs::statfs("/proc") {
         Ok(fs) if fs.f_type == PROC_SUPER_MAGIC => Ok(()),
-        _ => Err(Refusal::new(Code::Env, "/proc is not the kernel's: run the helper on the host itself")),
+        _ => Err(refusal!(Env, "/proc is not the kernel's: run the helper on the host itself")),
     }
 }
 
 /// A file of `/proc` or `/sys` as text.
 pub fn read(path: impl AsRef<Path>) -> Result<String, Refusal> {
     let path = path.as_ref();
-    let failed =
-        |error: std::io::Error| Refusal::new(Code::Env, format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| refusal!(Env, "cannot read {}: {error}", path.display());
     let mut bytes = Vec::new();
     File::open(path).map_err(failed)?.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(Refusal::new(
-            Code::Env,
-            format!("{} is longer than anything expected there", path.display()),
-        ));
+        return Err(refusal!(Env, "{} is longer than anything expected there", path.display(),));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

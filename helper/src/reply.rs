@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::names::{FsUuid, TargetName};
 
@@ -17,45 +17,23 @@ pub type Outcome = Result<Reply, Refusal>;
 #[derive(Debug, Serialize)]
 #[serde(tag = "verb", rename_all = "lowercase")]
 pub enum Reply {
-    #[serde(rename = "mount")]
-    Mounted(Mounted),
-    #[serde(rename = "unmount")]
-    Unmounted(Unmounted),
-    Status(Status),
-}
-
-/// A target is mounted, by us, now or before.
-#[derive(Debug, Serialize)]
-pub struct Mounted {
-    pub target: TargetName,
-    pub uuid: FsUuid,
-    pub device: String,
-    pub at: String,
-    /// `mounted` now, or `already`.
-    pub how: How,
-}
-
-/// Whether this call did it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum How {
-    Mounted,
-    Already,
-}
-
-/// A target is unmounted.
-#[derive(Debug, Serialize)]
-pub struct Unmounted {
-    pub target: TargetName,
-    pub at: String,
-}
-
-/// Every target of the policy, and what else lies beneath `/mnt/holdfast`.
-#[derive(Debug, Serialize)]
-pub struct Status {
-    pub targets: Vec<TargetStatus>,
-    /// Mount points beneath `/mnt/holdfast` that the helper did not make.
-    pub foreign: Vec<String>,
+    /// A target is mounted by us: `how` is `mounted` now, or `already`.
+    Mount {
+        target: TargetName,
+        uuid: FsUuid,
+        device: String,
+        at: String,
+        how: &'static str,
+    },
+    Unmount {
+        target: TargetName,
+        at: String,
+    },
+    /// Every target of the policy, and the mounts beneath `/mnt/holdfast` that the helper did not make.
+    Status {
+        targets: Vec<TargetStatus>,
+        foreign: Vec<String>,
+    },
 }
 
 /// One target.
@@ -71,18 +49,11 @@ pub struct TargetStatus {
     pub refusal: Option<Refusal>,
 }
 
-/// Why nothing was done.
+/// Why nothing was done: a code, and one sentence with who must do what.
 #[derive(Debug, Serialize)]
 pub struct Refusal {
     pub code: Code,
-    /// One sentence, with who must do what.
     pub says: String,
-}
-
-impl Refusal {
-    pub fn new(code: Code, says: impl Into<String>) -> Self {
-        Self { code, says: says.into() }
-    }
 }
 
 impl fmt::Display for Refusal {
@@ -91,66 +62,38 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The closed set of codes. They are for programs and never change their meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    Argv,
-    Authz,
-    Busy,
-    Caps,
-    Depth,
-    DeviceAbsent,
-    DeviceAmbiguous,
-    DeviceClass,
-    DupKey,
-    Encoding,
-    Env,
-    Failed,
-    Missing,
-    MountOpt,
-    NotMounted,
-    Path,
-    Peer,
-    Range,
-    Size,
-    Syntax,
-    Timeout,
-    UnknownField,
+/// `refusal!(Path, "{at} is not empty")`.
+macro_rules! refusal {
+    ($code:ident, $($says:tt)+) => {
+        $crate::reply::Refusal { code: $crate::reply::Code::$code, says: format!($($says)+) }
+    };
 }
+pub(crate) use refusal;
 
-impl Code {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Argv => "E_ARGV",
-            Self::Authz => "E_AUTHZ",
-            Self::Busy => "E_BUSY",
-            Self::Caps => "E_CAPS",
-            Self::Depth => "E_DEPTH",
-            Self::DeviceAbsent => "E_DEVICE_ABSENT",
-            Self::DeviceAmbiguous => "E_DEVICE_AMBIGUOUS",
-            Self::DeviceClass => "E_DEVICE_CLASS",
-            Self::DupKey => "E_DUP_KEY",
-            Self::Encoding => "E_ENCODING",
-            Self::Env => "E_ENV",
-            Self::Failed => "E_FAILED",
-            Self::Missing => "E_MISSING",
-            Self::MountOpt => "E_MOUNT_OPT",
-            Self::NotMounted => "E_NOT_MOUNTED",
-            Self::Path => "E_PATH",
-            Self::Peer => "E_PEER",
-            Self::Range => "E_RANGE",
-            Self::Size => "E_SIZE",
-            Self::Syntax => "E_SYNTAX",
-            Self::Timeout => "E_TIMEOUT",
-            Self::UnknownField => "E_UNKNOWN_FIELD",
+macro_rules! codes {
+    ($($name:ident $text:literal)*) => {
+        /// The closed set of codes. They are for programs and never change their meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub enum Code {
+            $(#[serde(rename = $text)] $name,)*
         }
-    }
+
+        impl Code {
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
 }
 
-impl Serialize for Code {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
+codes! {
+    Argv "E_ARGV" Authz "E_AUTHZ" Busy "E_BUSY" Caps "E_CAPS" Depth "E_DEPTH" DeviceAbsent "E_DEVICE_ABSENT"
+    DeviceAmbiguous "E_DEVICE_AMBIGUOUS" DeviceClass "E_DEVICE_CLASS" DupKey "E_DUP_KEY" Encoding "E_ENCODING"
+    Env "E_ENV" Failed "E_FAILED" Missing "E_MISSING" MountOpt "E_MOUNT_OPT" NotMounted "E_NOT_MOUNTED"
+    Path "E_PATH" Peer "E_PEER" Range "E_RANGE" Size "E_SIZE" Syntax "E_SYNTAX" Timeout "E_TIMEOUT"
+    UnknownField "E_UNKNOWN_FIELD"
 }
 
 /// The form on the wire: `ok` first, then the reply or the refusal.
@@ -164,18 +107,15 @@ struct Wire<'a, T> {
 /// Writes the reply; gives the exit status.
 pub fn send(outcome: &Outcome) -> ExitCode {
     let (text, status) = match outcome {
-        Ok(reply) => (serde_json::to_string(&Wire { ok: true, body: reply }), ExitCode::SUCCESS),
+        Ok(reply) => (serde_json::to_string(&Wire { ok: true, body: reply }), 0),
         Err(refusal) => {
             let status = if refusal.code == Code::Failed { 1 } else { 2 };
-            (serde_json::to_string(&Wire { ok: false, body: refusal }), ExitCode::from(status))
+            (serde_json::to_string(&Wire { ok: false, body: refusal }), status)
         }
     };
-    let Ok(mut text) = text else { return ExitCode::FAILURE };
-    text.push('\n');
-    let mut out = std::io::stdout().lock();
     // Nobody may be listening any more; the journal has the line, and the caller asks `status`.
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => status,
+    match text.map_err(std::io::Error::from).and_then(|text| writeln!(std::io::stdout(), "{text}")) {
+        Ok(()) => ExitCode::from(status),
         Err(_) => ExitCode::FAILURE,
     }
 }

@@ -5,10 +5,11 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 
 use crate::names::{FsUuid, TargetName};
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 /// The longest request.
 const BYTES_MAX: usize = 4096;
@@ -70,9 +71,11 @@ impl Request {
 }
 
 /// What a caller may ask for beside `nosuid,nodev,noexec`, which nobody can ask away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum MountOption {
+    #[serde(rename = "ro")]
     ReadOnly,
+    #[serde(rename = "noatime")]
     NoAccessTimes,
 }
 
@@ -82,27 +85,22 @@ pub fn read(argument: Option<Verb>) -> Result<Request, Refusal> {
     let request = parse(&bytes)?;
     match argument {
         Some(verb) if verb != request.verb() => {
-            let says =
-                format!("the argument says {}, the request {}", verb.as_str(), request.verb().as_str());
-            Err(Refusal::new(Code::Argv, says))
+            Err(refusal!(Argv, "argument and request name different verbs"))
         }
         _ => Ok(request),
     }
 }
 
 fn until_end(input: impl AsFd, deadline: Instant) -> Result<Vec<u8>, Refusal> {
-    let failed = |error| Refusal::new(Code::Env, format!("standard input cannot be read: {error}"));
+    let failed = |error| refusal!(Env, "standard input cannot be read: {error}");
     let mut bytes = Vec::new();
     let mut chunk = [0_u8; BYTES_MAX + 1];
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or_default();
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).unwrap_or_default();
         let mut ready = [PollFd::new(&input, PollFlags::IN)];
         match rustix::event::poll(&mut ready, Some(&left)) {
             Ok(0) => {
-                let says =
-                    "the request did not end within 5 s: the caller writes it at once and closes its side";
-                return Err(Refusal::new(Code::Timeout, says));
+                return Err(refusal!(Timeout, "the request did not end within 5 s: close the writing side"));
             }
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
@@ -115,7 +113,7 @@ fn until_end(input: impl AsFd, deadline: Instant) -> Result<Vec<u8>, Refusal> {
             Err(error) => return Err(failed(error)),
         }
         if bytes.len() > BYTES_MAX {
-            return Err(Refusal::new(Code::Size, format!("a request has at most {BYTES_MAX} bytes")));
+            return Err(refusal!(Size, "a request has at most {BYTES_MAX} bytes"));
         }
     }
 }
@@ -132,197 +130,92 @@ pub fn hear_out() {
 }
 
 fn parse(bytes: &[u8]) -> Result<Request, Refusal> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| Refusal::new(Code::Encoding, "the request is not UTF-8"))?;
-    let Flat(fields) = serde_json::from_str(text).map_err(|error| {
-        Refusal::new(Code::Syntax, format!("the request is not one JSON object: {error}"))
-    })?;
-    let mut fields = Fields::take(fields)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| refusal!(Encoding, "the request is not UTF-8"))?;
+    let Fields(fields) = serde_json::from_str(text)
+        .map_err(|error| refusal!(Syntax, "the request is not one JSON object: {error}"))?;
+    let mut fields = Fields::checked(fields)?;
     let verb = fields.text("verb")?;
     let request = match Verb::named(&verb) {
         Some(Verb::Mount) => Request::Mount {
             target: fields.text("target")?.try_into()?,
             uuid: fields.text("uuid")?.try_into()?,
-            options: options(fields.list("options")?)?,
+            options: fields.options()?,
         },
         Some(Verb::Unmount) => Request::Unmount { target: fields.text("target")?.try_into()? },
         Some(Verb::Status) => Request::Status,
-        None => return Err(Refusal::new(Code::Range, "`verb` is one of mount, unmount, status")),
+        None => return Err(refusal!(Range, "`verb` is one of mount, unmount, status")),
     };
-    fields.nothing_left(request.verb())?;
-    Ok(request)
-}
-
-fn options(words: Vec<String>) -> Result<Vec<MountOption>, Refusal> {
-    let mut options = Vec::new();
-    for word in words {
-        let option = match word.as_str() {
-            "ro" => MountOption::ReadOnly,
-            "noatime" => MountOption::NoAccessTimes,
-            _ => {
-                return Err(Refusal::new(
-                    Code::MountOpt,
-                    "`options` may hold `ro` and `noatime`, nothing else",
-                ));
-            }
-        };
-        if options.contains(&option) {
-            return Err(Refusal::new(Code::MountOpt, "an option is named twice"));
-        }
-        options.push(option);
+    match fields.0.as_slice() {
+        [] => Ok(request),
+        _ => Err(refusal!(UnknownField, "{verb} knows fewer fields than were given")),
     }
-    Ok(options)
 }
 
-/// The fields of a request that nobody has taken yet.
-struct Fields(Vec<(String, Field)>);
+/// The fields of a JSON object as they stand there, doubled names included; taken out one by one.
+struct Fields(Vec<(String, Value)>);
 
 impl Fields {
-    fn take(fields: Vec<(String, Field)>) -> Result<Self, Refusal> {
-        for (at, (name, field)) in fields.iter().enumerate() {
+    fn checked(fields: Vec<(String, Value)>) -> Result<Self, Refusal> {
+        for (at, (name, value)) in fields.iter().enumerate() {
             if fields.iter().take(at).any(|(earlier, _)| earlier == name) {
-                return Err(Refusal::new(Code::DupKey, "a field is given twice"));
+                return Err(refusal!(DupKey, "a field is given twice"));
             }
-            if *field == Field::Nested {
-                return Err(Refusal::new(
-                    Code::Depth,
-                    "a request holds no objects, and no lists but of words",
-                ));
+            let nested = |value: &Value| value.is_object() || value.is_array();
+            if value.is_object() || value.as_array().is_some_and(|inner| inner.iter().any(nested)) {
+                return Err(refusal!(Depth, "a request holds no objects, and no lists but of words"));
             }
         }
         Ok(Self(fields))
     }
 
-    fn any(&mut self, name: &str) -> Option<Field> {
+    fn any(&mut self, name: &str) -> Option<Value> {
         let at = self.0.iter().position(|(given, _)| given == name)?;
         Some(self.0.swap_remove(at).1)
     }
 
     fn text(&mut self, name: &str) -> Result<String, Refusal> {
         match self.any(name) {
-            Some(Field::Text(text)) => Ok(text),
-            Some(_) => Err(Refusal::new(Code::Range, format!("`{name}` is a text"))),
-            None => Err(Refusal::new(Code::Missing, format!("`{name}` is missing"))),
+            Some(Value::String(text)) => Ok(text),
+            Some(_) => Err(refusal!(Range, "`{name}` is a text")),
+            None => Err(refusal!(Missing, "`{name}` is missing")),
         }
     }
 
-    fn list(&mut self, name: &str) -> Result<Vec<String>, Refusal> {
-        match self.any(name) {
-            Some(Field::List(words)) => Ok(words),
-            Some(_) => Err(Refusal::new(Code::MountOpt, format!("`{name}` is a list of words"))),
-            None => Ok(Vec::new()),
+    fn options(&mut self) -> Result<Vec<MountOption>, Refusal> {
+        let refused =
+            || refusal!(MountOpt, "`options` may list `ro` and `noatime`, each once, and nothing else");
+        let Some(value) = self.any("options") else { return Ok(Vec::new()) };
+        let options: Vec<MountOption> = serde_json::from_value(value).map_err(|_| refused())?;
+        match options.as_slice() {
+            [one, other] if one == other => Err(refused()),
+            [_, _, _, ..] => Err(refused()),
+            _ => Ok(options),
         }
-    }
-
-    fn nothing_left(self, verb: Verb) -> Result<(), Refusal> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        Err(Refusal::new(Code::UnknownField, format!("{} knows fewer fields than were given", verb.as_str())))
     }
 }
 
-/// A JSON object as it stands there, doubled names included.
-struct Flat(Vec<(String, Field)>);
-
-#[derive(Debug, PartialEq, Eq)]
-enum Field {
-    Text(String),
-    List(Vec<String>),
-    Nested,
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Flat {
+impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
         impl<'de> Visitor<'de> for Object {
-            type Value = Flat;
+            type Value = Fields;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Flat, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Flat(fields))
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                std::iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Fields)
             }
         }
         deserializer.deserialize_map(Object)
     }
 }
 
-impl<'de> Deserialize<'de> for Field {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyField)
-    }
-}
-
-struct AnyField;
-
-impl<'de> Visitor<'de> for AnyField {
-    type Value = Field;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Field, E> {
-        Ok(Field::Text(text.to_owned()))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Field, E> {
-        Ok(Field::Other)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Field, E> {
-        Ok(Field::Other)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Field, E> {
-        Ok(Field::Other)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Field, E> {
-        Ok(Field::Other)
-    }
-
-    fn visit_unit<E>(self) -> Result<Field, E> {
-        Ok(Field::Other)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field, A::Error> {
-        let mut words = Vec::new();
-        let mut nested = false;
-        let mut other = false;
-        while let Some(field) = seq.next_element::<Field>()? {
-            match field {
-                Field::Text(word) => words.push(word),
-                Field::List(_) | Field::Nested => nested = true,
-                Field::Other => other = true,
-            }
-        }
-        Ok(if nested {
-            Field::Nested
-        } else if other {
-            Field::Other
-        } else {
-            Field::List(words)
-        })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field::Nested)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Code;
 
     const UUID: &str = "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b";
 

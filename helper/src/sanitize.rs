@@ -9,10 +9,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 
 use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 
 use crate::procfs;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 use crate::request::Verb;
 
 /// Far more than the helper ever has open.
@@ -27,24 +28,18 @@ pub fn process() -> Result<Option<Verb>, Refusal> {
     own_program()?;
     limits()?;
     only_standard_descriptors()?;
-    rustix::process::chdir("/").map_err(|error| unfit("cannot go to /", error))?;
+    must("go to /", rustix::process::chdir("/"))?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
-    rustix::thread::set_no_new_privs(true)
-        .map_err(|error| unfit("cannot give up gaining privileges", error))?;
+    must("give up gaining privileges", rustix::thread::set_no_new_privs(true))?;
     without_environment(verb)?;
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .map_err(|error| unfit("cannot forbid core dumps", error))?;
+    let hidden = DumpableBehavior::NotDumpable;
+    must("hide its memory", rustix::process::set_dumpable_behavior(hidden))?;
     Ok(verb)
 }
 
 /// No argument, or exactly one known verb. The program's own name is read by nobody, but it must be there.
 fn argument(arguments: Vec<OsString>) -> Result<Option<Verb>, Refusal> {
-    let refused = || {
-        Refusal::new(
-            Code::Argv,
-            "the helper takes no argument, or one of mount, unmount, status; all else is said on standard input",
-        )
-    };
+    let refused = || refusal!(Argv, "the one argument there may be is mount, unmount or status");
     let mut arguments = arguments.into_iter();
     if arguments.next().is_none_or(|name| name.is_empty()) {
         return Err(refused());
@@ -59,64 +54,53 @@ fn argument(arguments: Vec<OsString>) -> Result<Option<Verb>, Refusal> {
 /// Real root, of the machine and not of a user namespace.
 fn whole_root() -> Result<(), Refusal> {
     if !rustix::process::getuid().is_root() || !rustix::process::geteuid().is_root() {
-        return Err(Refusal::new(Code::Caps, "the helper must be started as root, by its socket or by sudo"));
+        return Err(refusal!(Caps, "the helper must be started as root, by its socket or by sudo"));
     }
     let map = procfs::read("/proc/self/uid_map")?;
     if map.split_whitespace().eq(["0", "0", "4294967295"]) {
         return Ok(());
     }
-    Err(Refusal::new(
-        Code::Caps,
-        "root of a user namespace is not root of this machine: start the helper outside of it",
-    ))
+    Err(refusal!(Caps, "root of a user namespace is not root of this machine: start the helper outside"))
 }
 
 /// The program's own file is root's alone and still there.
 fn own_program() -> Result<(), Refusal> {
-    let stat = rustix::fs::stat(OWN_PROGRAM)
-        .map_err(|error| unfit("cannot look at the helper's own file", error))?;
+    let stat = must("look at its own file", rustix::fs::stat(OWN_PROGRAM))?;
     if stat.st_uid == 0 && stat.st_mode & 0o022 == 0 && stat.st_nlink > 0 {
         return Ok(());
     }
-    let says = "the helper's own file was replaced, or somebody but root may write it: reinstall the package";
-    Err(Refusal::new(Code::Env, says))
+    Err(refusal!(Env, "the helper's own file can be written by others or was replaced: reinstall it"))
 }
 
 /// No core dump; of what the caller made small, as much as it may give back.
 fn limits() -> Result<(), Refusal> {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
-    rustix::process::setrlimit(Resource::Core, none)
-        .map_err(|error| unfit("cannot forbid core dumps", error))?;
+    must("forbid core dumps", rustix::process::setrlimit(Resource::Core, none))?;
     for resource in [Resource::Nofile, Resource::Fsize, Resource::Cpu] {
         let Rlimit { maximum, .. } = rustix::process::getrlimit(resource);
-        rustix::process::setrlimit(resource, Rlimit { current: maximum, maximum })
-            .map_err(|error| unfit("cannot lift a limit of the caller's", error))?;
+        let lifted = Rlimit { current: maximum, maximum };
+        must("lift a limit of the caller's", rustix::process::setrlimit(resource, lifted))?;
     }
     match rustix::process::getrlimit(Resource::Nofile).maximum {
-        Some(most) if most < DESCRIPTORS => Err(Refusal::new(
-            Code::Env,
-            format!("the caller allows {most} open files, the helper needs {DESCRIPTORS}"),
-        )),
+        Some(most) if most < DESCRIPTORS => Err(refusal!(Env, "{most} open files are allowed, too few")),
         _ => Ok(()),
     }
 }
 
 fn only_standard_descriptors() -> Result<(), Refusal> {
-    let failed = |error| unfit("cannot list the open descriptors", error);
+    let what = "list the open descriptors";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = rustix::fs::open("/proc/self/fd", flags, Mode::empty()).map_err(failed)?;
+    let folder = must(what, rustix::fs::open("/proc/self/fd", flags, Mode::empty()))?;
     let own = folder.as_raw_fd();
     let mut inherited = 0_usize;
-    for entry in Dir::new(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let number = entry.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok());
+    for entry in must(what, Dir::new(folder))? {
+        let number = must(what, entry)?.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok());
         inherited += usize::from(number.is_some_and(|number| number > 2 && number != own));
     }
     if inherited == 0 {
         return Ok(());
     }
-    let says = format!("{inherited} open descriptors were handed down; the caller closes all but 0, 1 and 2");
-    Err(Refusal::new(Code::Env, says))
+    Err(refusal!(Env, "{inherited} open descriptors were handed down; the caller closes all but 0, 1 and 2"))
 }
 
 /// Runs the program anew without any, unless there is none.
@@ -124,23 +108,21 @@ fn without_environment(verb: Option<Verb>) -> Result<(), Refusal> {
     if std::env::vars_os().next().is_none() {
         return Ok(());
     }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the helper's own program, in its own place, to shed the environment"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "itself, in its own place, to shed the environment")]
     let mut again = std::process::Command::new(OWN_PROGRAM);
     again.arg0("holdfast-helper").args(verb.map(Verb::as_str)).env_clear();
     let error = again.exec();
-    Err(Refusal::new(Code::Env, format!("cannot start anew with an empty environment: {error}")))
+    Err(refusal!(Env, "cannot start anew with an empty environment: {error}"))
 }
 
-fn unfit(what: &str, error: rustix::io::Errno) -> Refusal {
-    Refusal::new(Code::Env, format!("{what}: {error}"))
+fn must<T>(what: &str, result: Result<T, Errno>) -> Result<T, Refusal> {
+    result.map_err(|error| refusal!(Env, "the helper cannot {what}: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Code;
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()

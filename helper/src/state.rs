@@ -9,14 +9,13 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::descend;
 use crate::names::{FsUuid, TargetName};
 use crate::place::MountId;
-use crate::reply::{Code, Refusal};
+use crate::reply::{Refusal, refusal};
 
 const FOLDER: &str = "holdfast-helper";
 const LOCK: &str = "lock";
-/// Records begin with what no target's name begins with.
-const RECORD: &str = ".";
 const UNFINISHED: &str = "#unfinished";
 
 /// Held while this call is at work: there is no second one.
@@ -36,32 +35,20 @@ pub struct Record {
 impl Turn {
     /// Takes the turn, or refuses at once when another call has it.
     pub fn take() -> Result<Self, Refusal> {
-        let failed = |error: Errno| Refusal::new(Code::Env, format!("/run/{FOLDER} cannot be used: {error}"));
-        let path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let run = rustix::fs::open("/run", path | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)?;
+        let failed = |error: Errno| refusal!(Env, "/run/{FOLDER} cannot be used as root's alone: {error}");
+        let run = descend::roots_folder(&["run"]).map_err(failed)?;
         match rustix::fs::mkdirat(&run, FOLDER, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let folder = rustix::fs::openat2(&run, FOLDER, path, Mode::empty(), resolve).map_err(failed)?;
-        let stat = rustix::fs::fstat(&folder).map_err(failed)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory
-            || stat.st_uid != 0
-            || stat.st_mode & 0o077 != 0
-        {
-            return Err(Refusal::new(
-                Code::Env,
-                format!("/run/{FOLDER} is not root's alone: root removes it"),
-            ));
-        }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let lock =
-            rustix::fs::openat2(&folder, LOCK, flags, Mode::from_raw_mode(0o600), resolve).map_err(failed)?;
+        let folder = descend::open(&run, FOLDER, descend::FOLDER, ResolveFlags::empty()).map_err(failed)?;
+        descend::must_be_roots(&folder, FileType::Directory, 0o077).map_err(failed)?;
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let lock = descend::open(&folder, LOCK, flags, ResolveFlags::empty()).map_err(failed)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { folder, _lock: lock }),
             Err(Errno::WOULDBLOCK) => {
-                Err(Refusal::new(Code::Busy, "another call is at work; ask again when it is done"))
+                Err(refusal!(Busy, "another call is at work; ask again when it is done"))
             }
             Err(error) => Err(failed(error)),
         }
@@ -105,12 +92,13 @@ impl Record {
     }
 }
 
+/// Begins with what no target's name begins with.
 fn name(target: &TargetName) -> String {
-    format!("{RECORD}{target}")
+    format!(".{target}")
 }
 
 fn unkept(error: Errno) -> Refusal {
-    Refusal::new(Code::Env, format!("the record of mounts in /run/{FOLDER} cannot be used: {error}"))
+    refusal!(Env, "the record of mounts in /run/{FOLDER} cannot be used: {error}")
 }
 
 #[cfg(test)]

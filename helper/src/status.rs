@@ -4,11 +4,11 @@ use crate::find::Survey;
 use crate::mountinfo;
 use crate::place::{self, PARENT, Parent, Spot};
 use crate::policy::Policy;
-use crate::reply::{Refusal, Status, TargetStatus};
+use crate::reply::{Refusal, Reply, TargetStatus};
 use crate::state::Turn;
 
 /// Looks.
-pub fn look(policy: &Policy, turn: &Turn) -> Result<Status, Refusal> {
+pub fn look(policy: &Policy, turn: &Turn) -> Result<Reply, Refusal> {
     let parent = Parent::open()?;
     let survey = Survey::take(policy)?;
     let mut ours = Vec::new();
@@ -23,7 +23,7 @@ pub fn look(policy: &Policy, turn: &Turn) -> Result<Status, Refusal> {
             ours.push(place::path(&target.name));
         }
         let (device, refusal) = match survey.find(target) {
-            Ok(found) => (Some(found.disk.path()), None),
+            Ok(disk) => (Some(disk.path()), None),
             Err(refusal) => (None, Some(refusal)),
         };
         targets.push(TargetStatus { target: target.name.clone(), mounted, device, refusal });
@@ -35,5 +35,5 @@ pub fn look(policy: &Policy, turn: &Turn) -> Result<Status, Refusal> {
         .filter(|point| beneath(point) && !ours.contains(point))
         .collect();
     foreign.dedup();
-    Ok(Status { targets, foreign })
+    Ok(Reply::Status { targets, foreign })
 }

@@ -1,4 +1,4 @@
-//! The helper is root, so what it is made of is counted: its lines, its direct dependencies, and the whole tree of them.
+//! The helper is root, so what it is made of is counted: its lines of code, its direct dependencies, and the whole tree of them.
 //!
 //! In: its sources, `helper/dependencies.txt`, `cargo tree`. A dependency that arrives, leaves or changes its version is
 //! a breach until somebody has written it into the file.
@@ -12,8 +12,8 @@ use super::{Breach, Source};
 
 const SOURCES: &str = "helper/src/";
 const TREE: &str = "helper/dependencies.txt";
-/// Lines of code, without tests. The design asks for 1,500; nothing may grow until it is there.
-const LINES_MAX: usize = 1950;
+/// Lines of code, without tests; what is read aloud in one evening.
+const LINES_MAX: usize = 1500;
 const DIRECT_MAX: usize = 5;
 
 /// What the helper is linked from, as cargo resolves it.
