@@ -26,8 +26,8 @@ pub struct Line {
 impl Line {
     /// What is asked.
     pub fn heard(&mut self, request: &Request) {
-        let target = request.target().map(|target| target.to_string());
-        self.asked = Some((request.verb(), target.unwrap_or_default()));
+        let target = request.target().map_or("-".to_owned(), |target| target.to_string());
+        self.asked = Some((request.verb(), target));
     }
 
     /// Makes sure beforehand that the line will have somewhere to go, where something is to be changed.
@@ -59,7 +59,7 @@ impl Line {
             Some(Caller::Root(None)) => "root".to_owned(),
             None => "an unknown caller".to_owned(),
         };
-        let (verb, target) = self.asked.as_ref().map_or(("?", ""), |(verb, target)| (verb.as_str(), target));
+        let (verb, target) = self.asked.as_ref().map_or(("?", "-"), |(verb, target)| (verb.as_str(), target));
         format!(
             "MESSAGE={verb} {target} for {caller}: {code} {says}\nPRIORITY={priority}\nSYSLOG_FACILITY=10\n\
              SYSLOG_IDENTIFIER={NAME}\nHOLDFAST_CODE={code}\nHOLDFAST_CALLER={caller}\nHOLDFAST_VERB={verb}\n\

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dev, FileType, Mode, OFlags, ResolveFlags, major, minor};
+use rustix::fs::{Dev, FileType, Mode, OFlags, major, minor};
 use rustix::io::Errno;
 use serde::Deserialize;
 
@@ -127,7 +127,7 @@ impl Disk {
 fn node(name: &str, number: &str, more: OFlags) -> Result<OwnedFd, Errno> {
     let folder = rustix::fs::open("/dev", descend::FOLDER, Mode::empty())?;
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | more;
-    let node = descend::open(folder, name, flags, ResolveFlags::empty())?;
+    let node = descend::open(folder, name, flags)?;
     let stat = rustix::fs::fstat(&node)?;
     let block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
     if block && number_of(stat.st_rdev) == number { Ok(node) } else { Err(Errno::NODEV) }

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use crate::descend;
@@ -99,8 +99,11 @@ fn empty_folder(parent: &OwnedFd, target: &TargetName) -> Result<OwnedFd, Refusa
     Ok(folder)
 }
 
+/// What is mounted over it meanwhile is something else.
 fn real_folder(parent: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    descend::open(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, ResolveFlags::NO_XDEV)
+    let folder = descend::open(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let seen = rustix::fs::statx(&folder, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+    if seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) { Err(Errno::XDEV) } else { Ok(folder) }
 }
 
 #[cfg(test)]

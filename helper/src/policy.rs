@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, OFlags, ResolveFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use serde::Deserialize;
 
@@ -112,7 +112,7 @@ fn open() -> Result<OwnedFd, Errno> {
     let folder = descend::roots_folder(&["etc", "holdfast"])?;
     // A pipe in its place would be waited for.
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = descend::open(folder, "helper.toml", flags, ResolveFlags::empty())?;
+    let file = descend::open(folder, "helper.toml", flags)?;
     descend::must_be_roots(&file, FileType::RegularFile, 0o022)?;
     Ok(file)
 }

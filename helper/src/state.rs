@@ -6,7 +6,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::descend;
@@ -41,10 +41,9 @@ impl Turn {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
-        let folder = descend::open(&run, FOLDER, descend::FOLDER, ResolveFlags::empty()).map_err(failed)?;
+        let folder = descend::open(&run, FOLDER, descend::FOLDER).map_err(failed)?;
         descend::must_be_roots(&folder, FileType::Directory, 0o077).map_err(failed)?;
-        let flags = OFlags::RDWR | OFlags::CREATE;
-        let lock = descend::open(&folder, LOCK, flags, ResolveFlags::empty()).map_err(failed)?;
+        let lock = descend::open(&folder, LOCK, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { folder, _lock: lock }),
             Err(Errno::WOULDBLOCK) => {

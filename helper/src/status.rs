@@ -11,8 +11,7 @@ use crate::state::Turn;
 pub fn look(policy: &Policy, turn: &Turn) -> Result<Reply, Refusal> {
     let parent = Parent::open()?;
     let survey = Survey::take(policy)?;
-    let mut ours = Vec::new();
-    let mut targets = Vec::new();
+    let (mut ours, mut targets) = (Vec::new(), Vec::new());
     for target in &policy.targets {
         let record = turn.record(&target.name)?;
         let mounted = match (parent.spot(&target.name), record) {

@@ -82,7 +82,8 @@ fn connected(host: &Host, uid: u32, request: &str) -> (Value, Vec<String>) {
 #[test]
 fn a_client() {
     let Ok(request) = std::env::var(CLIENT) else { return };
-    let mut connection = UnixStream::connect(SOCKET).unwrap();
+    let socket = std::env::var("HOLDFAST_HELPER_SOCKET").unwrap_or_else(|_| SOCKET.to_owned());
+    let mut connection = UnixStream::connect(socket).unwrap();
     connection.write_all(request.as_bytes()).unwrap();
     connection.shutdown(Shutdown::Write).unwrap();
     let mut reply = String::new();
@@ -90,7 +91,7 @@ fn a_client() {
     println!("\n{reply}");
 }
 
-fn shipped(name: &str) -> (PathBuf, String) {
+pub fn shipped(name: &str) -> (PathBuf, String) {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(name);
     let text = std::fs::read_to_string(&path).unwrap();
     (path, text)

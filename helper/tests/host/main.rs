@@ -9,6 +9,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod booted;
 mod callers;
 mod devices;
 mod disks;
