@@ -141,6 +141,12 @@ mod tests {
     }
 
     #[test]
+    fn the_shipped_example_is_right() {
+        let policy = Policy::parse(include_str!("../helper.toml")).unwrap();
+        assert_eq!((policy.targets.len(), policy.transports.len()), (1, 2));
+    }
+
+    #[test]
     fn it_is_read_strictly() {
         assert_eq!(says(GOOD), "taken");
         assert_eq!(says("caller_uid = 1\ntransports = []"), "taken");

@@ -114,3 +114,36 @@ fn what_the_kernel_will_not_mount_leaves_nothing() {
         assert_eq!(crate::stage::world(), before);
     });
 }
+
+/// `/` itself is on a disk of ours, on which another partition wears everything that the policy names.
+#[test]
+fn the_disk_beneath_root_is_never_mounted() {
+    on_a_host("devices::the_disk_beneath_root_is_never_mounted", |host| {
+        let (disk, _) = LoopDisk::partitioned("root", "gpt");
+        let uuid = disk.second_partition();
+        let policy = disk.target("usb1", "ext4").replace(&disk.uuid, &uuid);
+        host.policy(&policy);
+        host.done("while / is elsewhere", host.mount("usb1", &uuid));
+        host.done("unmount", host.unmount("usb1"));
+        let root = "/run/newroot";
+        run("install", &["-d", root]);
+        run("mount", &[&disk.node(), root]);
+        for folder in ["dev", "etc", "mnt", "proc", "run", "sys", "usr", "old"] {
+            run("install", &["-d", &format!("{root}/{folder}")]);
+        }
+        for link in ["bin", "lib", "lib64", "sbin"] {
+            std::os::unix::fs::symlink(format!("usr/{link}"), format!("{root}/{link}")).unwrap();
+        }
+        for folder in ["dev", "etc", "mnt", "proc", "run", "sys", "usr"] {
+            run("mount", &["--rbind", &format!("/{folder}"), &format!("{root}/{folder}")]);
+        }
+        rustix::process::pivot_root(root, format!("{root}/old")).unwrap();
+        rustix::process::chdir("/").unwrap();
+        run("umount", &["--lazy", "/old"]);
+        host.refused("E_DEVICE_CLASS", "another partition of the root disk", || host.mount("usb1", &uuid));
+        let other = LoopDisk::new("other", "ext4");
+        host.policy(&other.target("usb1", "ext4"));
+        host.done("another disk", host.mount("usb1", &other.uuid));
+        host.done("unmount", host.unmount("usb1"));
+    });
+}

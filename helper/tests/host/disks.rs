@@ -15,7 +15,7 @@ pub struct LoopDisk {
     /// Its serial number, as the helper sees it.
     pub file: String,
     pub uuid: String,
-    partition: bool,
+    partitioned: bool,
     /// While this is open the device stays; the tool that takes it down was called already.
     _held: Option<File>,
 }
@@ -43,24 +43,35 @@ impl LoopDisk {
             _ => format!("{}-01", run("sfdisk", &["--disk-id", &file]).trim_start_matches("0x")),
         };
         let mut disk = Self::attached(file, &fresh_uuid());
-        run("addpart", &[&disk.device, "1", "2048", "260000"]);
-        disk.partition = true;
+        // A kernel that cannot read partition tables of files is told.
+        if !std::path::Path::new(&format!("{}p1", disk.device)).exists() {
+            run("addpart", &[&disk.device, "1", "2048", "260000"]);
+        }
+        disk.partitioned = true;
         let node = disk.node();
         make_filesystem("ext4", &node, &disk.uuid);
         (disk, part_uuid)
     }
 
+    /// Another partition beside the first, with a file system of its own; gives its UUID.
+    pub fn second_partition(&self) -> String {
+        run("addpart", &[&self.device, "2", "262144", "260000"]);
+        let uuid = fresh_uuid();
+        make_filesystem("ext4", &format!("{}p2", self.device), &uuid);
+        uuid
+    }
+
     /// Whatever a file holds, as a disk.
     pub fn attached(file: String, uuid: &str) -> Self {
-        let device = run("losetup", &["--find", "--show", &file]);
+        let device = run("losetup", &["--find", "--show", "--partscan", &file]);
         let held = Some(File::open(&device).unwrap());
         run("losetup", &["--detach", &device]);
-        Self { device, file, uuid: uuid.to_owned(), partition: false, _held: held }
+        Self { device, file, uuid: uuid.to_owned(), partitioned: false, _held: held }
     }
 
     /// Where the file system is.
     pub fn node(&self) -> String {
-        if self.partition { format!("{}p1", self.device) } else { self.device.clone() }
+        if self.partitioned { format!("{}p1", self.device) } else { self.device.clone() }
     }
 
     /// Its entry in the policy, by the drive's serial number.
@@ -73,15 +84,6 @@ impl LoopDisk {
             "[[target]]\nname = \"{name}\"\nuuid = \"{}\"\nfilesystem = \"{filesystem}\"\n{identity}\n",
             self.uuid
         )
-    }
-}
-
-impl Drop for LoopDisk {
-    fn drop(&mut self) {
-        if self.partition {
-            // A partition that was added by hand does not go with its disk.
-            let _mounted_still = crate::stage::command("delpart").args([&self.device, "1"]).status();
-        }
     }
 }
 
