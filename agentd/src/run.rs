@@ -383,14 +383,14 @@ pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError>
     })
 }
 
-/// What root approved by naming it in the configuration.
+/// What root named in the configuration, and so approved where it stands with its digest.
 fn policy(settings: &Settings) -> Result<Policy, RunError> {
     let refused = |at: String, rule| RunError::Setting { at, rule };
     let proxmox = &settings.proxmox;
     let mut goldens = BTreeMap::new();
     for (index, golden) in settings.golden.iter().enumerate() {
-        let sha256 = Sha256Hex::try_from(golden.sha256.to_ascii_lowercase())
-            .map_err(|rule| refused(format!("golden[{index}].sha256"), rule))?;
+        let named = golden.sha256.as_ref().map(|text| Sha256Hex::try_from(text.to_ascii_lowercase()));
+        let sha256 = named.transpose().map_err(|rule| refused(format!("golden[{index}].sha256"), rule))?;
         let archive = VolumeId::new(golden.archive.clone());
         goldens.insert(golden.version.clone(), Golden { archive, sha256, file: golden.file.clone() });
     }

@@ -41,7 +41,7 @@ pub struct ConfigPath {
 pub struct Settings {
     /// How Proxmox is reached, and what of it is ours.
     pub proxmox: ProxmoxSettings,
-    /// The golden images that root approved on this box.
+    /// The golden images that root named on this box.
     #[serde(default)]
     pub golden: Vec<GoldenSettings>,
     /// Where guests reach us.
@@ -123,8 +123,8 @@ pub struct GoldenSettings {
     pub version: GoldenVersion,
     /// Its archive as Proxmox names it, `local:backup/vzdump-lxc-….tar.zst`.
     pub archive: String,
-    /// SHA-256 of that archive, hex.
-    pub sha256: String,
+    /// SHA-256 of that archive, hex: root's approval of these bytes. Without it an operator signs for what they are.
+    pub sha256: Option<String>,
     /// The same archive as a file this agent can read, for checking the digest.
     pub file: PathBuf,
 }
@@ -292,7 +292,8 @@ impl Settings {
         self.golden.iter().enumerate().find_map(|(index, golden)| {
             let at = |field: &str| format!("golden[{index}].{field}");
             let twice = self.golden.iter().take(index).any(|earlier| earlier.version == golden.version);
-            let hex = golden.sha256.len() == 64 && golden.sha256.bytes().all(|b| b.is_ascii_hexdigit());
+            let is_hex = |text: &String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+            let hex = golden.sha256.as_ref().is_none_or(is_hex);
             if twice {
                 Some((at("version"), "this version stands twice; a version names one archive for ever"))
             } else if !hex {

@@ -65,6 +65,7 @@ impl World {
             sight: Sight::Proved,
             node: None,
             lost: BTreeMap::new(),
+            goldens: BTreeMap::new(),
         };
         Ok(Self { desired, observed, records, policy: policy()? })
     }

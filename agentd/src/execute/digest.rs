@@ -1,21 +1,36 @@
-//! SHA-256 of archive files, each computed once per size and time of change.
+//! SHA-256 of archive files, each computed once per state of the file.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// What names one state of a file.
+/// What names one state of a file: which one it is, how large, and when its bytes and its entry were last changed. The last
+/// is the kernel's own, which nobody sets by hand.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
+    file: (u64, u64),
     bytes: u64,
-    changed: SystemTime,
+    modified: (i64, i64),
+    changed: (i64, i64),
 }
 
-/// Hashes that were computed in this run. A file that was exchanged has another time or size.
+impl State {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            file: (meta.dev(), meta.ino()),
+            bytes: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
+/// Hashes that were computed in this run. A file that was exchanged is another one, or has another time or size.
 #[derive(Default)]
 pub struct DigestCache(Mutex<HashMap<PathBuf, (State, String)>>);
 
@@ -26,8 +41,7 @@ impl DigestCache {
     /// When the file cannot be read.
     pub fn sha256(&self, path: &Path) -> Result<String, std::io::Error> {
         let mut file = std::fs::File::open(path)?;
-        let meta = file.metadata()?;
-        let state = State { bytes: meta.len(), changed: meta.modified()? };
+        let state = State::of(&file.metadata()?);
         if let Some(known) = self.known(path, &state) {
             return Ok(known);
         }
@@ -45,6 +59,12 @@ impl DigestCache {
             known.insert(path.to_owned(), (state, digest.clone()));
         }
         Ok(digest)
+    }
+
+    /// The file's SHA-256 when it was read before and is the same still. Reads nothing of it.
+    #[must_use]
+    pub fn remembered(&self, path: &Path) -> Option<String> {
+        self.known(path, &State::of(&std::fs::metadata(path).ok()?))
     }
 
     fn known(&self, path: &Path, state: &State) -> Option<String> {
@@ -66,6 +86,15 @@ mod tests {
         let one = cache.sha256(&path).unwrap();
         assert_eq!(one, "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed");
         assert_eq!(cache.sha256(&path).unwrap(), one);
+        assert_eq!(cache.remembered(&path), Some(one.clone()));
+        // Exchanged for another of the same size and time.
+        let (other, time) =
+            (folder.path().join("other"), std::fs::metadata(&path).unwrap().modified().unwrap());
+        std::fs::write(&other, b"two").unwrap();
+        std::fs::File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(cache.remembered(&path), None);
+        assert_ne!(cache.sha256(&path).unwrap(), one);
         std::fs::write(&path, b"three").unwrap();
         assert_ne!(cache.sha256(&path).unwrap(), one);
         assert!(cache.sha256(&folder.path().join("none")).is_err());

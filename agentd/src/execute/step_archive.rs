@@ -24,30 +24,30 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
         return Ok(Acted::Learnt(Learnt::note(format!("its own backup {}", lost.backup))));
     }
-    let golden = provision.golden();
     context.say("checking the archive's digest");
-    let (digests, file) = (Arc::clone(&context.ports.digests), golden.file.clone());
+    let (approved, path) = (&provision.archive_sha256, &provision.archive_file);
+    let (digests, file) = (Arc::clone(&context.ports.digests), path.clone());
     let read = tokio::task::spawn_blocking(move || digests.sha256(&file)).await;
     let digest = match read {
         Ok(Ok(digest)) => digest,
         Ok(Err(error)) => {
             let text = format!(
                 "the golden {} cannot be read ({error}): correct `file` in the settings",
-                golden.file.display()
+                path.display()
             );
             return Err(Trouble::give_up(ErrorCode::Unavailable, text));
         }
         Err(_) => return Err(Trouble::again(ErrorCode::Internal, "checking the digest was cut short")),
     };
-    if digest != golden.sha256.as_str() {
+    if digest != approved.as_str() {
         let text = format!(
             "the golden {} has the digest {digest}, approved is {}: somebody changed it; build or approve it anew",
-            golden.file.display(),
-            golden.sha256.as_str()
+            path.display(),
+            approved.as_str()
         );
         return Err(Trouble::give_up(ErrorCode::GoldenUnapproved, text));
     }
-    let volume = archive(&golden.archive)?;
+    let volume = archive(&provision.archive)?;
     let config = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
     judge_golden(&config.keys, &config.odd, provision.guest.size.rootfs_gib)
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;

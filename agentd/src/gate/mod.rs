@@ -25,6 +25,8 @@ pub mod warrant;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
 
+use crate::model::policy::Sha256Hex;
+
 /// Something that would happen to the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -33,6 +35,8 @@ pub enum Effect {
     RestoreFresh {
         /// The image it is made from.
         golden: GoldenVersion,
+        /// What the image's bytes hash to.
+        sha256: Sha256Hex,
     },
     /// Restores a guest that is gone from its own backup, into a VMID that nobody has.
     RestoreOwnBackup,
@@ -181,8 +185,14 @@ pub enum Provenance {
 /// What was approved beforehand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approved {
-    /// Goldens named in the settings or released by a signature.
-    pub goldens: std::collections::BTreeSet<GoldenVersion>,
+    /// Goldens named in the settings or released by a signature: these bytes under this version, and no others.
+    pub goldens: std::collections::BTreeSet<(GoldenVersion, Sha256Hex)>,
+}
+
+impl Approved {
+    fn has(&self, golden: &GoldenVersion, sha256: &Sha256Hex) -> bool {
+        self.goldens.iter().any(|(version, bytes)| (version, bytes) == (golden, sha256))
+    }
 }
 
 /// May it happen?
@@ -209,7 +219,7 @@ pub fn gate(effect: &Effect, provenance: Provenance, approved: &Approved) -> Ver
 fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
     use Verdict::{Forbidden, Free, NeedsSignature};
     match effect {
-        Effect::RestoreFresh { golden } if approved.goldens.contains(golden) => Free,
+        Effect::RestoreFresh { golden, sha256 } if approved.has(golden, sha256) => Free,
         Effect::RestoreFresh { .. } => NeedsSignature("no operator approved this golden image"),
         Effect::RestoreOwnBackup
         | Effect::RestoreBeside

@@ -7,8 +7,14 @@ use crate::operation::{BulkRule, ExpiryWhy, KeepProtection, Operation};
 #[must_use]
 pub fn effects(operation: &Operation) -> Vec<Effect> {
     match operation {
+        Operation::Provision(provision) if provision.lost.is_some() => {
+            vec![Effect::RestoreOwnBackup, Effect::Protect, Effect::Start]
+        }
         Operation::Provision(provision) => vec![
-            Effect::RestoreFresh { golden: provision.guest.golden.clone() },
+            Effect::RestoreFresh {
+                golden: provision.guest.golden.clone(),
+                sha256: provision.archive_sha256.clone(),
+            },
             Effect::AttachNewVolume,
             Effect::GrowDisk,
             Effect::Protect,

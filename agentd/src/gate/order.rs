@@ -6,7 +6,8 @@
 //! (`port/store/job` says that, in the transaction that uses them up), and the effect.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{GuestName, JobId, Vmid};
+use holdfast_protocol::id::{GoldenVersion, GuestName, JobId, Vmid};
+use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
 use holdfast_trust::law::{Here, NotHere, timely};
@@ -65,6 +66,9 @@ pub enum TurnedAway {
         /// What is in use.
         held: u32,
     },
+    /// A golden is named by a version that no golden has.
+    #[error("a golden has a version such as 2026.11.1, not {}: take it from the report", .0.as_str())]
+    GoldenVersion(ReleaseVersion),
     /// Not the guest that the operator saw.
     #[error("the guest is not as the operator saw it: {0}; look again and sign anew")]
     Target(String),
@@ -102,7 +106,7 @@ impl TurnedAway {
             Self::NotHere(error) => error.code(),
             Self::TooShort { .. } => ErrorCode::JobExpired,
             Self::Unsupported(_) => ErrorCode::Unsupported,
-            Self::Operators(_) | Self::Policy(_) => ErrorCode::Range,
+            Self::Operators(_) | Self::Policy(_) | Self::GoldenVersion(_) => ErrorCode::Range,
             Self::OldPolicy { .. } => ErrorCode::StaleGeneration,
             Self::Target(_) => ErrorCode::TargetChanged,
             Self::Replayed => ErrorCode::JobReplayed,
@@ -128,10 +132,11 @@ pub const fn is_done_here(verb: Verb) -> bool {
         | Verb::Cancel
         | Verb::DestroyGuest
         | Verb::PolicyUpdate
+        | Verb::ApproveRelease
         | Verb::ReleaseBrake
         | Verb::Restore
         | Verb::Rollback => true,
-        Verb::AdoptGuest | Verb::ApproveRelease => false,
+        Verb::AdoptGuest => false,
     }
 }
 
@@ -154,8 +159,15 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
     if !is_done_here(payload.act.verb()) {
         return Err(TurnedAway::Unsupported(payload.act.verb()));
     }
-    if let Act::PolicyUpdate(update) = &payload.act {
-        new_roster(&update.signers, &update.policy, roster.policy.version)?;
+    match &payload.act {
+        Act::PolicyUpdate(update) => {
+            new_roster(&update.signers, &update.policy, roster.policy.version)?;
+        }
+        Act::ApproveRelease(release) if release.kind == ReleaseKind::Golden => {
+            let known = release.version.as_str().parse::<GoldenVersion>();
+            known.map_err(|_| TurnedAway::GoldenVersion(release.version.clone()))?;
+        }
+        _ => {}
     }
     Ok(job)
 }

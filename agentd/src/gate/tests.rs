@@ -10,10 +10,15 @@ fn golden(version: &str) -> GoldenVersion {
     version.parse().unwrap()
 }
 
+fn bytes(pair: &str) -> Sha256Hex {
+    pair.repeat(32).try_into().unwrap()
+}
+
 fn effects() -> Vec<Effect> {
     vec![
-        Effect::RestoreFresh { golden: golden("2026.11.1") },
-        Effect::RestoreFresh { golden: golden("2026.11.2") },
+        Effect::RestoreFresh { golden: golden("2026.11.1"), sha256: bytes("ab") },
+        Effect::RestoreFresh { golden: golden("2026.11.1"), sha256: bytes("cd") },
+        Effect::RestoreFresh { golden: golden("2026.11.2"), sha256: bytes("ab") },
         Effect::RestoreOwnBackup,
         Effect::RestoreBeside,
         Effect::Start,
@@ -80,7 +85,7 @@ fn roads() -> [(&'static str, Provenance); 8] {
 }
 
 fn approved() -> Approved {
-    Approved { goldens: [golden("2026.11.1")].into() }
+    Approved { goldens: [(golden("2026.11.1"), bytes("ab"))].into() }
 }
 
 #[test]

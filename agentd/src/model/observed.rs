@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
+use holdfast_protocol::id::{GoldenVersion, GuestUid, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use jiff::Timestamp;
 
 use super::mark::Mark;
+use super::policy::Sha256Hex;
 use super::record::VolumeId;
 
 /// One look at the host.
@@ -27,6 +28,17 @@ pub struct Observed {
     pub node: Option<NodeFacts>,
     /// Guests of ours that were proved gone twice in a row, each with its newest own backup.
     pub lost: BTreeMap<GuestUid, Option<VolumeId>>,
+    /// The archives of goldens that guests are to be made from, as they are now.
+    pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
+}
+
+/// The archive of a golden.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GoldenFact {
+    /// What its bytes hash to.
+    Is(Sha256Hex),
+    /// It could not be read.
+    Unread(String),
 }
 
 /// Whether absence from the list means anything.

@@ -1,6 +1,7 @@
 //! What root on the box named when the agent was set up: where guests may go and which goldens they may be made from.
 //!
-//! What the settings name counts as approved by whoever may write them. Nothing a document says widens it.
+//! A digest that the settings name counts as approved by whoever may write them; an archive without one waits for an
+//! operator's signature. Nothing a document says widens it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ pub struct Policy {
     pub backup_storage: Option<StorageName>,
     /// The bridge of our guests.
     pub bridge: BridgeName,
-    /// The goldens that were approved.
+    /// The goldens whose archives root named.
     pub goldens: BTreeMap<GoldenVersion, Golden>,
     /// How many guests documents may touch at once.
     pub brake: BrakeRule,
@@ -60,19 +61,20 @@ impl BrakeRule {
     }
 }
 
-/// One approved golden image.
+/// One golden image that root named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Golden {
     /// The archive, as Proxmox names it.
     pub archive: VolumeId,
-    /// What the archive's bytes must hash to.
-    pub sha256: Sha256Hex,
+    /// What the archive's bytes hash to, where root said so: that is root's approval. Without it an operator signs for
+    /// what the bytes hash to.
+    pub sha256: Option<Sha256Hex>,
     /// Where the agent can read those bytes.
     pub file: PathBuf,
 }
 
 /// A SHA-256 in lower-case hex.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha256Hex(String);
 

@@ -7,11 +7,13 @@ use std::fmt;
 use holdfast_protocol::id::{
     CustomerId, GoldenVersion, GuestName, GuestUid, OperationId, SnapshotName, StorageName, Vmid,
 };
+use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::policy::Sha256Hex;
 use super::request::QueuedRequest;
 
 /// The name of a volume, as Proxmox writes it: `storage:path-on-it`.
@@ -255,6 +257,17 @@ pub struct Attempts {
     pub message: String,
 }
 
+/// Code that operators let see customers' data, by a signature: exactly these bytes under this version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseRecord {
+    /// Which kind of code.
+    pub kind: ReleaseKind,
+    /// Its version.
+    pub version: ReleaseVersion,
+    /// What its bytes hash to.
+    pub sha256: Sha256Hex,
+}
+
 /// A guest that was stopped, restarted or resized for a document. The brake counts these over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
@@ -281,6 +294,8 @@ pub struct Records {
     pub snapshots: Vec<SnapshotRecord>,
     /// Copies beside guests, sorted by number.
     pub besides: Vec<BesideRecord>,
+    /// What operators approved by signatures.
+    pub releases: Vec<ReleaseRecord>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
     /// The number of the last request, whatever became of it.

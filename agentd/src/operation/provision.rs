@@ -7,7 +7,7 @@ use holdfast_protocol::id::{OperationId, PoolName, StorageName, Vmid};
 use serde::{Deserialize, Serialize};
 
 use super::step::Step;
-use crate::model::policy::{Golden, Sha256Hex, VmidRange};
+use crate::model::policy::{Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
 
 /// Everything that making a guest needs.
@@ -59,16 +59,6 @@ impl Provision {
     #[must_use]
     pub fn source(&self) -> &VolumeId {
         self.lost.as_ref().map_or(&self.archive, |lost| &lost.backup)
-    }
-
-    /// Fills in the golden.
-    #[must_use]
-    pub fn golden(&self) -> Golden {
-        Golden {
-            archive: self.archive.clone(),
-            sha256: self.archive_sha256.clone(),
-            file: self.archive_file.clone(),
-        }
     }
 
     /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the

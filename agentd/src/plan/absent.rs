@@ -7,10 +7,11 @@ use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
-use super::{Action, Context, Judged, passes};
+use super::{Action, Context, Judged, golden, passes};
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
+use crate::model::policy::Sha256Hex;
 use crate::operation::{NumberWish, Operation, Provision};
 
 pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
@@ -31,23 +32,25 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         Ok(number) => number,
         Err((code, text)) => return judged.with(code, text),
     };
-    match passes(context, &effects(guest)) {
+    let (golden, sha256) = match golden::archive(context, &guest.golden) {
+        Ok(found) => found,
+        Err((code, text)) => {
+            let mut judged = judged.with(code, text);
+            judged.held.extend((code == ErrorCode::GoldenUnapproved).then(|| unnamed(guest)));
+            return judged;
+        }
+    };
+    match passes(context, &effects(guest, &sha256)) {
         Verdict::Free => {}
         Verdict::NeedsSignature(reason) => {
-            let text = format!("golden {} is not approved on this box", guest.golden);
+            let text =
+                format!("golden {}, sha256 {}, is not approved on this box", guest.golden, sha256.as_str());
             let mut judged = judged.with(ErrorCode::GoldenUnapproved, text);
-            judged.held.push(approval(guest, reason));
+            judged.held.push(golden::held(guest, &sha256, reason));
             return judged;
         }
         Verdict::Forbidden(why) => return judged.with(ErrorCode::Forbidden, why),
     }
-    // The gate has just said that the golden is one of the policy's.
-    let Some(golden) = policy.goldens.get(&guest.golden) else {
-        return judged.with(
-            ErrorCode::GoldenUnapproved,
-            format!("golden {} is not approved on this box", guest.golden),
-        );
-    };
     if let Some((tried, until)) = context.waits(guest.uid, OperationKind::Provision) {
         let text = format!("making it failed {} times, next try at {until}: {}", tried.failed, tried.message);
         return judged.with(ErrorCode::Unavailable, text);
@@ -56,7 +59,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         guest: guest.clone(),
         number,
         archive: golden.archive.clone(),
-        archive_sha256: golden.sha256.clone(),
+        archive_sha256: sha256,
         archive_file: golden.file.clone(),
         pool: policy.pool.clone(),
         storage: policy.storage.clone(),
@@ -68,9 +71,9 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     Judged { action: Some(Action { operation, reason }), ..judged }
 }
 
-fn effects(guest: &DesiredGuest) -> Vec<Effect> {
-    let mut effects =
-        vec![Effect::RestoreFresh { golden: guest.golden.clone() }, Effect::Protect, Effect::Start];
+fn effects(guest: &DesiredGuest, sha256: &Sha256Hex) -> Vec<Effect> {
+    let restore = Effect::RestoreFresh { golden: guest.golden.clone(), sha256: sha256.clone() };
+    let mut effects = vec![restore, Effect::Protect, Effect::Start];
     effects.extend(guest.volumes.iter().map(|_| Effect::AttachNewVolume));
     effects.push(Effect::Backup);
     effects
@@ -125,12 +128,13 @@ fn number(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (Er
     }
 }
 
-fn approval(guest: &DesiredGuest, reason: &'static str) -> Held {
+/// Nobody can sign for bytes that are nowhere.
+fn unnamed(guest: &DesiredGuest) -> Held {
     Held {
         guest: guest.uid,
         effect: format!("make guest {} from golden {}", guest.name, guest.golden),
-        reason,
-        remedy: Remedy::ByHand("root on this box names it in [[golden]] of agent.toml"),
+        reason: "no archive of this golden is named on this box",
+        remedy: Remedy::ByHand("root on this box names its archive in [[golden]] of agent.toml"),
     }
 }
 

@@ -13,7 +13,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
-use super::{Action, Context, Judged, passes};
+use super::{Action, Context, Judged, golden, passes};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, Sight};
@@ -104,9 +104,10 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         return judged.with(ErrorCode::Unavailable, text);
     }
     let policy = context.inputs.policy;
-    let Some(golden) = policy.goldens.get(&guest.golden) else {
-        let text = format!("it is gone, and its golden {} is not approved on this box", guest.golden);
-        return judged.with(ErrorCode::GoldenUnapproved, text);
+    // It is restored from its own backup; the golden only stands beside it in the journal.
+    let (golden, sha256) = match golden::archive(context, &guest.golden) {
+        Ok(found) => found,
+        Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
     let Place::Made { by, .. } = &made.record.place else { return judged };
     let except: Vec<Vmid> = context.pinned().iter().copied().chain([vmid]).collect();
@@ -118,7 +119,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
             except: except.into_iter().filter(in_range).collect(),
         },
         archive: golden.archive.clone(),
-        archive_sha256: golden.sha256.clone(),
+        archive_sha256: sha256,
         archive_file: golden.file.clone(),
         pool: policy.pool.clone(),
         storage: policy.storage.clone(),

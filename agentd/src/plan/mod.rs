@@ -14,6 +14,7 @@
 //! | [`lost`] | who may be gone, and what is done about it |
 //! | [`ordered`] | what becomes of what operators signed |
 //! | [`present`] | what to do for a guest that was made |
+//! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
@@ -22,6 +23,7 @@ mod absent;
 pub mod asked;
 mod beside;
 mod expiry;
+mod golden;
 mod hold;
 pub mod lost;
 pub mod ordered;
@@ -155,7 +157,7 @@ impl<'a> Context<'a> {
         let records = inputs.records;
         Self {
             inputs,
-            approved: Approved { goldens: inputs.policy.goldens.keys().cloned().collect() },
+            approved: golden::approved(inputs.policy, records),
             open: records.open.iter().map(|open| open.guest).collect(),
             parked: records.parked.iter().filter(of_guest).map(|parked| (parked.guest, parked)).collect(),
             attempts: records.attempts.iter().map(|tried| ((tried.guest, tried.kind), tried)).collect(),
@@ -368,6 +370,8 @@ fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
         _ => verdict,
     })
 }
+
+pub use golden::wanted as wanted_goldens;
 
 /// VMIDs that a plan will want to know about: those asked for by name for guests that are not there yet, and those of
 /// copies.

@@ -36,8 +36,8 @@ pub enum Turn {
 #[must_use]
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
-        Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
-        Act::AdoptGuest(_) | Act::ApproveRelease(_) => {
+        Act::ApproveRelease(_) | Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
+        Act::AdoptGuest(_) => {
             let text = format!("{} cannot be done by this agent", job.payload().act.verb().as_str());
             Turn::Fails(Problem::new(ErrorCode::Unsupported, text))
         }

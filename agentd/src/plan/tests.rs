@@ -57,7 +57,7 @@ fn volume(name: &str, kind: serde_json::Value) -> holdfast_protocol::desired::De
 fn policy() -> Policy {
     let golden = Golden {
         archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
-        sha256: "ab".repeat(32).try_into().unwrap(),
+        sha256: Some("ab".repeat(32).try_into().unwrap()),
         file: "/golden.tar.zst".into(),
     };
     Policy {
@@ -143,6 +143,7 @@ fn world(count: u32) -> World {
         sight: Sight::Proved,
         node: None,
         lost: BTreeMap::new(),
+        goldens: BTreeMap::new(),
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
     World { desired: (1..=count).map(guest).collect(), observed, records, policy: policy() }

@@ -84,16 +84,18 @@ async fn fail(store: &Store, id: JobId, problem: &Problem, now: Timestamp) -> Re
 
 /// What needs no operation.
 async fn now(store: &Store, id: JobId, job: Accepted, at: Timestamp) -> Result<(), StoreError> {
-    match &job.payload().act {
-        Act::PolicyUpdate(_) => match store.change_roster(job, at).await {
-            Ok(()) => Ok(()),
-            Err(TakeError::Store(error)) => Err(error),
-            Err(TakeError::Away(why)) => fail(store, id, &Problem::new(why.code(), chain(&why)), at).await,
-        },
-        Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await,
+    let outcome = match &job.payload().act {
+        Act::PolicyUpdate(_) => store.change_roster(job, at).await,
+        Act::ApproveRelease(_) => store.approve_release(job, at).await,
+        Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await.map_err(TakeError::Store),
         other => {
             let text = format!("{} does not wait", other.verb().as_str());
-            fail(store, id, &Problem::new(ErrorCode::Internal, text), at).await
+            return fail(store, id, &Problem::new(ErrorCode::Internal, text), at).await;
         }
+    };
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(TakeError::Store(error)) => Err(error),
+        Err(TakeError::Away(why)) => fail(store, id, &Problem::new(why.code(), chain(&why)), at).await,
     }
 }

@@ -6,6 +6,7 @@
 //! | [`hub_sync`] | reports to the hub and hears of newer documents |
 //! | [`intake`] | not a loop: takes signed jobs, or turns them away |
 //! | [`local_api`] | takes guests' connections |
+//! | `measure` | not a loop: what the archives of goldens hash to |
 //! | [`observe`] | looks at the host |
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
@@ -17,6 +18,7 @@ mod due;
 pub mod hub_sync;
 pub mod intake;
 pub mod local_api;
+mod measure;
 pub mod observe;
 pub mod reconcile;
 pub mod report;

@@ -128,7 +128,8 @@ impl Eye {
             vmids.insert(*vmid, fact);
         }
         let (storages, node) = (self.storages().await, self.node().await);
-        Ok(Observed { at: self.clock.now(), guests, vmids, storages, sight, node, lost: BTreeMap::new() })
+        let (at, lost, goldens) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
+        Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens })
     }
 
     /// Whether a guest that may be gone is gone, and who has its number. Who does not answer proves nothing.

@@ -22,10 +22,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::due;
 use super::observe::{Eye, Gone};
 use super::stop::Stop;
 use super::turns::{Arrivals, Begin, Origin};
+use super::{due, measure};
 use crate::execute::failpoint::{Moment, Point, Side};
 use crate::execute::{Ports, recover, run};
 use crate::gate::brake::Release;
@@ -38,7 +38,7 @@ use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
 use crate::plan::lost::suspects;
 use crate::plan::recovery::{Seen, recovery};
-use crate::plan::{Inputs, plan, questions, report};
+use crate::plan::{Inputs, plan, questions, report, wanted_goldens};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
@@ -229,6 +229,8 @@ impl Reconcile {
         }
         let mut observed = self.eye.look(&questions(desired.guests(), &records)).await?;
         self.look_for_the_lost(state, &records, &mut observed).await?;
+        let goldens = wanted_goldens(desired.guests(), &records, &observed);
+        observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;
         let inputs = Inputs {
             generation,
             desired: desired.guests(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::execute::Ports;
+use agentd::model::policy::Policy;
 use agentd::model::view::View;
 use agentd::operation::log::Event;
 use agentd::operation::{Operation, Target};
@@ -39,9 +40,8 @@ pub struct Agent {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
-pub async fn start(world: &World) -> Agent {
+pub async fn start_with(world: &World, policy: Policy) -> Agent {
     let ports = world.sound().await;
-    let policy = world.policy();
     let storages: BTreeSet<_> = [policy.storage.clone(), "backup2".parse().unwrap()].into();
     let eye = Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
     let (sender, view) = watch::channel(Arc::new(View::default()));
@@ -57,6 +57,10 @@ pub async fn start(world: &World) -> Agent {
     };
     let _controllers = Controllers::start(&ports);
     Agent { ports, view, stopper, task: tokio::spawn(reconcile.run()), _controllers }
+}
+
+pub async fn start(world: &World) -> Agent {
+    start_with(world, world.policy()).await
 }
 
 impl Agent {

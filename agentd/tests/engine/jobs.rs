@@ -66,19 +66,19 @@ fn host() -> HostId {
 }
 
 /// Alice may sign everything; what destroys waits a second.
-async fn lay_down(agent: &Agent) {
+pub async fn lay_down(agent: &Agent) {
     let operators = format!("alice ssh-ed25519 {}\n", STANDARD.encode(public()));
     let policy = "version = 1\n[verbs.destroy_guest]\ndelay_s = 1\n".to_owned();
     agent.ports.store.lay_down(RosterTexts { operators, policy }, agent.ports.clock.now()).await.unwrap();
 }
 
 /// Signs what waits, as it was told.
-async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> MailedJob {
+pub async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> MailedJob {
     order(agent, Draft::parse(waiting.payload.as_bytes()).unwrap()).await
 }
 
 /// Signs what an operator thought of.
-async fn order(agent: &Agent, draft: Draft) -> MailedJob {
+pub async fn order(agent: &Agent, draft: Draft) -> MailedJob {
     let now = agent.ports.clock.now();
     let id = JobId::new(Uuid::new_v4());
     let order = Order {
@@ -95,12 +95,12 @@ async fn order(agent: &Agent, draft: Draft) -> MailedJob {
     MailedJob { id, blob: SignedJob { payload, signatures }.to_json().unwrap() }
 }
 
-async fn leave(agent: &Agent, mail: &MailedJob) -> Outcome {
+pub async fn leave(agent: &Agent, mail: &MailedJob) -> Outcome {
     take(&agent.ports.store, host(), mail, agent.ports.clock.now()).await.unwrap()
 }
 
 /// Waits until a job has ended, and gives what is told of it.
-async fn ended(agent: &Agent, id: JobId) -> JobReport {
+pub async fn ended(agent: &Agent, id: JobId) -> JobReport {
     let mut changes = agent.ports.store.changes();
     let waiting = async {
         loop {
@@ -116,11 +116,11 @@ async fn ended(agent: &Agent, id: JobId) -> JobReport {
     tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.unwrap()
 }
 
-fn waits(verb: Verb) -> impl Fn(&agentd::model::view::View) -> bool {
+pub fn waits(verb: Verb) -> impl Fn(&agentd::model::view::View) -> bool {
     move |view| found(view, verb).is_some()
 }
 
-fn found(view: &agentd::model::view::View, verb: Verb) -> Option<&WaitingForSignature> {
+pub fn found(view: &agentd::model::view::View, verb: Verb) -> Option<&WaitingForSignature> {
     let is = |one: &&WaitingForSignature| {
         Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| draft.act.verb() == verb)
     };

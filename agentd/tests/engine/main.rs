@@ -13,6 +13,7 @@
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
 //! | `jobs` | what operators signed, from the text to the effect |
+//! | `approve` | a golden waits for a signature over its bytes |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+mod approve;
 mod attach;
 mod backup;
 mod brake;

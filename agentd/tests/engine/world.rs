@@ -165,7 +165,7 @@ impl World {
     pub fn policy(&self) -> Policy {
         let golden = Golden {
             archive: VolumeId::new(ARCHIVE),
-            sha256: self.golden_sha256.clone().try_into().unwrap(),
+            sha256: Some(self.golden_sha256.clone().try_into().unwrap()),
             file: self.golden.clone(),
         };
         Policy {
@@ -187,7 +187,7 @@ impl World {
             guest: guest(n),
             number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
             archive: golden.archive.clone(),
-            archive_sha256: golden.sha256.clone(),
+            archive_sha256: golden.sha256.clone().unwrap(),
             archive_file: golden.file.clone(),
             pool: policy.pool,
             storage: policy.storage,

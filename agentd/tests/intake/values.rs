@@ -1,8 +1,8 @@
 //! Values out of their range, and jobs that are not for this host, this life of it, this guest, or now.
 
 use holdfast_protocol::code::ErrorCode::{
-    self, ClockBehind, JobEpoch, JobExpired, JobLife, JobNotYet, NotYours, Range, TargetChanged, TargetKind,
-    Unsupported, Version,
+    self, ClockBehind, DuplicateKey, JobEpoch, JobExpired, JobLife, JobNotYet, Missing, NotYours, Range,
+    TargetChanged, TargetKind, UnknownField, Unsupported, Version,
 };
 
 use crate::door::{Door, GUEST, HOST, target};
@@ -170,6 +170,7 @@ async fn jobs_that_are_not_for_here() {
     }
     for (verb, args, code) in [
         ("adopt_guest", "{}", Unsupported),
+        ("approve_release", RELEASE, TargetKind),
         ("restore", "{\"archive\":\"/etc/passwd\"}", Range),
         ("restore", "{\"archive\":\"backup2:backup/../x\"}", Range),
         ("rollback", "{\"snapshot\":\"a b\"}", Range),
@@ -189,6 +190,58 @@ async fn jobs_that_are_not_for_here() {
     let (other, _) = door.fresh();
     let blob = job(good.as_bytes(), &[&door.alice]);
     door.refuses_and_takes("left under another id", other, &blob, NotYours).await;
+}
+
+const RELEASE: &str = "{\"kind\":\"golden\",\"version\":\"2026.11.1\",\"sha256\":\"abababababababababababababababababababababababababababababababab\"}";
+
+/// What is approved is named by kind, version and digest, each in its one form.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn releases_that_are_none() {
+    let mut door = Door::open().await;
+    let order =
+        |args: &str| format!("\"target\":{{\"kind\":\"host\"}},\"verb\":\"approve_release\",\"args\":{args}");
+    let (golden, sha) = ("\"2026.11.1\"", "abababababababababababababababababababababababababababababababab");
+    let cases = [
+        ("a kind that is none", "\"golden\"", "\"stack\"", Version),
+        ("a kind in capitals", "\"golden\"", "\"Golden\"", Version),
+        ("no version", golden, "\"\"", Range),
+        ("a version with a space", golden, "\"2026.11.1 \"", Range),
+        ("a version that is a path", golden, "\"../2026.11.1\"", Range),
+        ("a version of a controller", golden, "\"0.1.0\"", Range),
+        ("the newest", golden, "\"latest\"", Range),
+        ("a month of one digit", golden, "\"2026.1.1\"", Range),
+        (
+            "a digest in capitals",
+            sha,
+            "ABababababababababababababababababababababababababababababababab",
+            Range,
+        ),
+        ("a short digest", sha, "abababababababababababababababab", Range),
+        (
+            "a digest of another name",
+            sha,
+            "sha256:ababababababababababababababababababababababababababababab",
+            Range,
+        ),
+        ("no digest", sha, "", Range),
+        (
+            "a digest that is null",
+            "\"abababababababababababababababababababababababababababababababab\"",
+            "null",
+            Range,
+        ),
+        ("an archive beside it", "\"kind\"", "\"archive\":\"local:backup/x\",\"kind\"", UnknownField),
+        ("a version twice", "\"version\"", "\"version\":\"2026.11.1\",\"version\"", DuplicateKey),
+        ("without a kind", "\"kind\":\"golden\",", "", Missing),
+    ];
+    for (name, from, to, code) in cases {
+        let (id, payload) = door.payload(&order(&replaced(RELEASE, from, to))).await;
+        let blob = job(payload.as_bytes(), &[&door.alice]);
+        door.refuses(name, id, &blob, code).await;
+        let (id, payload) = door.payload(&order(RELEASE)).await;
+        let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+        assert!(matches!(outcome, agentd::task::intake::Outcome::Taken), "{name}: {outcome:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! Signed jobs: what a person is shown before they sign, and what became of a job after.
 
 use holdfast_protocol::id::HostName;
+use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::job::{Act, JobReport, JobState, Payload, Target};
 use holdfast_protocol::operator::{HostDetail, JobView, MailState};
 use holdfast_protocol::report::{Running, WaitingForSignature};
@@ -58,7 +59,11 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     match &payload.act {
         Act::AdoptGuest(_) | Act::BackupNow(_) | Act::DestroyGuest(_) => {}
         Act::ApproveRelease(args) => {
-            pairs.push(("Release", args.version.to_string()));
+            let kind = match args.kind {
+                ReleaseKind::Controller => "controller",
+                ReleaseKind::Golden => "golden",
+            };
+            pairs.push(("Release", format!("{kind} {}", args.version.as_str())));
             pairs.push(("SHA-256", args.sha256.as_str().to_owned()));
         }
         Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::BYTES_MAX;
 use super::target::TargetKind;
 use crate::generation::Generation;
-use crate::id::{GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
+use crate::id::{GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
 use crate::strict::{self, StrictError};
 
@@ -78,12 +78,12 @@ fn read<T: DeserializeOwned>(args: &str) -> Result<T, StrictError> {
 acts! {
     /// Takes over a guest that the records do not know.
     AdoptGuest = "adopt_guest", Guest {}
-    /// Lets a golden image see customers' data.
+    /// Lets code see customers' data: a golden image, or a controller in guests.
     ApproveRelease = "approve_release", Host {
         /// Which kind of code.
         kind: ReleaseKind,
         /// Its version.
-        version: GoldenVersion,
+        version: ReleaseVersion,
         /// What its bytes hash to.
         sha256: Sha256Text,
     }
@@ -176,6 +176,9 @@ macro_rules! texts {
 }
 
 texts! {
+    /// The version of a release: 1 to 64 letters, digits, '.', '+', '-' and '_'. That of a golden has the form of one.
+    ReleaseVersion, "a version is 1 to 64 letters, digits, '.', '+', '-' and '_'",
+        |text| (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-_".contains(&b));
     /// A SHA-256 in 64 lower-case hex digits.
     Sha256Text, "a SHA-256 is 64 lower-case hex digits",
         |text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));

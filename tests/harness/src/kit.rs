@@ -69,7 +69,7 @@ impl Kit {
     pub fn policy(&self) -> Policy {
         let golden = Golden {
             archive: VolumeId::new(ARCHIVE),
-            sha256: self.sha256.clone().try_into().unwrap(),
+            sha256: Some(self.sha256.clone().try_into().unwrap()),
             file: self.file.clone(),
         };
         Policy {
@@ -93,7 +93,7 @@ impl Kit {
             guest: guest(n),
             number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
             archive: golden.archive.clone(),
-            archive_sha256: golden.sha256.clone(),
+            archive_sha256: golden.sha256.clone().expect("the kit names its digest"),
             archive_file: golden.file.clone(),
             pool: policy.pool,
             storage: policy.storage,

@@ -300,7 +300,7 @@ mod tests {
         let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
         assert_eq!(settings.proxmox.tokens.allocate.id, "holdfast@pve!allocate");
         assert_eq!(settings.proxmox.bulk_storage, choices.bulk_storage);
-        assert_eq!(settings.golden[0].sha256, choices.goldens[0].sha256);
+        assert_eq!(settings.golden[0].sha256, Some(choices.goldens[0].sha256.clone()));
         assert_eq!(settings.state.dir, choices.state_dir);
         assert_eq!(settings.proxmox.vmid_range, choices.vmid_range);
         assert_eq!(settings.brake.rule(), BrakeRule::usual());

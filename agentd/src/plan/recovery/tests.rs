@@ -85,6 +85,7 @@ fn host(mark: Mark) -> Observed {
         sight: Sight::Proved,
         node: None,
         lost: BTreeMap::new(),
+        goldens: BTreeMap::new(),
     }
 }
 

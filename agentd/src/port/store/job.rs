@@ -227,13 +227,13 @@ fn stop(transaction: &Transaction<'_>, other: JobId, by: &NewJob) -> Result<(), 
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Swapped {
+pub(super) enum Swapped {
     Yes,
     No,
 }
 
 /// Moves a job from one state to an end, with its line in the audit.
-fn end(
+pub(super) fn end(
     transaction: &Transaction<'_>,
     id: JobId,
     (from, to): (JobState, JobState),

@@ -18,6 +18,7 @@
 //! | [`journal`] | operations and their events |
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
+//! | `release` | code that operators let see customers' data |
 //! | [`roster`] | who may sign here, and which life of the file it is |
 //! | [`recovery`] | what was planned at each start |
 //! | [`snapshot`] | snapshots that stand |
@@ -51,6 +52,7 @@ pub mod parked;
 pub mod records;
 pub mod recovery;
 pub mod refusal;
+mod release;
 pub mod request;
 pub mod roster;
 mod rows;

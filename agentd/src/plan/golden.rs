@@ -1,0 +1,96 @@
+//! Which golden archives may be restored: exact bytes under a version, by root's word or by an operator's signature.
+//!
+//! What comes in: the archives that root named, what their bytes hash to now, and what operators signed for. What goes
+//! out: the one digest by which a guest may be made, or why none. An archive that was exchanged under its version has
+//! another digest, so what was approved before does not cover it: the guest is held, with the new digest to sign for.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::id::GoldenVersion;
+use holdfast_protocol::job::act::{Act, ReleaseKind, args};
+use holdfast_protocol::job::{Draft, Target};
+
+use super::Context;
+use crate::gate::Approved;
+use crate::gate::held::{Held, Remedy};
+use crate::model::observed::{GoldenFact, Observed};
+use crate::model::policy::{Golden, Policy, Sha256Hex};
+use crate::model::record::{Place, Records};
+
+/// What root named with its digest, and what operators signed for.
+pub(super) fn approved(policy: &Policy, records: &Records) -> Approved {
+    let by_root = policy.goldens.iter().filter_map(|(version, golden)| {
+        let sha256 = golden.sha256.clone()?;
+        Some((version.clone(), sha256))
+    });
+    let signed = records.releases.iter().filter(|release| release.kind == ReleaseKind::Golden);
+    let signed = signed.filter_map(|release| {
+        let version: GoldenVersion = release.version.as_str().parse().ok()?;
+        Some((version, release.sha256.clone()))
+    });
+    Approved { goldens: by_root.chain(signed).collect() }
+}
+
+/// The goldens whose archives a plan will want to know about: those of guests that are not there, or lost.
+#[must_use]
+pub fn wanted(desired: &[DesiredGuest], records: &Records, observed: &Observed) -> BTreeSet<GoldenVersion> {
+    let placed = |guest: &DesiredGuest| {
+        let place = records.guests.binary_search_by_key(&guest.uid, |record| record.uid);
+        let record = place.ok().and_then(|place| records.guests.get(place));
+        record.is_some_and(|record| record.place != Place::Nowhere) && !observed.lost.contains_key(&guest.uid)
+    };
+    desired.iter().filter(|guest| !placed(guest)).map(|guest| guest.golden.clone()).collect()
+}
+
+/// The archive of a golden with the digest that it has, as far as that is known.
+pub(super) fn archive<'a>(
+    context: &'a Context<'_>,
+    version: &GoldenVersion,
+) -> Result<(&'a Golden, Sha256Hex), (ErrorCode, String)> {
+    let Some(golden) = context.inputs.policy.goldens.get(version) else {
+        let text = format!(
+            "golden {version} is not approved on this box: root names its archive in [[golden]] of agent.toml"
+        );
+        return Err((ErrorCode::GoldenUnapproved, text));
+    };
+    let seen = context.inputs.observed.goldens.get(version);
+    match (seen, &golden.sha256) {
+        (Some(GoldenFact::Is(sha256)), _) => Ok((golden, sha256.clone())),
+        // The restore holds the bytes to it before anything is made of them.
+        (_, Some(named)) => Ok((golden, named.clone())),
+        (Some(GoldenFact::Unread(why)), None) => {
+            let text = format!(
+                "the archive of golden {version} cannot be read ({why}): correct `file` in [[golden]] of agent.toml"
+            );
+            Err((ErrorCode::Unavailable, text))
+        }
+        (None, None) => {
+            let text =
+                format!("the archive of golden {version} was not looked at yet: it is looked at again");
+            Err((ErrorCode::Unavailable, text))
+        }
+    }
+}
+
+/// A guest that waits for its golden's approval, with what an operator would sign.
+pub(super) fn held(guest: &DesiredGuest, sha256: &Sha256Hex, reason: &'static str) -> Held {
+    let version = guest.golden.as_str().to_owned().try_into();
+    let bytes = sha256.as_str().to_owned().try_into();
+    let remedy = match (version, bytes) {
+        (Ok(version), Ok(sha256)) => {
+            let kind = ReleaseKind::Golden;
+            let act = Act::ApproveRelease(args::ApproveRelease { kind, version, sha256 });
+            Remedy::Sign(Draft { target: Target::Host {}, act })
+        }
+        // Every version of a golden is a version, and every digest a digest.
+        _ => Remedy::ByHand("root on this box names its digest in [[golden]] of agent.toml"),
+    };
+    Held {
+        guest: guest.uid,
+        effect: format!("make guest {} from golden {}, sha256 {}", guest.name, guest.golden, sha256.as_str()),
+        reason,
+        remedy,
+    }
+}

@@ -1,0 +1,88 @@
+//! Code that operators let see customers' data: each approval is exact bytes under a kind and a version.
+//!
+//! What comes in: a signed job whose delay is over. What goes out: its row, in the transaction that ends the job, with the
+//! line of the audit; from then on the plan finds it among the records. An approval is never widened and never taken
+//! back: what shall not run any more is taken out of the settings, and its bytes off the box.
+
+use holdfast_protocol::job::{Act, JobState};
+use holdfast_trust::Accepted;
+use jiff::Timestamp;
+use rusqlite::{Connection, Transaction};
+
+use super::job::{Swapped, TakeError, end};
+use super::rows::{from_json, micros, word};
+use super::{Part, Store, StoreError, audit};
+use crate::gate::order::TurnedAway;
+use crate::model::policy::Sha256Hex;
+use crate::model::record::ReleaseRecord;
+
+pub(super) fn all(connection: &Connection) -> Result<Vec<ReleaseRecord>, StoreError> {
+    let rows: Vec<(String, String, String)> = connection
+        .prepare_cached("SELECT kind, version, sha256 FROM release ORDER BY kind, version, sha256")
+        .and_then(|mut select| {
+            select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read what was approved"))?;
+    rows.into_iter()
+        .map(|(kind, version, sha256)| {
+            Ok(ReleaseRecord {
+                kind: from_json("a kind of code", &format!("\"{kind}\""))?,
+                version: version.try_into().map_err(StoreError::unreadable("a version"))?,
+                sha256: sha256.try_into().map_err(StoreError::unreadable("a digest"))?,
+            })
+        })
+        .collect()
+}
+
+fn approve(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
+    let payload = job.payload();
+    let Act::ApproveRelease(release) = &payload.act else {
+        return Err(TurnedAway::Unsupported(payload.act.verb()).into());
+    };
+    let (waits, done) = (JobState::Waiting, JobState::Done);
+    if end(transaction, payload.job_id, (waits, done), None, at)? == Swapped::No {
+        return Ok(());
+    }
+    let sha256 = Sha256Hex::try_from(release.sha256.as_str().to_owned());
+    let record = ReleaseRecord {
+        kind: release.kind,
+        version: release.version.clone(),
+        sha256: sha256.map_err(StoreError::unreadable("a digest"))?,
+    };
+    let by = format!("job {}", payload.job_id);
+    put(transaction, &record, &by, at)?;
+    Ok(())
+}
+
+/// Notes an approval, with the line of the audit that says by whom. One that stands already stays as it is.
+pub(super) fn put(
+    transaction: &Transaction<'_>,
+    release: &ReleaseRecord,
+    by: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let kind = word("a kind of code", &release.kind)?;
+    let (version, sha256) = (release.version.as_str(), release.sha256.as_str());
+    let new = transaction
+        .execute(
+            "INSERT OR IGNORE INTO release (kind, version, sha256, by, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (&kind, version, sha256, by, micros(at)),
+        )
+        .map_err(StoreError::sqlite("note an approval"))?;
+    if new == 0 {
+        return Ok(());
+    }
+    let detail = format!("{kind} {version}, sha256 {sha256}, by {by}");
+    let line = audit::Line { at, action: "release_approved", guest: None, operation: None, detail: &detail };
+    audit::append(transaction, &line)
+}
+
+impl Store {
+    /// Approves what a signed job names: exactly these bytes.
+    ///
+    /// # Errors
+    /// [`TakeError`]; nothing is approved then.
+    pub async fn approve_release(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
+        self.write(Part::Jobs, "note an approval", move |transaction| approve(transaction, &job, at)).await
+    }
+}

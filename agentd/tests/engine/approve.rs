@@ -1,0 +1,104 @@
+//! Code that runs with customers' data: a golden that nobody approved waits with its digest to sign for, and an approval
+//! is for exactly those bytes.
+
+use agentd::model::policy::{Golden, Policy};
+use agentd::task::intake::Outcome;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::job::act::{ReleaseKind, args};
+use holdfast_protocol::job::{Act, Draft, JobState, Target, Verb};
+
+use super::drift::{report, serves, start, start_with};
+use super::jobs::{ended, found, lay_down, leave, order, signed, waits};
+use super::world::{World, guest};
+
+/// The archive is named, its digest is not.
+fn unapproved(world: &World) -> Policy {
+    let mut policy = world.policy();
+    policy.goldens.values_mut().for_each(|golden| *golden = Golden { sha256: None, ..golden.clone() });
+    policy
+}
+
+fn approval(sha256: &str, version: &str, kind: ReleaseKind) -> Draft {
+    let (version, sha256) = (version.to_owned().try_into().unwrap(), sha256.to_owned().try_into().unwrap());
+    let act = Act::ApproveRelease(args::ApproveRelease { kind, version, sha256 });
+    Draft { target: Target::Host {}, act }
+}
+
+fn holds(view: &agentd::model::view::View, n: u8) -> bool {
+    let told = |code| report(view, n).is_some_and(|one| one.conditions.iter().any(|c| c.code == code));
+    told(ErrorCode::GoldenUnapproved) && found(view, Verb::ApproveRelease).is_some()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_golden_waits_for_a_signature_over_its_bytes_and_an_exchanged_one_waits_again() {
+    let world = World::start().await;
+    let mut agent = start_with(&world, unapproved(&world)).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1)]).await;
+    let view = agent.until("the first is held", |view| holds(view, 1)).await;
+    let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
+    assert_eq!(
+        Draft::parse(waiting.payload.as_bytes()).unwrap(),
+        approval(&world.golden_sha256, "2026.11.1", ReleaseKind::Golden)
+    );
+
+    // Other bytes, another version, another kind: signed, taken, and no help.
+    for draft in [
+        approval(&"ab".repeat(32), "2026.11.1", ReleaseKind::Golden),
+        approval(&world.golden_sha256, "2026.11.2", ReleaseKind::Golden),
+        approval(&world.golden_sha256, "2026.11.1", ReleaseKind::Controller),
+    ] {
+        let mail = order(&agent, draft).await;
+        assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+        assert_eq!(ended(&agent, mail.id).await.state, JobState::Done);
+    }
+    agent.view.mark_unchanged();
+    agent.view.changed().await.unwrap();
+    assert!(holds(&agent.view.borrow().clone(), 1));
+    assert!(world.guests().is_empty(), "nothing was made");
+
+    let mail = signed(&agent, &waiting).await;
+    assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+    agent.until("the first serves", |view| serves(view, 1) && view.waiting.is_empty()).await;
+    assert_eq!(ended(&agent, mail.id).await.state, JobState::Done);
+    let releases = agent
+        .ports
+        .store
+        .records(holdfast_protocol::generation::Generation::NONE, agent.ports.clock.now())
+        .await
+        .unwrap()
+        .releases;
+    assert_eq!(releases.len(), 4);
+
+    // Exchanged under the same version: what was approved are other bytes.
+    let right = std::fs::read(&world.golden).unwrap();
+    std::fs::write(&world.golden, [right.as_slice(), b"and a little more"].concat()).unwrap();
+    agent.wish(2, vec![guest(1), guest(2)]).await;
+    let view = agent.until("the second is held", |view| holds(view, 2)).await;
+    let again = found(&view, Verb::ApproveRelease).unwrap();
+    assert_ne!(again.payload, waiting.payload, "another digest is to be signed for");
+    assert_eq!(world.guests().len(), 1, "nothing was restored from it");
+    assert!(
+        !agent.ports.store.operation_views(10).await.unwrap().iter().any(|one| one.guest == guest(2).uid)
+    );
+
+    std::fs::write(&world.golden, right).unwrap();
+    agent.until("with its own bytes it is what was approved", |view| serves(view, 2)).await;
+    agent.stop().await;
+}
+
+/// Root's word is for bytes as well: an archive that is not what root named waits as if nobody had named it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_root_named_is_held_to_its_digest() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    let right = std::fs::read(&world.golden).unwrap();
+    std::fs::write(&world.golden, [right.as_slice(), b"and a little more"].concat()).unwrap();
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("it is held", |view| holds(view, 1) && waits(Verb::ApproveRelease)(view)).await;
+    assert!(world.guests().is_empty());
+    std::fs::write(&world.golden, right).unwrap();
+    agent.until("it serves", |view| serves(view, 1)).await;
+    agent.stop().await;
+}
