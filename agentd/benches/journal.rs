@@ -162,7 +162,7 @@ fn replay(store: &Store) {
 fn begin(folder: &Path, open: usize) {
     let store = Store::open(folder, at(2)).unwrap();
     runtime().block_on(async {
-        store.begin_run(at(2)).await.unwrap();
+        store.begin_run().await.unwrap();
         assert_eq!(store.open_operations().await.unwrap().len(), open);
         assert_eq!(store.records(Generation::new(1), at(2)).await.unwrap().open.len(), open);
         assert!(store.operation_views(20).await.unwrap().len() >= open);

@@ -13,6 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::strict::chain;
 use holdfast_tls::Trust;
@@ -150,10 +152,10 @@ struct Parts {
 pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunError> {
     let mut signals = Signals::listen()?;
     let parts = Parts::open(&settings)?;
-    lay_down(&settings.trust, &parts).await;
+    let laid_down = lay_down(&settings.trust, &parts).await;
     let listeners = Listeners::bind(&settings.local_api.listen).await?;
     let (stopper, stop) = stop::pair();
-    let mut tasks = start(&settings, parts, listeners, &stop)?;
+    let mut tasks = start(&settings, parts, listeners, &stop, laid_down)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent runs");
     let outcome = tokio::select! {
         name = signals.next() => {
@@ -166,23 +168,31 @@ pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunErr
     outcome
 }
 
-/// Puts into use what root laid down. A file that is not taken stops nothing but itself: those in use stay, and guests
-/// are kept all the same.
-async fn lay_down(trust: &TrustSettings, parts: &Parts) {
+/// Puts into use what root laid down. A file that is not taken stops nothing but itself: those in use stay, guests are kept
+/// all the same, and it is told for as long as this agent runs.
+async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<Problem> {
+    let refused = |error: &dyn std::error::Error| {
+        let text = format!("operators and policy are not taken as they lie on this box: {}", chain(error));
+        tracing::error!("{text}");
+        Some(Problem::new(ErrorCode::TrustFile, text))
+    };
     let texts = match trust_files::laid_down(&trust.operators, &trust.policy) {
         Ok(Some(texts)) => texts,
-        Ok(None) => return tracing::info!("no operators file is laid down"),
-        Err(error) => return tracing::error!(error = chain(&error), "operators and policy are not taken"),
+        Ok(None) => {
+            tracing::info!("no operators file is laid down");
+            return None;
+        }
+        Err(error) => return refused(&error),
     };
     match parts.store.lay_down(texts, parts.clock.now()).await {
         Ok(LaidDown::Taken) => tracing::info!("operators and policy are in use as root laid them down"),
         Ok(LaidDown::Same) => {}
-        Ok(LaidDown::Older(version)) => tracing::warn!(
-            version,
-            "the operators and policy on disk are older than the signed ones in use: raise the policy's version to replace them"
-        ),
-        Err(error) => tracing::error!(error = chain(&error), "operators and policy are not taken"),
+        Ok(LaidDown::Older(version)) => {
+            tracing::info!(version, "the operators and policy on disk are older than the signed ones in use")
+        }
+        Err(error) => return refused(&error),
     }
+    None
 }
 
 type Tasks = JoinSet<&'static str>;
@@ -220,7 +230,13 @@ impl Parts {
     }
 }
 
-fn start(settings: &Settings, parts: Parts, listeners: Listeners, stop: &Stop) -> Result<Tasks, RunError> {
+fn start(
+    settings: &Settings,
+    parts: Parts,
+    listeners: Listeners,
+    stop: &Stop,
+    laid_down: Option<Problem>,
+) -> Result<Tasks, RunError> {
     let wires = Wires {
         view: watch::channel(Arc::new(View::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
@@ -244,7 +260,8 @@ fn start(settings: &Settings, parts: Parts, listeners: Listeners, stop: &Stop) -
 
     let mut tasks = Tasks::new();
     start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
-    start_tellers(&mut tasks, &parts, &wires, status_door, stop);
+    let standing = laid_down.into_iter().collect();
+    start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
     let sync = HubSync {
         folder: parts.folder,
@@ -289,7 +306,7 @@ fn start_tellers(
     tasks: &mut Tasks,
     parts: &Parts,
     wires: &Wires,
-    door: tokio::net::UnixListener,
+    (door, standing): (tokio::net::UnixListener, Vec<Problem>),
     stop: &Stop,
 ) {
     let report = ReportTask {
@@ -298,6 +315,7 @@ fn start_tellers(
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
+        standing,
     };
     let status = StatusTask {
         host_name: parts.identity.enrolled.host_name.clone(),

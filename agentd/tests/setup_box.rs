@@ -169,3 +169,78 @@ fn a_refusal_is_handed_on_and_what_was_done_is_kept() {
     std::fs::write(the_box.path("pveum"), whole).unwrap();
     assert_eq!(the_box.json(&["--yes"])["outcome"], "done");
 }
+
+const ALICE: &str =
+    "alice ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c\n";
+
+/// Who may sign is shown, laid down once for all to read, and never replaced by another run.
+#[test]
+fn operators_and_policy_are_laid_down_once() {
+    let the_box = TheBox::new();
+    let file = |name: &str, text: &str| {
+        std::fs::write(the_box.path(name), text).unwrap();
+        the_box.path(name).display().to_string()
+    };
+    let (operators, policy) = (file("people", ALICE), file("rules", "version = 1\n"));
+    let both = ["--operators", &operators, "--policy", &policy];
+    let planned = the_box.json(&[&both[..], &["--dry-run"]].concat());
+    let shown = planned["steps"].to_string();
+    assert!(
+        shown.contains("operators (alice), sha256 ") && !the_box.path("etc/operators").exists(),
+        "{shown}"
+    );
+
+    the_box.json(&[&both[..], &["--yes"]].concat());
+    for (name, text) in [("etc/operators", ALICE), ("etc/policy.toml", "version = 1\n")] {
+        assert_eq!(the_box.read(name), text);
+        assert_eq!(std::fs::metadata(the_box.path(name)).unwrap().mode() & 0o777, 0o644, "{name}");
+    }
+    assert_eq!(the_box.json(&[&both[..], &["--yes"]].concat())["to_do"], 0, "again changes nothing");
+    assert_eq!(the_box.json(&["--yes"])["to_do"], 0, "nor does a run that does not name them");
+
+    let log = the_box.read("log");
+    let others = file("others", &ALICE.replacen("alice", "mallory", 1));
+    let looser = file("looser", "version = 2\n[verbs.destroy_guest]\ndelay_s = 0\n");
+    for words in [
+        vec!["--operators", &others, "--policy", &policy, "--yes"],
+        vec!["--operators", &operators, "--policy", &looser, "--yes"],
+        vec!["--operators", &operators, "--yes"],
+        vec!["--operators", &others, "--policy", &policy, "--dry-run"],
+    ] {
+        let refused = the_box.run(&words);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(73) && said.contains("holdfast sign"), "{words:?}: {said}");
+    }
+    assert_eq!(
+        (the_box.read("etc/operators"), the_box.read("etc/policy.toml")),
+        (ALICE.to_owned(), "version = 1\n".to_owned())
+    );
+    assert_eq!(the_box.read("log"), log, "Proxmox was not even asked");
+}
+
+#[test]
+fn what_the_agent_would_not_take_is_never_laid_down() {
+    let the_box = TheBox::new();
+    let file = |name: &str, text: &str| {
+        std::fs::write(the_box.path(name), text).unwrap();
+        the_box.path(name).display().to_string()
+    };
+    let good = file("people", ALICE);
+    let reach = file("reach", "version = 1\n[verbs.cancel]\nsignatures = 9\n");
+    for (operators, policy) in [
+        (file("empty", ""), None),
+        (file("wild", &ALICE.replacen("alice", "*", 1)), None),
+        (file("noise", "nonsense\n"), None),
+        (the_box.path("nowhere").display().to_string(), None),
+        (good.clone(), Some(file("toml", "version = one\n"))),
+        (good.clone(), Some(reach)),
+        (good, Some(file("stranger", "version = 1\n[verbs.cancel]\nsigners = [\"mallory\"]\n"))),
+    ] {
+        let mut words = vec!["--yes".to_owned(), "--operators".to_owned(), operators];
+        words.extend(policy.into_iter().flat_map(|policy| ["--policy".to_owned(), policy]));
+        let refused = the_box.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(64), "{words:?}: {said}");
+        assert!(!the_box.path("etc").exists() && !the_box.path("log").exists(), "{words:?}");
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::local::Hello;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::Health;
@@ -17,6 +18,7 @@ use crate::backoff::{Backoff, LONGEST};
 use crate::clock;
 use crate::decide::{Cause, Claim, Doubt, Next, Seen, SetUp, decide};
 use crate::kept::{self, KeptError};
+use crate::own_program;
 use crate::place::Place;
 use crate::state::{self, Mode, Schema, State};
 use crate::ticket;
@@ -43,6 +45,8 @@ pub struct Control {
     place: Place,
     source_address: Option<IpAddr>,
     boot_id: String,
+    /// What this program hashes to.
+    build: Option<Sha256Text>,
     agent: Option<(String, Pin, Agent)>,
     backoff: Backoff,
     doubt: Option<Doubt>,
@@ -67,6 +71,7 @@ impl Control {
             place,
             source_address,
             boot_id,
+            build: own_program::sha256(),
             agent: None,
             backoff: Backoff::default(),
             doubt: None,
@@ -171,6 +176,7 @@ impl Control {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             health: self.health,
             boot_id: self.boot_id.clone(),
+            build: self.build.clone(),
         };
         let agent = self.agent(&bootstrap.endpoint, bootstrap.pin)?;
         Ok(agent.hello(&bootstrap.token, &hello).await?.again_in_s)

@@ -22,6 +22,7 @@ mod control;
 mod decide;
 mod file;
 mod kept;
+mod own_program;
 mod place;
 mod run;
 mod state;

@@ -101,6 +101,9 @@ pub struct SignArgs {
     /// Restore this archive (storage:backup/file) beside the guest.
     #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive)]
     pub restore: Option<ArchiveText>,
+    /// Hand this volume of the guest over to another guest of the same customer; both stand still.
+    #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what")]
+    pub hand_over: Option<Vec<String>>,
     /// Exchange the operators file and the policy of the host for these two files.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"])]
     pub policy: Option<Vec<PathBuf>>,

@@ -4,9 +4,10 @@
 //! draft itself, and what is signed is that draft.
 
 use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, Target,
+    Act, Draft, Fingerprint, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, SeenGuest, Target,
 };
 use holdfast_protocol::report::{GuestReport, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
@@ -124,6 +125,21 @@ pub fn choose(
 
 /// An act that a host does not ask for, upon a guest as the host sees it: found by its name, uid or VMID.
 pub fn upon(act: Act, host: &str, guests: &[GuestReport], asked: &str) -> Result<Draft, OrderError> {
+    Ok(Draft { target: seen(host, guests, asked)?.target(), act })
+}
+
+/// A volume for another guest, as the host sees that one.
+pub fn hand_over(volume: &str, host: &str, guests: &[GuestReport], to: &str) -> Result<Act, OrderError> {
+    let volume = volume.to_owned().try_into().map_err(|why| OrderError::Unseen {
+        host: host.to_owned(),
+        asked: volume.to_owned(),
+        why,
+    })?;
+    Ok(Act::HandOverVolume(args::HandOverVolume { volume, to: seen(host, guests, to)? }))
+}
+
+/// A guest as the host sees it, by its name, uid or VMID.
+fn seen(host: &str, guests: &[GuestReport], asked: &str) -> Result<SeenGuest, OrderError> {
     let is = |guest: &&GuestReport| {
         guest.name == asked
             || guest.uid.is_some_and(|uid| uid.to_string() == asked)
@@ -143,7 +159,7 @@ pub fn upon(act: Act, host: &str, guests: &[GuestReport], asked: &str) -> Result
         return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
     }
     let fingerprint = Fingerprint { name, volumes: guest.volumes.iter().cloned().collect() };
-    Ok(Draft { target: Target::Guest { uid, vmid: Some(vmid), fingerprint }, act })
+    Ok(SeenGuest { uid, vmid, fingerprint })
 }
 
 fn called(draft: &Draft, asked: &str) -> bool {

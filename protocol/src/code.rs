@@ -49,6 +49,10 @@ codes! {
     ClaimTwice = "CLAIM_TWICE", 403
     /// The clock stands behind a time that was seen already; what is bound to time waits.
     ClockBehind = "CLOCK_BEHIND", 503
+    /// Nobody keeps the clock right, so the latest time seen does not move.
+    ClockUnkept = "CLOCK_UNKEPT", 503
+    /// No operator approved the controller that runs in a guest.
+    ControllerUnapproved = "CONTROLLER_UNAPPROVED", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
     /// The disk under the agent's own records is full.
@@ -163,6 +167,8 @@ codes! {
     UnderWay = "UNDER_WAY", 409
     /// A field the schema does not have.
     UnknownField = "UNKNOWN_FIELD", 400
+    /// The operators file or the policy that root laid down is not taken; those in use stay.
+    TrustFile = "TRUST_FILE", 500
     /// The guest or a storage of it cannot do this at all.
     Unsupported = "UNSUPPORTED", 409
     /// A schema or variant this program does not speak.

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::desired::{GuestNetwork, GuestSize, VolumeKind};
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, VolumeName};
+use crate::job::act::Sha256Text;
 use crate::report::Health;
 use crate::secret::Secret;
 use crate::size::DiskGib;
@@ -63,6 +64,9 @@ pub struct Hello {
     /// The kernel's boot id, so that a reboot is seen.
     #[schemars(length(min = 1, max = 64))]
     pub boot_id: String,
+    /// SHA-256 of the controller's own program, where it could read that. A claim, not a proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Sha256Text>,
 }
 
 /// What the agent answers to a hello.

@@ -11,6 +11,8 @@ use crate::id::{GuestName, GuestUid, OperationId, Vmid};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKind {
+    /// Takes over a guest that the records do not know, by an operator's signature.
+    AdoptGuest,
     /// Makes a volume and mounts it in a guest that was made.
     AttachVolume,
     /// Takes a backup.
@@ -42,6 +44,7 @@ pub enum OperationKind {
 impl OperationKind {
     /// Every kind.
     pub const ALL: &'static [Self] = &[
+        Self::AdoptGuest,
         Self::AttachVolume,
         Self::Backup,
         Self::Destroy,
@@ -61,6 +64,7 @@ impl OperationKind {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::AdoptGuest => "adopt_guest",
             Self::AttachVolume => "attach_volume",
             Self::Backup => "backup",
             Self::ExpireSnapshot => "expire_snapshot",

@@ -52,6 +52,7 @@ impl Rule {
             | Verb::ApproveRelease
             | Verb::BackupNow
             | Verb::Cancel
+            | Verb::HandOverVolume
             | Verb::ReleaseBrake
             | Verb::Restore => Self::default(),
         }

@@ -135,6 +135,8 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         volumes,
         protection: Protection::On,
         address: Some(guest.network.address),
+        bridges: BTreeSet::new(),
+        alien: None,
     };
     ObservedGuest {
         vmid,

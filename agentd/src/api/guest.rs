@@ -41,6 +41,7 @@ pub(super) async fn hello(
         version: hello.version,
         health: hello.health,
         boot_id: hello.boot_id,
+        build: hello.build.and_then(|build| String::from(build).try_into().ok()),
         at: local.clock.now(),
     };
     local.store.record_hello(scope.uid(), said).await?;

@@ -50,6 +50,9 @@ impl Clock for TestClock {
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
     }
+    fn synchrony(&self) -> crate::port::clock::Asked<'_> {
+        Box::pin(async { crate::model::timekeeper::Synchrony::Kept })
+    }
 }
 
 struct World {

@@ -10,9 +10,9 @@ use super::failpoint::Moment;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
-    lost, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy, step_disk,
-    step_hand_over, step_hello, step_power, step_protection, step_read_back, step_renew, step_restore,
-    step_roll_back, step_room, step_snapshot, step_vmid, step_volume,
+    lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
+    step_disk, step_hand_over, step_hello, step_power, step_protection, step_read_back, step_renew,
+    step_restore, step_roll_back, step_room, step_snapshot, step_vmid, step_volume,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -121,6 +121,8 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::SetAside => step_beside::probe(context).await,
         Step::ProveBoth | Step::ConfirmHandedOver => Ok(Probed::Not),
         Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::probe(context).await,
+        Step::ProveStranger | Step::ConfirmTakenOver => Ok(Probed::Not),
+        Step::TakeOver => step_adopt::probe(context).await,
     }
 }
 
@@ -145,6 +147,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::ProveBoth => step_hand_over::prove(context).await,
         Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::act(context).await,
         Step::ConfirmHandedOver => step_hand_over::confirm(context).await,
+        Step::ProveStranger => step_adopt::prove(context).await,
+        Step::TakeOver => step_adopt::act(context).await,
+        Step::ConfirmTakenOver => step_adopt::confirm(context).await,
         Step::AwaitHello => step_hello::act(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,
         Step::CheckRoom => step_room::act(context).await,

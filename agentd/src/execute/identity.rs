@@ -55,7 +55,10 @@ const fn other(context: &Context<'_>) -> ErrorCode {
 /// The configuration back, when it still has every volume that we made.
 pub(super) async fn with_volumes(context: &Context<'_>, config: GuestConfig) -> Result<GuestConfig, Trouble> {
     let vmid = vmid(context)?;
-    let making = matches!(context.progress.operation, Operation::Provision(_) | Operation::RestoreBeside(_));
+    let making = matches!(
+        context.progress.operation,
+        Operation::Provision(_) | Operation::RestoreBeside(_) | Operation::AdoptGuest(_)
+    );
     let ours = if making { context.progress.volumes() } else { recorded_volumes(context).await? };
     let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
     match ours.iter().find(|volume| !present.contains(*volume)) {

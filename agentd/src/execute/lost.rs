@@ -36,6 +36,7 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Tro
         | Undo::Unprotect
         | Undo::ProtectAgain
         | Undo::WithdrawWish
+        | Undo::GiveBack
         | Undo::ProtectOther
         | Undo::Disarm => Ok(None),
     }
@@ -92,6 +93,9 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::AttachVolume(_)
         | Step::Protect
         | Step::HandOverClaim
+        | Step::ProveStranger
+        | Step::TakeOver
+        | Step::ConfirmTakenOver
         | Step::AwaitHello
         | Step::DropClaim
         | Step::ReadBack

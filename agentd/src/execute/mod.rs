@@ -29,6 +29,7 @@ mod identity;
 mod lost;
 pub mod recover;
 pub mod run;
+mod step_adopt;
 mod step_archive;
 mod step_backup;
 mod step_beside;

@@ -8,7 +8,7 @@ use super::identity::look_at;
 use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
-use super::{freed, step_hand_over, step_protection, step_roll_back, step_snapshot, step_volume};
+use super::{freed, step_adopt, step_hand_over, step_protection, step_roll_back, step_snapshot, step_volume};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
@@ -103,6 +103,7 @@ impl Run<'_> {
             | Undo::Disarm
             | Undo::ProtectAgain
             | Undo::WithdrawWish
+            | Undo::GiveBack
             | Undo::ProtectOther => false,
             Undo::HandBack => kind == "move_volume",
         }
@@ -120,6 +121,10 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
         Undo::WithdrawWish => Ok(Left::Nothing(step_volume::withdraw(context).await?)),
         Undo::ProtectOther => Ok(Left::Nothing(step_hand_over::protect_again(context).await?)),
         Undo::HandBack => step_hand_over::hand_back(context).await,
+        Undo::GiveBack => {
+            permitted(context.progress.id)?;
+            Ok(Left::Nothing(step_adopt::give_back(context).await?))
+        }
         Undo::RemoveSnapshot => {
             permitted(context.progress.id)?;
             step_snapshot::take_back(context).await
@@ -180,6 +185,7 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
         | Undo::Disarm
         | Undo::ProtectOther
         | Undo::HandBack
+        | Undo::GiveBack
         | Undo::Nothing(_) => Ok(Left::Nothing(None)),
     }
 }

@@ -152,7 +152,7 @@ fn is_environment(line: &str) -> bool {
     line.starts_with("lxc.environment.runtime")
 }
 
-fn refusal(key: &str, value: &str) -> Option<&'static str> {
+pub(super) fn refusal(key: &str, value: &str) -> Option<&'static str> {
     match key {
         "lxc.environment.runtime" | "env" => None,
         key if key.starts_with("lxc.") => Some("raw lxc lines can undo every other rule"),
@@ -174,7 +174,7 @@ fn refusal(key: &str, value: &str) -> Option<&'static str> {
     }
 }
 
-fn numbered(key: &str, stem: &str) -> bool {
+pub(super) fn numbered(key: &str, stem: &str) -> bool {
     key.strip_prefix(stem)
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }

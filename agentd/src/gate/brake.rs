@@ -114,7 +114,10 @@ pub const fn counts(operation: &Operation) -> bool {
         | Operation::RollBack(_)
         | Operation::Backup(_) => false,
         // A signature for one guest is no bulk change.
-        Operation::RestoreBeside(_) | Operation::Destroy(_) | Operation::HandOverVolume(_) => false,
+        Operation::RestoreBeside(_)
+        | Operation::Destroy(_)
+        | Operation::HandOverVolume(_)
+        | Operation::AdoptGuest(_) => false,
     }
 }
 

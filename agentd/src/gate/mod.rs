@@ -12,6 +12,7 @@
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
 //! | [`held`] | what an operator would sign |
+//! | [`stranger`] | may this guest be taken over |
 //! | [`order`] | may this signed job be taken |
 //! | [`warrant`] | what an operator signed |
 
@@ -21,6 +22,7 @@ pub mod held;
 pub mod layout;
 pub mod of;
 pub mod order;
+pub mod stranger;
 pub mod warrant;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};

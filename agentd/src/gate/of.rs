@@ -44,6 +44,7 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
         Operation::Backup(_) => vec![Effect::Backup],
         Operation::RestoreBeside(_) => vec![Effect::RestoreBeside, Effect::Protect],
         Operation::HandOverVolume(_) => vec![Effect::HandOverVolume, Effect::LiftToAttach, Effect::Protect],
+        Operation::AdoptGuest(_) => vec![Effect::Adopt, Effect::Protect],
         Operation::Destroy(_) => vec![Effect::StopOrRestart, Effect::DestroyGuest],
     }
 }

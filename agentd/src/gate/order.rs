@@ -6,7 +6,7 @@
 //! (`port/store/job` says that, in the transaction that uses them up), and the effect.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{GoldenVersion, GuestName, JobId, Vmid};
+use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, Vmid};
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
@@ -15,6 +15,8 @@ use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::PolicyError;
 use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
 use jiff::{SignedDuration, Timestamp};
+
+use crate::model::record::Place;
 
 /// Why a job is turned away. Nothing was done and nothing of it was used up.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +51,12 @@ pub enum TurnedAway {
         /// When its delay does.
         due: Timestamp,
     },
-    /// Nothing here can do it yet.
-    #[error("{verb} cannot be done by this agent yet", verb = .0.as_str())]
+    /// It is no job of this kind.
+    #[error("{verb} is not done this way: this is a fault of agentd", verb = .0.as_str())]
     Unsupported(Verb),
+    /// A volume for somebody else, or for nobody else.
+    #[error("a volume is handed over between two guests of one customer, and {0}: sign for two such guests")]
+    Pair(String),
     /// The new operators file.
     #[error("the new operators file is refused")]
     Operators(#[source] OperatorsError),
@@ -109,6 +114,7 @@ impl TurnedAway {
             Self::Operators(_) | Self::Policy(_) | Self::GoldenVersion(_) => ErrorCode::Range,
             Self::OldPolicy { .. } => ErrorCode::StaleGeneration,
             Self::Target(_) => ErrorCode::TargetChanged,
+            Self::Pair(_) => ErrorCode::Forbidden,
             Self::Replayed => ErrorCode::JobReplayed,
             Self::Often { .. } | Self::Full(_) => ErrorCode::Quota,
             Self::NoSuchJob(_) => ErrorCode::NotFound,
@@ -122,22 +128,6 @@ impl TurnedAway {
 pub fn due(job: &Accepted, taken_at: Timestamp) -> Timestamp {
     let delay = SignedDuration::from_secs(i64::from(job.rule().delay_s));
     taken_at.checked_add(delay).unwrap_or(Timestamp::MAX)
-}
-
-/// Whether this agent can do what a verb says. What it cannot is turned away and used up by nothing.
-#[must_use]
-pub const fn is_done_here(verb: Verb) -> bool {
-    match verb {
-        Verb::BackupNow
-        | Verb::Cancel
-        | Verb::DestroyGuest
-        | Verb::PolicyUpdate
-        | Verb::ApproveRelease
-        | Verb::ReleaseBrake
-        | Verb::Restore
-        | Verb::Rollback => true,
-        Verb::AdoptGuest => false,
-    }
 }
 
 /// Judges a text that was left for this host under an id.
@@ -155,9 +145,6 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
     let due = due(&job, here.now);
     if due >= payload.expires_at.at() {
         return Err(TurnedAway::TooShort { ends: payload.expires_at, due });
-    }
-    if !is_done_here(payload.act.verb()) {
-        return Err(TurnedAway::Unsupported(payload.act.verb()));
     }
     match &payload.act {
         Act::PolicyUpdate(update) => {
@@ -211,4 +198,37 @@ pub fn same_guest(target: &Target, known: Option<(&GuestName, Vmid)>) -> Result<
         }
         (Some(_), Some(_)) => Ok(()),
     }
+}
+
+/// Whether a guest that is to be taken over is new to our records.
+///
+/// # Errors
+/// [`TurnedAway::Target`].
+pub fn stranger(target: &Target, known: Option<&Place>) -> Result<(), TurnedAway> {
+    let Target::Guest { uid, vmid, .. } = target else { return Ok(()) };
+    let changed = |why: String| Err(TurnedAway::Target(why));
+    match (known, vmid) {
+        (_, None) => changed("the job does not say its VMID".to_owned()),
+        (Some(Place::Gone { by }), _) => {
+            changed(format!("guest {uid} was destroyed by operation {by}: take it over under a new uid"))
+        }
+        (Some(Place::Made { .. } | Place::Making { .. }), _) => {
+            changed(format!("our records know guest {uid} already"))
+        }
+        (Some(Place::Nowhere) | None, Some(_)) => Ok(()),
+    }
+}
+
+/// Whether a volume may go from one guest to another.
+///
+/// # Errors
+/// [`TurnedAway::Pair`].
+pub fn pair(from: (GuestUid, &CustomerId), to: (GuestUid, &CustomerId)) -> Result<(), TurnedAway> {
+    if from.0 == to.0 {
+        return Err(TurnedAway::Pair("both are the same guest".to_owned()));
+    }
+    if from.1 != to.1 {
+        return Err(TurnedAway::Pair(format!("one is of {}, the other of {}", from.1, to.1)));
+    }
+    Ok(())
 }

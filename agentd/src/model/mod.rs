@@ -11,5 +11,6 @@ pub mod planted;
 pub mod policy;
 pub mod record;
 pub mod request;
+pub mod timekeeper;
 pub mod view;
 pub mod warrant;

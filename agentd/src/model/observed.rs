@@ -108,6 +108,10 @@ pub struct GuestFacts {
     pub protection: Protection,
     /// The address of `net0`, when it is a fixed one.
     pub address: Option<Ipv4Cidr>,
+    /// The bridges it is plugged in to.
+    pub bridges: BTreeSet<String>,
+    /// Why no signature takes it over, if it were not ours.
+    pub alien: Option<String>,
 }
 
 /// One mount.

@@ -120,6 +120,8 @@ pub struct HelloRecord {
     pub health: Health,
     /// The kernel's boot id.
     pub boot_id: String,
+    /// What its program hashes to, where it said so.
+    pub build: Option<Sha256Hex>,
     /// When.
     pub at: Timestamp,
 }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::id::{GuestName, GuestUid, JobId, Vmid};
-use holdfast_protocol::job::{Act, Target, Verb};
+use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, Vmid};
+use holdfast_protocol::job::{Act, Fingerprint, Target, Verb};
 use holdfast_trust::Accepted;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,13 @@ pub struct Seen {
     pub name: GuestName,
     /// Its volumes, all of them.
     pub volumes: BTreeSet<VolumeId>,
+}
+
+impl Seen {
+    fn of(uid: GuestUid, vmid: Vmid, fingerprint: &Fingerprint) -> Self {
+        let volumes = fingerprint.volumes.iter().map(VolumeId::new).collect();
+        Self { uid, vmid, name: fingerprint.name.clone(), volumes }
+    }
 }
 
 /// What was signed for.
@@ -45,6 +52,13 @@ pub enum Allows {
         /// The archive.
         archive: VolumeId,
     },
+    /// Taking the target over, which our records do not know.
+    Adopt {
+        /// Who it belongs to.
+        customer: CustomerId,
+        /// The golden image that it counts as made from.
+        golden: GoldenVersion,
+    },
 }
 
 impl Allows {
@@ -53,6 +67,7 @@ impl Allows {
             Self::DestroyGuest => "destroying a guest",
             Self::HandOverVolume { .. } => "handing a volume over",
             Self::RestoreBeside { .. } => "restoring a backup beside a guest",
+            Self::Adopt { .. } => "taking a guest over",
         }
     }
 }
@@ -93,14 +108,19 @@ impl Warrant {
         let allows = match &payload.act {
             Act::DestroyGuest(_) => Allows::DestroyGuest,
             Act::Restore(args) => Allows::RestoreBeside { archive: VolumeId::new(args.archive.as_str()) },
+            Act::HandOverVolume(args) => Allows::HandOverVolume {
+                volume: VolumeId::new(args.volume.as_str()),
+                to: Box::new(Seen::of(args.to.uid, args.to.vmid, &args.to.fingerprint)),
+            },
+            Act::AdoptGuest(args) => {
+                Allows::Adopt { customer: args.customer.clone(), golden: args.golden.clone() }
+            }
             _ => return Err(none()),
         };
         let Target::Guest { uid, vmid: Some(vmid), fingerprint } = &payload.target else {
             return Err(none());
         };
-        let volumes = fingerprint.volumes.iter().map(VolumeId::new).collect();
-        let target = Seen { uid: *uid, vmid: *vmid, name: fingerprint.name.clone(), volumes };
-        Ok(Self { job: payload.job_id, allows, target })
+        Ok(Self { job: payload.job_id, allows, target: Seen::of(*uid, *vmid, fingerprint) })
     }
 
     /// A warrant that nobody signed.
@@ -129,7 +149,7 @@ impl Warrant {
     pub const fn destroys(&self) -> Result<(), WrongWarrant> {
         match &self.allows {
             Allows::DestroyGuest => Ok(()),
-            Allows::HandOverVolume { .. } | Allows::RestoreBeside { .. } => {
+            Allows::HandOverVolume { .. } | Allows::RestoreBeside { .. } | Allows::Adopt { .. } => {
                 Err(self.wrong("destroying a guest"))
             }
         }
@@ -142,7 +162,9 @@ impl Warrant {
     pub const fn hands_over(&self) -> Result<(&VolumeId, &Seen), WrongWarrant> {
         match &self.allows {
             Allows::HandOverVolume { volume, to } => Ok((volume, to)),
-            Allows::DestroyGuest | Allows::RestoreBeside { .. } => Err(self.wrong("handing a volume over")),
+            Allows::DestroyGuest | Allows::RestoreBeside { .. } | Allows::Adopt { .. } => {
+                Err(self.wrong("handing a volume over"))
+            }
         }
     }
 
@@ -153,8 +175,21 @@ impl Warrant {
     pub const fn restores_beside(&self) -> Result<&VolumeId, WrongWarrant> {
         match &self.allows {
             Allows::RestoreBeside { archive } => Ok(archive),
-            Allows::DestroyGuest | Allows::HandOverVolume { .. } => {
+            Allows::DestroyGuest | Allows::HandOverVolume { .. } | Allows::Adopt { .. } => {
                 Err(self.wrong("restoring a backup beside a guest"))
+            }
+        }
+    }
+
+    /// Holds it to taking a guest over, and says as whose, and from which golden.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn adopts(&self) -> Result<(&CustomerId, &GoldenVersion), WrongWarrant> {
+        match &self.allows {
+            Allows::Adopt { customer, golden } => Ok((customer, golden)),
+            Allows::DestroyGuest | Allows::HandOverVolume { .. } | Allows::RestoreBeside { .. } => {
+                Err(self.wrong("taking a guest over"))
             }
         }
     }
@@ -210,6 +245,7 @@ mod tests {
         sources(&root, &mut all);
         let lawful = [
             "model/warrant.rs",
+            "operation/adopt.rs",
             "operation/destroy.rs",
             "operation/hand_over.rs",
             "operation/restore_beside.rs",

@@ -10,6 +10,8 @@
 //!                            └─Forgotten▶ Forgotten
 //! ```
 
+use std::collections::BTreeSet;
+
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::Vmid;
 use jiff::Timestamp;
@@ -172,6 +174,13 @@ pub enum Fact {
     SnapshotGone,
     /// Whether the guest ran when the operation came to it.
     Found(PowerFound),
+    /// The tags and the description that a guest had when the operation came to it.
+    FoundMarked {
+        /// Its tags.
+        tags: BTreeSet<String>,
+        /// Its description.
+        description: String,
+    },
     /// The step did not do all it should, which does not undo the guest.
     Condition(Problem),
 }

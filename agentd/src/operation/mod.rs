@@ -5,6 +5,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`adopt`] | a guest that our records do not know, by a signature |
 //! | [`attach`] | a volume for a guest that was made |
 //! | [`destroy`] | the end of a guest, by a signature |
 //! | [`hand_over`] | a volume for another guest, by a signature |
@@ -19,6 +20,7 @@
 //! | [`log`] | events, and `next(status, event)`, the only definition of what may follow what |
 //! | [`progress`] | the fold of a log: facts found, and the view for people |
 
+pub mod adopt;
 pub mod attach;
 pub mod backup;
 pub mod destroy;
@@ -37,6 +39,7 @@ use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use serde::{Deserialize, Serialize};
 
+pub use adopt::Adopt;
 pub use attach::AttachVolume;
 pub use backup::Backup;
 pub use destroy::Destroy;
@@ -81,6 +84,8 @@ pub enum Operation {
     RestoreBeside(Box<RestoreBeside>),
     /// Hands a volume to another guest, by a signature.
     HandOverVolume(Box<HandOver>),
+    /// Takes over a guest that our records do not know, by a signature.
+    AdoptGuest(Box<Adopt>),
 }
 
 /// A guest that was made, by all we know it by.
@@ -119,6 +124,7 @@ impl Operation {
             Self::Destroy(_) => OperationKind::Destroy,
             Self::RestoreBeside(_) => OperationKind::RestoreBeside,
             Self::HandOverVolume(_) => OperationKind::HandOverVolume,
+            Self::AdoptGuest(_) => OperationKind::AdoptGuest,
         }
     }
 
@@ -163,6 +169,7 @@ impl Operation {
             Self::Destroy(destroy) => destroy.about(),
             Self::RestoreBeside(beside) => beside.about(),
             Self::HandOverVolume(hand) => hand.about(),
+            Self::AdoptGuest(adopt) => adopt.about(),
         }
     }
 
@@ -183,6 +190,7 @@ impl Operation {
             Self::Destroy(_) => Destroy::steps(),
             Self::RestoreBeside(_) => RestoreBeside::steps(),
             Self::HandOverVolume(_) => HandOver::steps(),
+            Self::AdoptGuest(_) => Adopt::steps(),
         }
     }
 }

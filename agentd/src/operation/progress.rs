@@ -304,6 +304,15 @@ impl Progress {
         })
     }
 
+    /// The tags and the description that the guest had when this operation came to it.
+    #[must_use]
+    pub fn found_marked(&self) -> Option<(&BTreeSet<String>, &str)> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::FoundMarked { tags, description } => Some((tags, description.as_str())),
+            _ => None,
+        })
+    }
+
     /// What it did not do as it should, without failing for it.
     pub fn conditions(&self) -> impl Iterator<Item = &Problem> {
         self.facts.iter().filter_map(|fact| match fact {

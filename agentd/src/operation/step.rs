@@ -92,6 +92,12 @@ pub enum Step {
     ProtectOther,
     /// Reads both guests again.
     ConfirmHandedOver,
+    /// Compares a guest that is not ours yet with what an operator signed for, and looks for what no signature allows.
+    ProveStranger,
+    /// Sets our mark on it.
+    TakeOver,
+    /// Reads it again.
+    ConfirmTakenOver,
 }
 
 /// How a step is taken back.
@@ -119,6 +125,8 @@ pub enum Undo {
     ProtectOther,
     /// Hands the volume back.
     HandBack,
+    /// Puts back the tags and the description that were found.
+    GiveBack,
 }
 
 /// How one tells whether a step has happened.
@@ -246,6 +254,9 @@ impl Step {
         Self::HandVolume,
         Self::ProtectOther,
         Self::ConfirmHandedOver,
+        Self::ProveStranger,
+        Self::TakeOver,
+        Self::ConfirmTakenOver,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -293,6 +304,9 @@ impl Step {
             Self::HandVolume => "hand_volume",
             Self::ProtectOther => "protect_other",
             Self::ConfirmHandedOver => "confirm_handed_over",
+            Self::ProveStranger => "prove_stranger",
+            Self::TakeOver => "take_over",
+            Self::ConfirmTakenOver => "confirm_taken_over",
         }
     }
 
@@ -314,7 +328,12 @@ impl Step {
             | Self::ProveTarget
             | Self::ConfirmGone
             | Self::ProveBoth
-            | Self::ConfirmHandedOver => Undo::Nothing("it only looks"),
+            | Self::ConfirmHandedOver
+            | Self::ConfirmTakenOver => Undo::Nothing("it only looks"),
+            Self::ProveStranger => {
+                Undo::Nothing("the number stays reserved for this guest, which may try again")
+            }
+            Self::TakeOver => Undo::GiveBack,
             Self::LiftOther => Undo::ProtectOther,
             Self::HandVolume => Undo::HandBack,
             Self::TakeSnapshot => Undo::RemoveSnapshot,
@@ -355,11 +374,12 @@ impl Step {
             Self::JudgeArchive | Self::ReadBack | Self::ProveTarget | Self::ConfirmGone => Probe::LookAgain,
             Self::DestroyGuest => Probe::GuestGone,
             Self::ProveBoth | Self::ConfirmHandedOver => Probe::LookAgain,
+            Self::ProveStranger | Self::ConfirmTakenOver => Probe::LookAgain,
             Self::LiftOther => Probe::ProtectionOff,
             Self::ProtectOther => Probe::ProtectionOn,
             Self::HandVolume => Probe::MountHandedOver,
             Self::Restore => Probe::OwnRestore,
-            Self::Mark => Probe::MarkSet,
+            Self::Mark | Self::TakeOver => Probe::MarkSet,
             Self::SetAside => Probe::Aside,
             Self::GrowRootfs | Self::GrowDisk => Probe::DiskSize,
             Self::AttachVolume(_) | Self::AddVolume => Probe::VolumeMounted,
@@ -405,7 +425,10 @@ impl Step {
             | Self::ProveBoth
             | Self::LiftOther
             | Self::ProtectOther
-            | Self::ConfirmHandedOver => (60, limits::STEP_TRIES),
+            | Self::ConfirmHandedOver
+            | Self::ProveStranger
+            | Self::TakeOver
+            | Self::ConfirmTakenOver => (60, limits::STEP_TRIES),
             // A rename; a second one may find the storage in a better mood.
             Self::HandVolume => (limits::SHORT_TASK_MAX_S, 2),
             Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),

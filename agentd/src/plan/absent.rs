@@ -2,13 +2,12 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, VolumeKind};
-use holdfast_protocol::id::Vmid;
-use holdfast_protocol::job::act::{Act, args};
+
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
-use super::{Action, Context, Judged, golden, passes};
-use crate::gate::held::{Held, Remedy, upon};
+use super::{Action, Context, Judged, adopt, golden, passes};
+use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
 use crate::model::policy::Sha256Hex;
@@ -22,7 +21,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
             "guest {vmid} says it is this one, but our records do not know it: an operator must adopt it"
         );
         let mut judged = judged.with(ErrorCode::ForeignGuest, text);
-        judged.held.push(adoption(guest, vmid));
+        judged.held.extend(adopt::held(context, guest, vmid));
         return judged;
     }
     if let Some((code, text)) = misplaced(context, guest) {
@@ -30,7 +29,12 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     }
     let number = match number(context, guest) {
         Ok(number) => number,
-        Err((code, text)) => return judged.with(code, text),
+        Err((code, text)) => {
+            let mut judged = judged.with(code, text);
+            let strangers = guest.vmid.filter(|vmid| context.recorded(*vmid).is_none());
+            judged.held.extend(strangers.and_then(|vmid| adopt::held(context, guest, vmid)));
+            return judged;
+        }
     };
     let (golden, sha256) = match golden::archive(context, &guest.golden) {
         Ok(found) => found,
@@ -135,20 +139,5 @@ fn unnamed(guest: &DesiredGuest) -> Held {
         effect: format!("make guest {} from golden {}", guest.name, guest.golden),
         reason: "no archive of this golden is named on this box",
         remedy: Remedy::ByHand("root on this box names its archive in [[golden]] of agent.toml"),
-    }
-}
-
-fn adoption(guest: &DesiredGuest, vmid: Vmid) -> Held {
-    Held {
-        guest: guest.uid,
-        effect: format!("take over guest {vmid} as {}", guest.name),
-        reason: "our records do not know this guest",
-        remedy: Remedy::Sign(upon(
-            Act::AdoptGuest(args::AdoptGuest {}),
-            guest.uid,
-            vmid,
-            guest.name.clone(),
-            Vec::new(),
-        )),
     }
 }

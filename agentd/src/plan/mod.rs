@@ -7,9 +7,12 @@
 //!
 //! | module | decides |
 //! | --- | --- |
+//! | `adopt` | what becomes of a guest that our records do not know |
 //! | [`asked`] | what becomes of what guests asked for |
 //! | [`absent`] | what to do for a guest that is not there |
+//! | `controller` | whether a guest's controller is one that was approved |
 //! | `beside` | what is told of copies beside guests |
+//! | `hand` | which mounts a volume leaves and becomes |
 //! | `hold` | which of it the brake holds |
 //! | [`lost`] | who may be gone, and what is done about it |
 //! | [`ordered`] | what becomes of what operators signed |
@@ -20,10 +23,13 @@
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
+mod adopt;
 pub mod asked;
 mod beside;
+mod controller;
 mod expiry;
 mod golden;
+mod hand;
 mod hold;
 pub mod lost;
 pub mod ordered;
@@ -345,7 +351,8 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
         let marked = matches!(&guest.detail, Detail::Known(facts) if facts.mark != Mark::None);
         let conditions = if marked {
             let message = format!(
-                "guest {vmid} carries a mark of ours, but our records do not know it: it is not touched"
+                "guest {vmid} carries a mark of ours, but our records do not know it: it is not touched; name its uid in the \
+                 document, and what an operator signs to take it over is told"
             );
             vec![Condition { code: ErrorCode::ForeignGuest, message }]
         } else {

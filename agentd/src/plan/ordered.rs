@@ -6,16 +6,17 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::job::{Act, Target as Aim};
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs};
+use super::{Action, Context, Inputs, adopt, hand};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
 use crate::gate::{Provenance, Verdict, gate};
-use crate::model::observed::Detail;
+use crate::model::observed::{Detail, GuestFacts, ObservedGuest};
 use crate::model::record::BackupWhy;
 use crate::operation::{Backup, BulkRule, Destroy, Operation, RestoreBeside, RollBack, Target};
 
@@ -37,44 +38,32 @@ pub enum Turn {
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
         Act::ApproveRelease(_) | Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
-        Act::AdoptGuest(_) => {
-            let text = format!("{} cannot be done by this agent", job.payload().act.verb().as_str());
-            Turn::Fails(Problem::new(ErrorCode::Unsupported, text))
-        }
-        Act::BackupNow(_) | Act::DestroyGuest(_) | Act::Restore(_) | Act::Rollback(_) => {
-            match begin(inputs, job) {
-                Ok(action) => Turn::Begin(Box::new(action)),
-                Err(Stays::Waits) => Turn::Waits,
-                Err(Stays::Refused(problem)) => Turn::Fails(problem),
-            }
-        }
+        Act::AdoptGuest(_) => begun(adopt::begin(inputs, job)),
+        Act::BackupNow(_)
+        | Act::DestroyGuest(_)
+        | Act::HandOverVolume(_)
+        | Act::Restore(_)
+        | Act::Rollback(_) => begun(begin(inputs, job)),
+    }
+}
+
+fn begun(action: Result<Action, Stays>) -> Turn {
+    match action {
+        Ok(action) => Turn::Begin(Box::new(action)),
+        Err(Stays::Waits) => Turn::Waits,
+        Err(Stays::Refused(problem)) => Turn::Fails(problem),
     }
 }
 
 fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
-    let payload = job.payload();
-    let Aim::Guest { uid, fingerprint, .. } = &payload.target else {
-        return Err(refused(ErrorCode::TargetKind, "the job names no guest"));
-    };
     let context = Context::new(inputs);
-    if let Some(parked) = context.parked.get(uid) {
-        let text = format!("{} of this guest was parked: look at it first", parked.kind.as_str());
-        return Err(refused(ErrorCode::Parked, text));
-    }
-    if context.open.contains(uid) {
-        return Err(Stays::Waits);
-    }
-    let target = provably_ours(&context, *uid)?;
-    let changed = |why: String| refused(ErrorCode::TargetChanged, why);
-    same_guest(&payload.target, Some((&target.name, target.vmid))).map_err(|why| changed(why.to_string()))?;
-    let seen = inputs.observed.guests.get(&target.vmid).ok_or(Stays::Waits)?;
-    let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
-    let volumes = facts.volumes.iter().map(ToString::to_string).collect();
-    if fingerprint.volumes != volumes {
-        let text = "its volumes are not those that the operator saw: look again and sign anew".to_owned();
-        return Err(changed(text));
-    }
-    let operation = build(inputs, job, target)?;
+    let (target, _) = proved(&context, &job.payload().target)?;
+    let operation = build(&context, job, target)?;
+    action(&context, job, operation)
+}
+
+/// Passes an operation's effects through the gate, by the road of a signed job.
+pub(super) fn action(context: &Context<'_>, job: &Accepted, operation: Operation) -> Result<Action, Stays> {
     for effect in &effects(&operation) {
         match gate(effect, Provenance::SignedJob, &context.approved) {
             Verdict::Free => {}
@@ -84,10 +73,49 @@ fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
         }
     }
     let names: Vec<&str> = job.signers().iter().map(|name| name.as_str()).collect();
-    Ok(Action { operation, reason: format!("signed by {}: {}", names.join(", "), payload.reason.as_str()) })
+    let reason = format!("signed by {}: {}", names.join(", "), job.payload().reason.as_str());
+    Ok(Action { operation, reason })
 }
 
-fn build(inputs: &Inputs<'_>, job: &Accepted, target: Target) -> Result<Operation, Stays> {
+/// Whether anything is under way on a guest, or was left for a person.
+pub(super) fn at_rest(context: &Context<'_>, uid: GuestUid) -> Result<(), Stays> {
+    if let Some(parked) = context.parked.get(&uid) {
+        let text = format!("{} of this guest was parked: look at it first", parked.kind.as_str());
+        return Err(refused(ErrorCode::Parked, text));
+    }
+    if context.open.contains(&uid) { Err(Stays::Waits) } else { Ok(()) }
+}
+
+/// A guest of ours, as its signers saw it, with what is seen of it now.
+pub(super) fn proved<'a>(
+    context: &Context<'a>,
+    aim: &Aim,
+) -> Result<(Target, (&'a ObservedGuest, &'a GuestFacts)), Stays> {
+    let Aim::Guest { uid, fingerprint, .. } = aim else {
+        return Err(refused(ErrorCode::TargetKind, "the job names no guest"));
+    };
+    at_rest(context, *uid)?;
+    let target = provably_ours(context, *uid)?;
+    let changed = |why: String| refused(ErrorCode::TargetChanged, why);
+    same_guest(aim, Some((&target.name, target.vmid))).map_err(|why| changed(why.to_string()))?;
+    let seen = context.inputs.observed.guests.get(&target.vmid).ok_or(Stays::Waits)?;
+    let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
+    same_volumes(fingerprint, facts)?;
+    Ok((target, (seen, facts)))
+}
+
+/// Its volumes, all of them and no others.
+pub(super) fn same_volumes(fingerprint: &Fingerprint, facts: &GuestFacts) -> Result<(), Stays> {
+    let volumes = facts.volumes.iter().map(ToString::to_string).collect();
+    if fingerprint.volumes == volumes {
+        return Ok(());
+    }
+    let text = "its volumes are not those that the operator saw: look again and sign anew";
+    Err(refused(ErrorCode::TargetChanged, text))
+}
+
+fn build(context: &Context<'_>, job: &Accepted, target: Target) -> Result<Operation, Stays> {
+    let inputs = context.inputs;
     let fault = |error: &dyn std::error::Error| refused(ErrorCode::Internal, error.to_string());
     match &job.payload().act {
         Act::Restore(_) => {
@@ -96,6 +124,7 @@ fn build(inputs: &Inputs<'_>, job: &Accepted, target: Target) -> Result<Operatio
             let beside = RestoreBeside::new(warrant, inputs.policy, pinned).map_err(|error| fault(&error))?;
             Ok(Operation::RestoreBeside(Box::new(beside)))
         }
+        Act::HandOverVolume(args) => hand::build(context, job, args),
         Act::DestroyGuest(_) => {
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))

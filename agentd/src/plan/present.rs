@@ -10,7 +10,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
-use super::{Action, Context, Judged, expiry, lost, passes};
+use super::{Action, Context, Judged, controller, expiry, lost, passes};
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
@@ -67,6 +67,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     }
     let policy = context.inputs.policy;
     judged = differences(judged, policy, guest, facts);
+    judged = controller::judge(context, judged, made.record);
     judged.held.extend(shrinking(context, guest, facts));
     let next = next_operation(policy, guest, made, seen, facts).or_else(|| expiry::due(context, made));
     match next {

@@ -92,6 +92,8 @@ fn facts(n: u32, number: u32) -> GuestFacts {
         volumes: volumes(number),
         protection: Protection::On,
         address: None,
+        bridges: BTreeSet::new(),
+        alien: None,
     }
 }
 

@@ -33,6 +33,8 @@ pub enum Readers {
     Owner,
     /// The agent's user and group.
     Group,
+    /// Everybody; only the owner writes.
+    All,
 }
 
 impl Readers {
@@ -40,6 +42,7 @@ impl Readers {
         match self {
             Self::Owner => 0o600,
             Self::Group => 0o640,
+            Self::All => 0o644,
         }
     }
 }

@@ -6,10 +6,15 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use crate::model::timekeeper::Synchrony;
 use crate::port::pve::Pace;
+use crate::port::synchrony;
 
 /// A pause that is on its way.
 pub type Pause<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A question that is on its way.
+pub type Asked<'a> = Pin<Box<dyn Future<Output = Synchrony> + Send + 'a>>;
 
 /// What time it is, and how to wait.
 pub trait Clock: Send + Sync {
@@ -19,6 +24,8 @@ pub trait Clock: Send + Sync {
     fn monotonic(&self) -> Duration;
     /// Waits.
     fn sleep(&self, pause: Duration) -> Pause<'_>;
+    /// Whether somebody keeps the wall clock right.
+    fn synchrony(&self) -> Asked<'_>;
 }
 
 /// The machine's clocks.
@@ -47,6 +54,10 @@ impl Clock for RealClock {
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
+    }
+
+    fn synchrony(&self) -> Asked<'_> {
+        Box::pin(synchrony::ask())
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`pve`] | Proxmox VE |
 //! | [`status_door`] | whoever asks at the box how the agent is |
 //! | [`store`] | what must last: one SQLite file |
+//! | [`synchrony`] | whether somebody keeps the clock right |
 //! | [`trust_files`] | who may sign, as root laid it down |
 
 pub mod atomic_file;
@@ -24,4 +25,5 @@ pub mod privilege;
 pub mod pve;
 pub mod status_door;
 pub mod store;
+pub mod synchrony;
 pub mod trust_files;

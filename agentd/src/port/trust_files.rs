@@ -1,7 +1,7 @@
 //! The operators file and the policy that root laid down beside the settings.
 //!
 //! What comes in: their paths. What goes out: their texts, or nothing where there is no operators file. A file that
-//! others than its owner may write is not taken: whoever can write it can sign for anything.
+//! others than root may write is not taken: whoever can write it can sign for anything.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -33,6 +33,14 @@ pub enum TrustFileError {
         /// Its mode.
         mode: u32,
     },
+    /// Somebody else's.
+    #[error("{} belongs to user {uid}: `chown root:root` it, and look who laid it down", path.display())]
+    Owner {
+        /// Which.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
     /// Not a file.
     #[error("{} is no ordinary file", path.display())]
     Kind {
@@ -54,6 +62,10 @@ fn read(path: &Path) -> Result<Option<String>, TrustFileError> {
     }
     if about.mode() & 0o022 != 0 {
         return Err(TrustFileError::Open { path: path.to_owned(), mode: about.mode() & 0o7777 });
+    }
+    // Whoever runs the agent as itself, outside a box of its own, lays the files down as itself.
+    if about.uid() != 0 && about.uid() != rustix::process::geteuid().as_raw() {
+        return Err(TrustFileError::Owner { path: path.to_owned(), uid: about.uid() });
     }
     let mut text = String::new();
     file.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;

@@ -14,6 +14,7 @@ use holdfast_protocol::report::Running;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 
+use crate::gate::stranger;
 use crate::model::mark;
 use crate::model::observed::{
     Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
@@ -274,6 +275,8 @@ fn facts(config: &GuestConfig) -> GuestFacts {
             Switch::Off => Protection::Off,
         },
         address: config.nets.get(&0).and_then(|net| address(net)),
+        bridges: config.bridges(),
+        alien: stranger::judge(&config.lines(), &config.raw_lxc).err().map(|why| why.to_string()),
     }
 }
 

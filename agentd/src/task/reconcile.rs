@@ -33,6 +33,7 @@ use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
 use crate::model::record::Records;
+use crate::model::timekeeper::{Glance, Timekeeper};
 use crate::model::view::View;
 use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
@@ -130,6 +131,8 @@ struct State {
     seen: Changes,
     again_at: Option<Timestamp>,
     arrivals: Arrivals,
+    /// What was seen of the clocks.
+    timekeeper: Timekeeper,
     /// How often in a row a guest was proved gone.
     gone: BTreeMap<GuestUid, u32>,
 }
@@ -185,7 +188,7 @@ impl Reconcile {
     /// Says what was left open, before anything is done about it.
     async fn begin(&mut self) {
         let now = self.ports.clock.now();
-        if let Err(error) = self.ports.store.begin_run(now).await {
+        if let Err(error) = self.ports.store.begin_run().await {
             tracing::error!(error = chain(&error), "the start could not be counted");
         }
         match self.ports.store.open_operations().await {
@@ -218,6 +221,7 @@ impl Reconcile {
         let now = self.ports.clock.now();
         state.seen = *store.changes().borrow();
         store.try_room().await;
+        self.keep_time(state).await?;
         self.take_up(state).await?;
         let desired = self.desired(state).await?;
         let generation = desired.generation();
@@ -244,7 +248,7 @@ impl Reconcile {
         if !plan.actions.is_empty() {
             tracing::info!("{plan}");
         }
-        self.tell(&inputs, &plan);
+        self.tell(&inputs, &plan, state.timekeeper.problem());
         state.again_at = plan.again_at;
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
@@ -276,6 +280,17 @@ impl Reconcile {
         }
         state.picture = Some(Picture { desired, observed });
         Ok(())
+    }
+
+    /// Moves the latest time seen, where the clocks are to be believed.
+    async fn keep_time(&self, state: &mut State) -> Result<(), StoreError> {
+        let clock = &self.ports.clock;
+        let synchrony = clock.synchrony().await;
+        let glance = Glance { wall: clock.now(), forward: clock.monotonic(), synchrony };
+        match state.timekeeper.look(glance) {
+            Some(at) if self.ports.store.refusal().is_none() => self.ports.store.note_time(at).await,
+            _ => Ok(()),
+        }
     }
 
     /// The document in use, read anew when another was taken.
@@ -484,8 +499,9 @@ impl Reconcile {
         }
     }
 
-    fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan) {
+    fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: Option<Problem>) {
         let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
+        problems.extend(clock);
         problems.extend(report::unknown_marks(plan));
         if let Sight::Unproved(why) = &inputs.observed.sight {
             let text = format!(
@@ -525,7 +541,7 @@ impl Reconcile {
             release: release.as_ref(),
             now,
         };
-        self.tell(&inputs, &plan(&inputs));
+        self.tell(&inputs, &plan(&inputs), state.timekeeper.problem());
     }
 
     fn tell_trouble(&self, error: &CycleError) {

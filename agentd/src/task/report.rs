@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::{AgentSection, Sections, WaitingForSignature};
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
@@ -35,6 +36,8 @@ pub struct ReportTask {
     pub clock: Arc<dyn Clock>,
     /// When this agent started.
     pub started_at: Timestamp,
+    /// What was wrong at its start, and is for as long as it runs.
+    pub standing: Vec<Problem>,
 }
 
 impl ReportTask {
@@ -100,7 +103,7 @@ impl ReportTask {
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
-            problems: view.problems.clone(),
+            problems: self.standing.iter().chain(&view.problems).cloned().collect(),
         };
         Ok(Sections {
             agent: Some(agent),
@@ -122,7 +125,6 @@ mod tests {
     use crate::task::stop;
     use holdfast_protocol::code::ErrorCode;
     use holdfast_protocol::desired::Desired;
-    use holdfast_protocol::envelope::Problem;
 
     const DOCUMENT: &str =
         r#"{"schema":"holdfast.desired/v1","generation":1,"poll_interval_s":30,"guests":[]}"#;
@@ -136,8 +138,14 @@ mod tests {
         let (tx, mut told) = watch::channel(Arc::new(Sections::default()));
         let (stopper, stop) = stop::pair();
         let as_clock: Arc<dyn Clock> = clock.clone();
-        let task =
-            ReportTask { store: store.clone(), view, sections: tx, clock: as_clock, started_at: clock.now() };
+        let task = ReportTask {
+            store: store.clone(),
+            view,
+            sections: tx,
+            clock: as_clock,
+            started_at: clock.now(),
+            standing: Vec::new(),
+        };
         let story = async {
             let held = |told: &Arc<Sections>| told.desired.as_ref().map(|d| d.held.number());
             told.wait_for(|told| held(told) == Some(0)).await.unwrap();

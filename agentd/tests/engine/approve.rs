@@ -2,10 +2,12 @@
 //! is for exactly those bytes.
 
 use agentd::model::policy::{Golden, Policy};
+use agentd::model::record::HelloRecord;
 use agentd::task::intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{ReleaseKind, args};
 use holdfast_protocol::job::{Act, Draft, JobState, Target, Verb};
+use holdfast_protocol::report::Health;
 
 use super::drift::{report, serves, start, start_with};
 use super::jobs::{ended, found, lay_down, leave, order, signed, waits};
@@ -68,7 +70,8 @@ async fn a_golden_waits_for_a_signature_over_its_bytes_and_an_exchanged_one_wait
         .await
         .unwrap()
         .releases;
-    assert_eq!(releases.len(), 4);
+    // The four that were signed, and the controller that came with the golden.
+    assert_eq!(releases.len(), 5);
 
     // Exchanged under the same version: what was approved are other bytes.
     let right = std::fs::read(&world.golden).unwrap();
@@ -100,5 +103,50 @@ async fn what_root_named_is_held_to_its_digest() {
     assert!(world.guests().is_empty());
     std::fs::write(&world.golden, right).unwrap();
     agent.until("it serves", |view| serves(view, 1)).await;
+    agent.stop().await;
+}
+
+/// The build that came with the golden is approved with it; another one is told, and goes on meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1)]).await;
+    // That it serves without a condition says that its own build came with the golden.
+    agent.until("it serves", |view| serves(view, 1)).await;
+    let says = |version: &str, build: &str| HelloRecord {
+        version: version.to_owned(),
+        health: Health::Well,
+        boot_id: "boot".to_owned(),
+        build: Some(build.repeat(32).try_into().unwrap()),
+        at: agent.ports.clock.now(),
+    };
+    let (another, told) = (says("0.2.0", "f2"), |view: &agentd::model::view::View| {
+        let has = |c: &holdfast_protocol::report::Condition| c.code == ErrorCode::ControllerUnapproved;
+        report(view, 1).is_some_and(|one| one.conditions.iter().any(has))
+    });
+    agent.ports.store.record_hello(guest(1).uid, another.clone()).await.unwrap();
+    let view = agent.until("it is told", |view| told(view) && waits(Verb::ApproveRelease)(view)).await;
+    let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
+    assert_eq!(
+        Draft::parse(waiting.payload.as_bytes()).unwrap(),
+        approval(&"f2".repeat(32), "0.2.0", ReleaseKind::Controller)
+    );
+    // The same bytes under another version, other bytes under this one: no help.
+    for draft in [
+        approval(&"f2".repeat(32), "0.2.1", ReleaseKind::Controller),
+        approval(&"f3".repeat(32), "0.2.0", ReleaseKind::Controller),
+    ] {
+        let mail = order(&agent, draft).await;
+        assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+        assert_eq!(ended(&agent, mail.id).await.state, JobState::Done);
+    }
+    agent.view.mark_unchanged();
+    agent.view.changed().await.unwrap();
+    assert!(told(&agent.view.borrow().clone()));
+    let mail = signed(&agent, &waiting).await;
+    assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+    agent.until("it is approved", |view| serves(view, 1) && view.waiting.is_empty()).await;
     agent.stop().await;
 }

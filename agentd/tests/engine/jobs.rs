@@ -14,7 +14,7 @@ use holdfast_protocol::id::{HostId, JobId};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SignedJob, Target, Verb,
+    Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SeenGuest, SignedJob, Target, Verb,
 };
 use holdfast_protocol::report::{Running, Standing, WaitingForSignature};
 use jiff::SignedDuration;
@@ -246,5 +246,119 @@ async fn a_backup_is_restored_beside_its_guest_by_a_signature() {
         view.guests.iter().any(is) && serves(view, 1)
     };
     agent.until("it is told beside its guest", copy).await;
+    agent.stop().await;
+}
+
+/// A volume changes hands by a signature that names both guests; what is not as signed for, or of two customers, does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    let taker = |n: u8| {
+        let mut taker = guest(n);
+        taker.volumes.truncate(1);
+        taker
+    };
+    let other = DesiredGuest { customer: "globex".parse().unwrap(), ..taker(3) };
+    let wish = |run: RunState| {
+        [guest(1), taker(2), other.clone()].map(|guest| DesiredGuest { run, ..guest }).to_vec()
+    };
+    agent.wish(1, wish(RunState::Running)).await;
+    agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
+    let view = agent.view.borrow().clone();
+    let seen = |n: u8| {
+        let report = report(&view, n).unwrap();
+        let volumes = report.volumes.iter().cloned().collect();
+        SeenGuest {
+            uid: uid(n),
+            vmid: report.vmid.unwrap(),
+            fingerprint: Fingerprint { name: guest(n).name, volumes },
+        }
+    };
+    let bulk = world.pve().guest_config(seen(1).vmid).await.unwrap().mounts[&1].volume().unwrap().to_string();
+    let draft = |from: u8, to: SeenGuest, volume: &str| Draft {
+        target: seen(from).target(),
+        act: Act::HandOverVolume(args::HandOverVolume { volume: volume.to_owned().try_into().unwrap(), to }),
+    };
+    let away = |outcome: Outcome| match outcome {
+        Outcome::Away(why) => why.code(),
+        other => panic!("{other:?}"),
+    };
+    // At the door already: another customer's, itself, one that is not ours, one that is called otherwise.
+    let renamed = SeenGuest {
+        fingerprint: Fingerprint { name: "web-9".parse().unwrap(), ..seen(2).fingerprint },
+        ..seen(2)
+    };
+    let unknown = SeenGuest { uid: uid(9), ..seen(2) };
+    for (to, code) in [
+        (seen(3), ErrorCode::Forbidden),
+        (seen(1), ErrorCode::Forbidden),
+        (unknown, ErrorCode::TargetChanged),
+        (renamed, ErrorCode::TargetChanged),
+    ] {
+        let mail = order(&agent, draft(1, to, &bulk)).await;
+        assert_eq!(away(leave(&agent, &mail).await), code);
+    }
+    // Before the operation: one that runs.
+    let mail = order(&agent, draft(1, seen(2), &bulk)).await;
+    assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+    let end = ended(&agent, mail.id).await;
+    assert_eq!(
+        (end.state, end.operation, end.problem.unwrap().code),
+        (JobState::Failed, None, ErrorCode::Locked)
+    );
+
+    for n in 1..=3 {
+        world.pve().stop(seen(n).vmid).await.unwrap();
+    }
+    agent
+        .ports
+        .store
+        .lay_down(
+            RosterTexts {
+                operators: format!("alice ssh-ed25519 {}\n", STANDARD.encode(public())),
+                policy: "version = 2\n".to_owned(),
+            },
+            agent.ports.clock.now(),
+        )
+        .await
+        .unwrap();
+    agent.wish(2, wish(RunState::Stopped)).await;
+    let stands = |view: &agentd::model::view::View, n: u8| {
+        report(view, n).is_some_and(|report| report.run == Running::Stopped)
+    };
+    agent.until("all stand still", |view| (1..=3).all(|n| stands(view, n))).await;
+    // Other volumes than were signed for, a volume that is not the guest's.
+    let more = SeenGuest {
+        fingerprint: Fingerprint { volumes: ["tank:1/x.raw".to_owned()].into(), ..seen(2).fingerprint },
+        ..seen(2)
+    };
+    for (to, volume) in [(more, bulk.as_str()), (seen(2), "tank:300/vm-300-disk-9.raw")] {
+        let before = world.disks();
+        let mail = order(&agent, draft(1, to, volume)).await;
+        assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+        let end = ended(&agent, mail.id).await;
+        let code = end.problem.unwrap().code;
+        assert_eq!(
+            (end.state, end.operation, code),
+            (JobState::Failed, None, ErrorCode::TargetChanged),
+            "{volume}"
+        );
+        assert_eq!(world.disks(), before, "{volume}");
+    }
+    let good = order(&agent, draft(1, seen(2), &bulk)).await;
+    for _ in 0..20 {
+        assert!(matches!(leave(&agent, &good).await, Outcome::Taken | Outcome::Known));
+    }
+    let end = ended(&agent, good.id).await;
+    assert_eq!(
+        (end.state, end.operation.map(|id| id.uuid())),
+        (JobState::Done, Some(good.id.uuid())),
+        "{:?}",
+        end.problem
+    );
+    let taken = world.pve().guest_config(seen(2).vmid).await.unwrap();
+    assert_eq!(taken.mounts[&1].mount.as_deref(), Some("/srv/media"));
     agent.stop().await;
 }

@@ -76,6 +76,7 @@ async fn says_hello(agent: &Agent, world: &World) {
                 version: "0.1.0".to_owned(),
                 health: Health::Well,
                 boot_id: "second".to_owned(),
+                build: None,
                 at: agent.ports.clock.now(),
             };
             return agent.ports.store.record_hello(uid(1), hello).await.unwrap();

@@ -13,6 +13,7 @@
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
 //! | `jobs` | what operators signed, from the text to the effect |
+//! | `adopt` | guests that our records do not know, taken over by a signature |
 //! | `approve` | a golden waits for a signature over its bytes |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
+mod adopt;
 mod approve;
 mod attach;
 mod backup;

@@ -10,10 +10,11 @@ use agentd::execute::run::run;
 use agentd::execute::{GuestDoor, Ports};
 use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
 use agentd::model::record::{HelloRecord, TakenBy, VolumeId};
+use agentd::model::timekeeper::Synchrony;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::{NumberWish, Operation, Provision, Snapshot, Target};
-use agentd::port::clock::{Clock, Pause};
+use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::pve::task::{TaskKind, TaskQuery};
 use agentd::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role};
 use agentd::port::store::access::Redemption;
@@ -58,6 +59,10 @@ impl Clock for FastClock {
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause / self.1))
+    }
+
+    fn synchrony(&self) -> Asked<'_> {
+        Box::pin(async { Synchrony::Kept })
     }
 }
 
@@ -357,6 +362,7 @@ async fn speak(pve: &dyn Pve, store: &Store, vmid: Vmid) -> Option<()> {
             version: "0.1.0".to_owned(),
             health: Health::Well,
             boot_id: "boot".to_owned(),
+            build: Some("e1".repeat(32).try_into().unwrap()),
             at: now,
         };
         store.record_hello(guest, hello).await.ok()?;

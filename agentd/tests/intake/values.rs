@@ -1,8 +1,8 @@
 //! Values out of their range, and jobs that are not for this host, this life of it, this guest, or now.
 
 use holdfast_protocol::code::ErrorCode::{
-    self, ClockBehind, DuplicateKey, JobEpoch, JobExpired, JobLife, JobNotYet, Missing, NotYours, Range,
-    TargetChanged, TargetKind, UnknownField, Unsupported, Version,
+    self, ClockBehind, DuplicateKey, Forbidden, JobEpoch, JobExpired, JobLife, JobNotYet, Missing, NotYours,
+    Range, TargetChanged, TargetKind, UnknownField, Version,
 };
 
 use crate::door::{Door, GUEST, HOST, target};
@@ -169,7 +169,15 @@ async fn jobs_that_are_not_for_here() {
         cases.push((format!("the verb {verb:?}"), change, Version));
     }
     for (verb, args, code) in [
-        ("adopt_guest", "{}", Unsupported),
+        ("adopt_guest", "{}", Missing),
+        ("adopt_guest", "{\"customer\":\"acme\",\"golden\":\"2026.11.1\"}", TargetChanged),
+        ("adopt_guest", "{\"customer\":\"ACME\",\"golden\":\"2026.11.1\"}", Range),
+        ("adopt_guest", "{\"customer\":\"acme\",\"golden\":\"latest\"}", Range),
+        ("adopt_guest", "{\"customer\":\"acme\",\"golden\":\"2026.11.1\",\"force\":true}", UnknownField),
+        ("hand_over_volume", "{}", Missing),
+        ("hand_over_volume", HANDS_NOWHERE, Range),
+        ("hand_over_volume", HANDS_TO_ITSELF, Forbidden),
+        ("hand_over_volume", HANDS_TO_NOBODY, TargetChanged),
         ("approve_release", RELEASE, TargetKind),
         ("restore", "{\"archive\":\"/etc/passwd\"}", Range),
         ("restore", "{\"archive\":\"backup2:backup/../x\"}", Range),
@@ -191,6 +199,13 @@ async fn jobs_that_are_not_for_here() {
     let blob = job(good.as_bytes(), &[&door.alice]);
     door.refuses_and_takes("left under another id", other, &blob, NotYours).await;
 }
+
+const HANDS_NOWHERE: &str = "{\"volume\":\"../x\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
+     \"fingerprint\":{\"name\":\"web-2\",\"volumes\":[]}}}";
+const HANDS_TO_ITSELF: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03\",\"vmid\":300,\
+     \"fingerprint\":{\"name\":\"web-1\",\"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}";
+const HANDS_TO_NOBODY: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
+     \"fingerprint\":{\"name\":\"web-2\",\"volumes\":[]}}}";
 
 const RELEASE: &str = "{\"kind\":\"golden\",\"version\":\"2026.11.1\",\"sha256\":\"abababababababababababababababababababababababababababababababab\"}";
 
@@ -273,6 +288,8 @@ async fn jobs_that_are_not_for_now() {
     }
     for back in [181_i64, 3_600, 31_536_000] {
         let real = door.now;
+        // As a synchronised clock that ran evenly lets it move.
+        door.store.note_time(real).await.unwrap();
         door.pass(-back);
         let (id, good) = door.destroy().await;
         let blob = job(good.as_bytes(), &[&door.alice]);

@@ -69,7 +69,7 @@ fn unsigned(payload: Payload) -> Result<Blob, BlobError> {
 fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, said) = match (args.policy.as_deref(), act(args), args.what.as_deref()) {
+    let (draft, said) = match (args.policy.as_deref(), act(args, detail)?, args.what.as_deref()) {
         (Some([operators, policy]), _, _) => (policy_update(operators, policy)?, None),
         (_, Some(act), Some(guest)) => {
             let guests = detail.sections.guests.as_deref().unwrap_or_default();
@@ -88,13 +88,17 @@ fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<Wait
 }
 
 /// What is ordered although no host asks for it.
-fn act(args: &SignArgs) -> Option<Act> {
+fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
     if args.backup_now {
-        return Some(Act::BackupNow(args::BackupNow {}));
+        return Ok(Some(Act::BackupNow(args::BackupNow {})));
+    }
+    if let Some([volume, to]) = args.hand_over.as_deref() {
+        let guests = detail.sections.guests.as_deref().unwrap_or_default();
+        return Ok(Some(order::hand_over(volume, detail.host.name.as_str(), guests, to)?));
     }
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
-    back.or(restore)
+    Ok(back.or(restore))
 }
 
 fn policy_update(operators: &Path, policy: &Path) -> Result<Draft, CliError> {

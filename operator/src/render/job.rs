@@ -57,7 +57,17 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         pairs.extend(volumes.map(|volume| ("", volume.clone())));
     }
     match &payload.act {
-        Act::AdoptGuest(_) | Act::BackupNow(_) | Act::DestroyGuest(_) => {}
+        Act::BackupNow(_) | Act::DestroyGuest(_) => {}
+        Act::AdoptGuest(args) => {
+            pairs.push(("Customer", args.customer.to_string()));
+            pairs.push(("Golden", args.golden.to_string()));
+        }
+        Act::HandOverVolume(args) => {
+            pairs.push(("Hands over", args.volume.as_str().to_owned()));
+            pairs.push(("To guest", args.to.fingerprint.name.to_string()));
+            pairs.push(("", format!("VMID {}, uid {}", args.to.vmid, args.to.uid)));
+            pairs.extend(args.to.fingerprint.volumes.iter().map(|volume| ("", volume.clone())));
+        }
         Act::ApproveRelease(args) => {
             let kind = match args.kind {
                 ReleaseKind::Controller => "controller",

@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::BYTES_MAX;
-use super::target::TargetKind;
+use super::target::{SeenGuest, TargetKind};
 use crate::generation::Generation;
-use crate::id::{GuestName, GuestUid, JobId, SnapshotName};
+use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
 use crate::strict::{self, StrictError};
 
@@ -76,8 +76,13 @@ fn read<T: DeserializeOwned>(args: &str) -> Result<T, StrictError> {
 }
 
 acts! {
-    /// Takes over a guest that the records do not know.
-    AdoptGuest = "adopt_guest", Guest {}
+    /// Takes over a guest that the records do not know: under this uid, as this customer's.
+    AdoptGuest = "adopt_guest", Guest {
+        /// Who it belongs to.
+        customer: CustomerId,
+        /// The golden image that it counts as made from.
+        golden: GoldenVersion,
+    }
     /// Lets code see customers' data: a golden image, or a controller in guests.
     ApproveRelease = "approve_release", Host {
         /// Which kind of code.
@@ -96,6 +101,13 @@ acts! {
     }
     /// Destroys a guest with its volumes.
     DestroyGuest = "destroy_guest", Guest {}
+    /// Hands a bulk volume to another guest of the same customer. Both stand still.
+    HandOverVolume = "hand_over_volume", Guest {
+        /// Which, as Proxmox names it.
+        volume: VolumeText,
+        /// To whom, as the operator saw it.
+        to: SeenGuest,
+    }
     /// Exchanges the operators file and the policy.
     PolicyUpdate = "policy_update", Host {
         /// The new operators file, whole.
@@ -147,9 +159,9 @@ pub enum ReleaseKind {
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident, $rule:literal, $ok:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        pub struct $name(#[schemars(with = "String")] String);
 
         impl $name {
             /// The text.
@@ -182,6 +194,10 @@ texts! {
     /// A SHA-256 in 64 lower-case hex digits.
     Sha256Text, "a SHA-256 is 64 lower-case hex digits",
         |text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    /// `storage:path-on-it`, as Proxmox names a volume.
+    VolumeText, "a volume is named storage:path, without spaces and '..'",
+        |text| text.len() <= 512 && text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
+            && text.split_once(':').is_some_and(|(storage, path)| !storage.is_empty() && !path.is_empty());
     /// `storage:backup/file`, as Proxmox names an archive.
     ArchiveText, "an archive is named storage:backup/file, without spaces and '..'",
         |text| text.len() <= 512 && text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")

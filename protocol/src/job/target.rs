@@ -35,6 +35,26 @@ pub struct Fingerprint {
     pub volumes: BTreeSet<String>,
 }
 
+/// Another guest that an act is about, as the operator saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeenGuest {
+    /// Our identity for it.
+    pub uid: GuestUid,
+    /// Its number.
+    pub vmid: Vmid,
+    /// What the operator saw. If it is not so any more, the signature is void.
+    pub fingerprint: Fingerprint,
+}
+
+impl SeenGuest {
+    /// The same, as a target is written.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        Target::Guest { uid: self.uid, vmid: Some(self.vmid), fingerprint: self.fingerprint.clone() }
+    }
+}
+
 /// Kinds of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetKind {

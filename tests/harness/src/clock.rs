@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentd::port::clock::{Clock, Pause};
+use agentd::model::timekeeper::Synchrony;
+use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::pve::Pace;
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
@@ -60,6 +61,10 @@ impl Clock for Timeline {
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
     }
+
+    fn synchrony(&self) -> Asked<'_> {
+        Box::pin(async { Synchrony::Kept })
+    }
 }
 
 /// The clock of the agent's box: the world's time, and how far it is off. Waits are never wrong; only what time it is.
@@ -94,6 +99,10 @@ impl Clock for BoxClock {
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
+    }
+
+    fn synchrony(&self) -> Asked<'_> {
+        Box::pin(async { Synchrony::Kept })
     }
 }
 

@@ -84,6 +84,7 @@ async fn trade(world: &World, store: &Store, vmid: u32, ticket: &Ticket) -> bool
                 version: "0.1.0".to_owned(),
                 health: Health::Well,
                 boot_id: "boot".to_owned(),
+                build: None,
                 at: now,
             };
             store.record_hello(guest, hello).await.is_ok()

@@ -73,6 +73,7 @@ pub async fn serve(
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),
+        standing: Vec::new(),
     };
     let exchange = exchange(world, hub, &ports, conductor, report, wish);
     tokio::select! {

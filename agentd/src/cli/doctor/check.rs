@@ -44,7 +44,7 @@ pub struct Check {
 }
 
 impl Check {
-    fn new(state: State, name: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(super) fn new(state: State, name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { state, name: name.into(), detail: detail.into(), mend: Vec::new() }
     }
 

@@ -5,6 +5,7 @@
 
 mod check;
 pub mod judge;
+mod trust;
 
 use std::sync::Arc;
 
@@ -83,6 +84,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DoctorError::Runtime)?;
     let mut checks = runtime.block_on(examine(&client, &settings));
     checks.push(check::records(&settings.state.dir));
+    checks.push(trust::files(&settings));
     let failed = checks.iter().filter(|check| check.state == State::Failed).count();
     match arguments.output {
         Output::Json => super::print_json(&Report { schema: "holdfast.doctor/v1", failed, checks: &checks }),

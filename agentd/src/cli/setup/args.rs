@@ -3,6 +3,7 @@
 //! What comes in: the command line, and on a Proxmox box its certificate and name. What goes out: [`Choices`], or what
 //! is missing. A golden's archive is hashed here: naming it to `setup` is how root approves it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -12,11 +13,14 @@ use std::str::FromStr;
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::size::VlanTag;
+use holdfast_trust::operators::OperatorsError;
+use holdfast_trust::policy::PolicyError;
+use holdfast_trust::{Operators, Policy};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
-use super::plan::{Choices, Golden, archive_vmid};
+use super::plan::{Choices, Golden, Trust, archive_vmid};
 use crate::cli::Output;
 use crate::port::pve::VolumeId;
 use crate::settings::ConfigPath;
@@ -68,6 +72,12 @@ pub struct SetupArguments {
     /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may stand several times.
     #[arg(long = "golden", value_name = "VERSION,VOLUME,FILE")]
     pub(super) goldens: Vec<GoldenArgument>,
+    /// Who may sign for this box: a file of public keys in OpenSSH's allowed_signers form, laid down as root's.
+    #[arg(long, value_name = "FILE")]
+    pub(super) operators: Option<PathBuf>,
+    /// How many signatures each verb needs, its delay and its daily cap; without it the built-in rules hold.
+    #[arg(long, value_name = "FILE", requires = "operators")]
+    pub(super) policy: Option<PathBuf>,
     /// The folder for what must last.
     #[arg(long, default_value = "/var/lib/holdfast")]
     pub(super) state_dir: PathBuf,
@@ -182,6 +192,33 @@ pub enum ChoiceError {
         /// The volume.
         archive: VolumeId,
     },
+    /// A file of operators or a policy cannot be read.
+    #[error("{} cannot be read: name the operators file and the policy by --operators and --policy", path.display())]
+    TrustFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is no operators file.
+    #[error("{} is no operators file that the agent would take: correct it", path.display())]
+    Operators {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OperatorsError,
+    },
+    /// It is no policy.
+    #[error("{} is no policy that the agent would take: correct it", path.display())]
+    Policy {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: PolicyError,
+    },
     /// A relative path.
     #[error("{} is not an absolute path", path.display())]
     Relative {
@@ -217,12 +254,41 @@ impl SetupArguments {
             vlans: self.vlans.clone(),
             vmid_range: self.vmid_range,
             goldens: self.goldens.iter().map(golden).collect::<Result<_, _>>()?,
+            trust: trust(self.operators.as_deref(), self.policy.as_deref())?,
             listen: self.listen.clone(),
             state_dir: self.state_dir.clone(),
             config: self.config.config.clone(),
             system_user: self.api.is_none().then(|| self.system_user.clone()),
         })
     }
+}
+
+/// Larger than either may be; their readers say so.
+const TRUST_BYTES_MAX: u64 = 128 * 1024;
+
+/// Reads both files as the agent will, so that what it would not take is never laid down.
+fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust>, ChoiceError> {
+    let read = |path: &Path| {
+        let failed = |source| ChoiceError::TrustFile { path: path.to_owned(), source };
+        let mut text = String::new();
+        File::open(path).map_err(failed)?.take(TRUST_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+        Ok(text)
+    };
+    let Some(path) = operators else { return Ok(None) };
+    let text = read(path)?;
+    let known =
+        Operators::parse(&text).map_err(|source| ChoiceError::Operators { path: path.to_owned(), source })?;
+    let people: BTreeSet<String> = known.holders().map(|(name, _)| name.to_string()).collect();
+    let policy = match policy {
+        None => None,
+        Some(path) => {
+            let text = read(path)?;
+            Policy::parse(&text, &known)
+                .map_err(|source| ChoiceError::Policy { path: path.to_owned(), source })?;
+            Some(text)
+        }
+    };
+    Ok(Some(Trust { operators: text, policy, people: people.into_iter().collect() }))
 }
 
 fn golden(argument: &GoldenArgument) -> Result<Golden, ChoiceError> {

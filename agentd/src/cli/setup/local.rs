@@ -50,6 +50,13 @@ pub enum LocalAct {
         /// What.
         text: String,
     },
+    /// Lays down who may sign: whoever runs this owns it, and all may read it.
+    TrustFile {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        text: String,
+    },
     /// Removes a file.
     RemoveFile(PathBuf),
 }
@@ -79,6 +86,14 @@ pub enum LocalError {
         /// Why.
         #[source]
         source: std::io::Error,
+    },
+    /// Other operators, or another policy.
+    #[error("{} is not written: {why}; operators put others in their place by `holdfast sign HOST --policy OPERATORS POLICY`", path.display())]
+    OtherTrust {
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        why: String,
     },
     /// The user is not in the user database.
     #[error("there is no user {user} on this box although it was just made: look at /etc/passwd")]
@@ -158,6 +173,7 @@ pub fn settings_step(choices: &Choices) -> LocalStep {
 #[must_use]
 pub fn unprepare(choices: &Choices) -> Vec<LocalStep> {
     let files = Role::ALL.map(|role| choices.secret_file(role)).into_iter().chain([choices.config.clone()]);
+    let files = files.chain(super::trust::files(choices));
     let there = files.filter(|path| path.exists());
     there
         .map(|path| LocalStep {
@@ -192,6 +208,7 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             atomic_file::write(path, text.as_bytes(), Readers::Group)?;
             give(path, choices)?;
         }
+        LocalAct::TrustFile { path, text } => atomic_file::write(path, text.as_bytes(), Readers::All)?,
         LocalAct::RemoveFile(path) => atomic_file::remove(path)?,
     }
     Ok(())

@@ -16,6 +16,7 @@ mod script;
 mod seen;
 pub mod settle;
 mod show;
+mod trust;
 mod way;
 pub mod write;
 
@@ -105,6 +106,10 @@ impl SetupError {
 /// Says what is missing or who refused. What was done before stays and is found done by the next run.
 pub fn run(arguments: &SetupArguments) -> Result<(), SetupError> {
     let choices = arguments.choices()?;
+    if !arguments.remove && !arguments.print {
+        // Before Proxmox is even asked.
+        trust::steps(&choices)?;
+    }
     if arguments.print {
         let text = if arguments.remove { script::removal_script(&choices) } else { script::script(&choices) };
         print!("{text}");
@@ -153,7 +158,9 @@ impl Todo {
             return Ok(Self { before: Vec::new(), steps: unsettle(&wanted, &seen), after });
         }
         let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices));
-        Ok(Self { before: local::prepare(choices), steps, after: vec![local::settings_step(choices)] })
+        let mut after = trust::steps(choices)?;
+        after.push(local::settings_step(choices));
+        Ok(Self { before: local::prepare(choices), steps, after })
     }
 
     fn shown(&self, outcome: &'static str) -> Shown {

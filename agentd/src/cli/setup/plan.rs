@@ -30,6 +30,17 @@ pub struct Golden {
     pub file: PathBuf,
 }
 
+/// Who may sign for this box from its first day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// The operators file.
+    pub operators: String,
+    /// The policy; without one the built-in rules hold.
+    pub policy: Option<String>,
+    /// The people in the operators file.
+    pub people: Vec<String>,
+}
+
 /// What the operator chose.
 #[derive(Clone, Debug)]
 pub struct Choices {
@@ -59,6 +70,8 @@ pub struct Choices {
     pub vmid_range: [Vmid; 2],
     /// Approved goldens.
     pub goldens: Vec<Golden>,
+    /// Who may sign, where that is laid down now.
+    pub trust: Option<Trust>,
     /// Where guests reach the agent.
     pub listen: Vec<SocketAddr>,
     /// The state folder.
@@ -244,6 +257,11 @@ pub(super) mod tests {
                 sha256: "cd".repeat(32),
                 file: "/mnt/backup2/dump/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst".into(),
             }],
+            trust: Some(Trust {
+                operators: "alice ssh-ed25519 AAAA\n".to_owned(),
+                policy: Some("version = 1\n".to_owned()),
+                people: vec!["alice".to_owned()],
+            }),
             listen: vec!["10.66.0.1:8443".parse().unwrap()],
             state_dir: "/var/lib/holdfast".into(),
             config: "/etc/holdfast/agent.toml".into(),

@@ -48,7 +48,24 @@ pub fn script(choices: &Choices) -> String {
         path(&choices.config),
         settings_text(choices)
     ));
+    if let Some(trust) = &choices.trust {
+        add("");
+        add("# Who may sign. Others that lie there are never replaced: a signed policy_update does that.");
+        let [operators, policy] = super::trust::files(choices);
+        add(&laid_down(&operators, &trust.operators));
+        trust.policy.iter().for_each(|text| add(&laid_down(&policy, text)));
+    }
     text
+}
+
+/// A file that is there as it should be, or not at all. No line of either kind of file is this one word.
+fn laid_down(file: &std::path::Path, text: &str) -> String {
+    let (file, text) = (path(file), text.trim_end_matches('\n'));
+    format!(
+        "cat > {file}.new <<'TRUST'\n{text}\nTRUST\n\
+         if ! [ -e {file} ]; then\n  mv {file}.new {file}\nelif ! cmp -s {file}.new {file}; then\n  rm -f {file}.new\n  \
+         echo {file}' says other things and was left' >&2\n  exit 1\nelse\n  rm -f {file}.new\nfi"
+    )
 }
 
 /// Prints the script that removes.
@@ -61,7 +78,8 @@ pub fn removal_script(choices: &Choices) -> String {
         text.push_str(&format!("{} || true\n", write.line()));
     }
     let secrets = path(&choices.state_dir.join("secrets"));
-    text.push_str(&format!("rm -f {secrets}/proxmox-* {}\n", path(&choices.config)));
+    let [operators, policy] = super::trust::files(choices).map(|file| path(&file));
+    text.push_str(&format!("rm -f {secrets}/proxmox-* {} {operators} {policy}\n", path(&choices.config)));
     text
 }
 

@@ -38,6 +38,8 @@ pub enum Work {
     Grow,
     /// Hands a volume to another guest.
     HandOverVolume,
+    /// Takes a guest over.
+    AdoptGuest,
     /// Makes the guest.
     Provision,
     /// Changes sizes or marks.
@@ -74,6 +76,7 @@ impl Work {
         Self::ExpireSnapshot,
         Self::Grow,
         Self::HandOverVolume,
+        Self::AdoptGuest,
         Self::Provision,
         Self::Reconfigure,
         Self::RestoreBeside,
@@ -93,6 +96,7 @@ impl Work {
             Self::ExpireSnapshot => "expire_snapshot",
             Self::Grow => "grow",
             Self::HandOverVolume => "hand_over_volume",
+            Self::AdoptGuest => "adopt_guest",
             Self::Provision => "provision",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
@@ -113,6 +117,7 @@ impl Work {
             | Self::ExpireSnapshot
             | Self::Grow
             | Self::HandOverVolume
+            | Self::AdoptGuest
             | Self::Reconfigure
             | Self::RollBack
             | Self::Snapshot
@@ -135,6 +140,7 @@ impl Work {
             | Self::Provision
             | Self::Reconfigure
             | Self::RestoreBeside
+            | Self::AdoptGuest
             | Self::RollBack
             | Self::Snapshot
             | Self::Start
@@ -161,6 +167,7 @@ impl From<OperationKind> for Work {
             OperationKind::Destroy => Self::Destroy,
             OperationKind::Grow => Self::Grow,
             OperationKind::HandOverVolume => Self::HandOverVolume,
+            OperationKind::AdoptGuest => Self::AdoptGuest,
             OperationKind::Provision => Self::Provision,
             OperationKind::Reconfigure => Self::Reconfigure,
             OperationKind::RestoreBeside => Self::RestoreBeside,

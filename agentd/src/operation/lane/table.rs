@@ -126,6 +126,7 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         | Work::Backup
         | Work::Grow
         | Work::HandOverVolume
+        | Work::AdoptGuest
         | Work::Provision
         | Work::Reconfigure
         | Work::RestoreBeside

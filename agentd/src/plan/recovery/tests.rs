@@ -68,6 +68,8 @@ fn host(mark: Mark) -> Observed {
         volumes: BTreeSet::new(),
         protection: Protection::On,
         address: None,
+        bridges: BTreeSet::new(),
+        alien: None,
     };
     let guest = ObservedGuest {
         vmid: vmid(),

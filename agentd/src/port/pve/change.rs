@@ -132,6 +132,19 @@ pub enum ConfigChange {
     AddVolume(NewVolume),
     /// Withdraws a mount that was asked for and could not be made. What is made is not touched by it.
     WithdrawWish(MountSlot),
+    /// Takes these labels away.
+    Unlabel(Labels),
+}
+
+/// What people read of a guest's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Labels {
+    /// The tags.
+    Tags,
+    /// The description.
+    Description,
+    /// Both.
+    Both,
 }
 
 impl ConfigChange {
@@ -156,6 +169,14 @@ impl ConfigChange {
                 };
                 let text = format!("{storage}:{},mp={mount},backup={backup}", size.get());
                 (DiskSlot::Mount(*slot).key().into(), text.into())
+            }
+            Self::Unlabel(labels) => {
+                let keys = match labels {
+                    Labels::Tags => "tags",
+                    Labels::Description => "description",
+                    Labels::Both => "description,tags",
+                };
+                ("delete".into(), keys.into())
             }
             Self::WithdrawWish(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
         }

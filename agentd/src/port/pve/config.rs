@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::read::split_tags;
-use super::volume::{Disk, VolumeId};
+use super::volume::{Backing, Disk, VolumeId};
 use super::wire::{Row, Unreadable};
 
 /// Names one state of a configuration. A change that carries it fails when the state is another by then.
@@ -100,6 +100,38 @@ impl GuestConfig {
     pub fn volumes(&self) -> BTreeSet<VolumeId> {
         let disks = self.rootfs.iter().chain(self.mounts.values());
         disks.filter_map(Disk::volume).cloned().chain(self.unused.iter().cloned()).collect()
+    }
+
+    /// Its lines, for who judges what kind of guest it is: each key with its value, a disk by what lies behind it. A lock and
+    /// the names of snapshots say nothing of that.
+    #[must_use]
+    pub fn lines(&self) -> BTreeMap<String, String> {
+        let mut lines = self.other.clone();
+        lines.remove("parent");
+        let flag = |on: Switch| if on == Switch::On { "1" } else { "0" };
+        lines.insert("unprivileged".to_owned(), flag(self.unprivileged).to_owned());
+        if self.template == Switch::On {
+            lines.insert("template".to_owned(), "1".to_owned());
+        }
+        lines.extend(self.features.iter().map(|text| ("features".to_owned(), text.clone())));
+        lines.extend(self.nets.iter().map(|(n, text)| (format!("net{n}"), text.clone())));
+        let behind = |disk: &Disk| match &disk.backing {
+            Backing::Volume(id) => id.to_string(),
+            Backing::Wish(text) | Backing::Host(text) => text.clone(),
+        };
+        lines.extend(self.rootfs.iter().map(|disk| ("rootfs".to_owned(), behind(disk))));
+        lines.extend(self.mounts.iter().map(|(n, disk)| (format!("mp{n}"), behind(disk))));
+        lines
+    }
+
+    /// The bridges it is plugged in to; an empty name for a network without one.
+    #[must_use]
+    pub fn bridges(&self) -> BTreeSet<String> {
+        let bridge = |net: &String| {
+            let named = net.split(',').find_map(|part| part.strip_prefix("bridge="));
+            named.unwrap_or_default().to_owned()
+        };
+        self.nets.values().map(bridge).collect()
     }
 
     /// Reads the `data` of `GET …/config`.

@@ -89,6 +89,15 @@ pub fn compare(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
     if mark::read(&seen.tags, &seen.description) != Mark::Of(target.uid) {
         return Err(TargetChanged::Mark { vmid });
     }
+    compare_unmarked(target, seen)
+}
+
+/// The same of a guest that need not carry our mark yet.
+///
+/// # Errors
+/// The first thing that changed.
+pub fn compare_unmarked(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
+    let vmid = target.vmid;
     if seen.hostname.as_deref() != Some(target.name.as_str()) {
         let called = seen.hostname.clone().unwrap_or_default();
         return Err(TargetChanged::Name { vmid, seen: called, signed: target.name.clone() });

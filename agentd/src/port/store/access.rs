@@ -14,6 +14,7 @@ use rusqlite::{OptionalExtension, Transaction};
 use super::guest;
 use super::rows::{micros, parsed, word};
 use super::{Part, Store, StoreError, audit};
+use crate::model::policy::Sha256Hex;
 use crate::model::record::{GuestRecord, HelloRecord};
 
 /// One attempt to trade a claim.
@@ -267,9 +268,16 @@ impl Store {
             .write(Part::Guests, "record a hello", move |transaction| {
                 transaction
                     .execute(
-                        "UPDATE guest SET hello_version = ?2, hello_health = ?3, hello_boot_id = ?4, hello_at = ?5
-                         WHERE uid = ?1",
-                        (uid.to_string(), &hello.version, health, &hello.boot_id, micros(hello.at)),
+                        "UPDATE guest SET hello_version = ?2, hello_health = ?3, hello_boot_id = ?4, hello_at = ?5,
+                             hello_build = ?6 WHERE uid = ?1",
+                        (
+                            uid.to_string(),
+                            &hello.version,
+                            health,
+                            &hello.boot_id,
+                            micros(hello.at),
+                            hello.build.as_ref().map(Sha256Hex::as_str),
+                        ),
                     )
                     .map_err(StoreError::sqlite("record a hello"))?;
                 // On the store's thread, like the forgetting, so that the two keep their order.

@@ -115,9 +115,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn begin_run(&self) -> Result<(), StoreError> {
         self.write(Part::Nothing, "count a start", move |transaction| {
-            super::rows::note_time(transaction, now).map_err(StoreError::sqlite("note the time"))?;
             transaction
                 .execute(
                     "INSERT INTO counter (key, value) VALUES ('starts_since_good_cycle', 1)

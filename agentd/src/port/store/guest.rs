@@ -7,8 +7,9 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use super::rows::{from_json, json, parsed, time, vmid};
 use super::{Part, Store, StoreError, snapshot};
 use crate::model::planted::{Bug, planted};
+use crate::model::policy::Sha256Hex;
 use crate::model::record::{Access, GuestRecord, HelloRecord, Place, VolumeId};
-use crate::operation::Provision;
+use crate::operation::{Adopt, Provision};
 
 /// What a reservation came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub enum Reserved {
 }
 
 pub(super) const COLUMNS: &str = "uid, name, customer, golden, place, vmid, made_by, volumes, access, token_generation, \
-     hello_version, hello_health, hello_boot_id, hello_at, gone_by";
+     hello_version, hello_health, hello_boot_id, hello_at, gone_by, hello_build";
 
 /// A row as SQLite gives it, before its words are understood.
 pub(super) struct RawGuest {
@@ -33,6 +34,7 @@ pub(super) struct RawGuest {
     access: String,
     token_generation: u32,
     hello: Option<(String, String, String, i64)>,
+    build: Option<String>,
 }
 
 pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
@@ -51,6 +53,7 @@ pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
         access: row.get(8)?,
         token_generation: row.get(9)?,
         hello,
+        build: row.get(15)?,
     })
 }
 
@@ -68,6 +71,7 @@ impl RawGuest {
                 version: version.clone(),
                 health: from_json("a health", &format!("\"{health}\""))?,
                 boot_id: boot_id.clone(),
+                build: self.build()?,
                 at: time(*at)?,
             })
         });
@@ -81,6 +85,11 @@ impl RawGuest {
             token_generation: self.token_generation,
             hello: hello.transpose()?,
         })
+    }
+
+    fn build(&self) -> Result<Option<Sha256Hex>, StoreError> {
+        let build = self.build.clone().map(Sha256Hex::try_from);
+        build.transpose().map_err(StoreError::unreadable("a digest"))
     }
 
     fn place(&self) -> Result<Place, StoreError> {
@@ -130,6 +139,32 @@ pub(super) fn begin_making(
                 guest.name.as_str(),
                 guest.customer.as_str(),
                 guest.golden.as_str(),
+                by.to_string(),
+            ),
+        )
+        .map_err(StoreError::sqlite("note a guest"))?;
+    Ok(())
+}
+
+/// A guest is being taken over: it is known from here on, under its number.
+pub(super) fn begin_adopting(
+    transaction: &Transaction<'_>,
+    adopt: &Adopt,
+    by: OperationId,
+) -> Result<(), StoreError> {
+    let guest = adopt.guest();
+    transaction
+        .execute(
+            "INSERT INTO guest (uid, name, customer, golden, place, vmid, made_by) VALUES (?1, ?2, ?3, ?4, 'making', ?5, ?6)
+             ON CONFLICT (uid) DO UPDATE SET name = excluded.name, customer = excluded.customer,
+                 golden = excluded.golden, place = 'making', vmid = excluded.vmid, made_by = excluded.made_by,
+                 volumes = '[]'",
+            (
+                guest.uid.to_string(),
+                guest.name.as_str(),
+                adopt.customer().as_str(),
+                adopt.golden().as_str(),
+                guest.vmid.number(),
                 by.to_string(),
             ),
         )
@@ -208,7 +243,7 @@ pub(super) fn take_volume(
 }
 
 /// Its making was taken back: nothing of it is left, and its token is worth nothing.
-fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
+pub(super) fn set_nowhere(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
     transaction
         .execute(
             "UPDATE guest SET place = 'nowhere', vmid = NULL, volumes = '[]', token_hash = NULL, claim_hash = NULL,

@@ -69,7 +69,8 @@ impl Heard {
 }
 
 fn same_words(one: &HelloRecord, other: &HelloRecord) -> bool {
-    (&one.version, one.health, &one.boot_id) == (&other.version, other.health, &other.boot_id)
+    (&one.version, one.health, &one.boot_id, &one.build)
+        == (&other.version, other.health, &other.boot_id, &other.build)
 }
 
 fn step(at: Timestamp) -> Timestamp {
@@ -84,7 +85,7 @@ mod tests {
 
     fn hello(second: i64, health: Health) -> HelloRecord {
         let at = Timestamp::from_second(1_800_000_000 + second).unwrap();
-        HelloRecord { version: "0.1.0".to_owned(), health, boot_id: "b".to_owned(), at }
+        HelloRecord { version: "0.1.0".to_owned(), health, boot_id: "b".to_owned(), build: None, at }
     }
 
     #[test]

@@ -8,8 +8,8 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{GuestUid, JobId, OperationId};
-use holdfast_protocol::job::{Act, JobState, SignedJob, Target, Verb};
+use holdfast_protocol::id::{GuestName, GuestUid, JobId, OperationId, Vmid};
+use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target, Verb};
 use holdfast_protocol::strict::chain;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,7 @@ use super::roster::RosterTexts;
 use super::rows::{json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit, guest, roster};
 use crate::gate::order::{self, TurnedAway};
-use crate::model::record::Place;
+use crate::model::record::{GuestRecord, Place};
 use crate::operation::log::Status;
 use crate::operation::progress::Progress;
 
@@ -129,13 +129,36 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
     }
     if let Target::Guest { uid, .. } = &payload.target {
         let record = guest::find(transaction, *uid)?;
-        let known = record.as_ref().and_then(|record| match &record.place {
-            Place::Made { vmid, .. } => Some((&record.name, *vmid)),
-            Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
-        });
-        order::same_guest(&payload.target, known)?;
+        guests(transaction, payload, record.as_ref())?;
     }
     Ok(Taken::New)
+}
+
+/// Holds the guests that a job names to our records.
+fn guests(
+    transaction: &Transaction<'_>,
+    payload: &Payload,
+    record: Option<&GuestRecord>,
+) -> Result<(), TakeError> {
+    if let Act::AdoptGuest(_) = &payload.act {
+        return Ok(order::stranger(&payload.target, record.map(|record| &record.place))?);
+    }
+    order::same_guest(&payload.target, record.and_then(known))?;
+    let (Act::HandOverVolume(hand), Some(from)) = (&payload.act, record) else { return Ok(()) };
+    let to = guest::find(transaction, hand.to.uid)?;
+    order::same_guest(&hand.to.target(), to.as_ref().and_then(known))?;
+    if let Some(to) = &to {
+        order::pair((from.uid, &from.customer), (to.uid, &to.customer))?;
+    }
+    Ok(())
+}
+
+/// By what a guest that was made is known.
+fn known(record: &GuestRecord) -> Option<(&GuestName, Vmid)> {
+    match &record.place {
+        Place::Made { vmid, .. } => Some((&record.name, *vmid)),
+        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
+    }
 }
 
 /// Old jobs that ended. One that could still be replayed is never among them.
@@ -208,7 +231,6 @@ fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError>
     } else {
         insert(transaction, new, JobState::Waiting)?;
     }
-    super::rows::note_time(transaction, new.at).map_err(StoreError::sqlite("note the time"))?;
     Ok(Taken::New)
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, backup, beside, guest, snapshot};
+use super::{Part, Store, StoreError, audit, backup, beside, guest, release, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
@@ -137,6 +137,9 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
     }
     if let Operation::Provision(provision) = &new.operation {
         guest::begin_making(transaction, &provision.guest, new.id)?;
+    }
+    if let Operation::AdoptGuest(adopt) = &new.operation {
+        guest::begin_adopting(transaction, adopt, new.id)?;
     }
     let line = audit::Line {
         at: new.at,
@@ -286,7 +289,12 @@ fn end(
         return super::parked::set_forgotten(transaction, after, serial, entry);
     }
     match (&after.operation, after.status()) {
-        (Operation::Provision(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
+        (Operation::Provision(provision), Status::Done) => {
+            guest::set_made(transaction, uid, &after.volumes())?;
+            release::came_with(transaction, provision, entry.at)
+        }
+        (Operation::AdoptGuest(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
+        (Operation::AdoptGuest(_), Status::Undone) => guest::set_nowhere(transaction, uid),
         (Operation::Provision(provision), Status::Undone) => guest::set_back(transaction, provision),
         (Operation::RestoreBeside(_), Status::Done) => beside::made(transaction, after.id, &after.volumes()),
         (Operation::RestoreBeside(_), Status::Undone) => beside::gone(transaction, after.id),

@@ -63,13 +63,20 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
     if let Some(text) = damaged {
         return Ok((connection, Some(Refusal::Damaged { set_aside: text.into() })));
     }
-    match rows::note_time(&connection, now).and_then(|()| roster::begin_life(&connection, now)) {
+    match note_opening(&connection, now).and_then(|()| roster::begin_life(&connection, now)) {
         Ok(()) => Ok((connection, None)),
         Err(source) => match refusal::at_start(folder, &source) {
             Some(refusal) => Ok((connection, Some(refusal))),
             None => Err(sqlite(source)),
         },
     }
+}
+
+/// The first write of a run: a disk that takes none is told at once. It says nothing about the time, which may be wrong.
+fn note_opening(connection: &Connection, now: Timestamp) -> Result<(), rusqlite::Error> {
+    let at = rows::micros(now).to_string();
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('opened', ?1)", [at])?;
+    Ok(())
 }
 
 /// Sets the damaged file aside, and begins one that only says so, in this run and in every later one.

@@ -121,6 +121,7 @@ pub(super) fn set_forgotten(
         .map_err(StoreError::sqlite("end a parked operation"))?;
     match &after.operation {
         Operation::Provision(provision) => guest::set_back(transaction, provision),
+        Operation::AdoptGuest(adopt) => guest::set_nowhere(transaction, adopt.guest().uid),
         Operation::RestoreBeside(_) => beside::gone(transaction, after.id),
         _ => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! line of the audit; from then on the plan finds it among the records. An approval is never widened and never taken
 //! back: what shall not run any more is taken out of the settings, and its bytes off the box.
 
+use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::job::{Act, JobState};
 use holdfast_trust::Accepted;
 use jiff::Timestamp;
@@ -11,10 +12,11 @@ use rusqlite::{Connection, Transaction};
 
 use super::job::{Swapped, TakeError, end};
 use super::rows::{from_json, micros, word};
-use super::{Part, Store, StoreError, audit};
+use super::{Part, Store, StoreError, audit, guest};
 use crate::gate::order::TurnedAway;
 use crate::model::policy::Sha256Hex;
 use crate::model::record::ReleaseRecord;
+use crate::operation::Provision;
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<ReleaseRecord>, StoreError> {
     let rows: Vec<(String, String, String)> = connection
@@ -52,6 +54,27 @@ fn approve(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resu
     let by = format!("job {}", payload.job_id);
     put(transaction, &record, &by, at)?;
     Ok(())
+}
+
+/// A controller that came up in a guest just made from an approved golden is the golden's own: nobody was in the guest
+/// before it. Whoever approved the image approved what is in it.
+pub(super) fn came_with(
+    transaction: &Transaction<'_>,
+    provision: &Provision,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if provision.lost.is_some() {
+        return Ok(());
+    }
+    let hello = guest::find(transaction, provision.guest.uid)?.and_then(|record| record.hello);
+    let Some((sha256, version)) = hello.and_then(|hello| Some((hello.build?, hello.version))) else {
+        return Ok(());
+    };
+    // A version that no job could carry is approved under none.
+    let Ok(version) = version.try_into() else { return Ok(()) };
+    let record = ReleaseRecord { kind: ReleaseKind::Controller, version, sha256 };
+    let (golden, image) = (&provision.guest.golden, provision.archive_sha256.as_str());
+    put(transaction, &record, &format!("golden {golden}, sha256 {image}, in which it came"), at)
 }
 
 /// Notes an approval, with the line of the audit that says by whom. One that stands already stays as it is.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use sha2::{Digest, Sha256};
 
-use super::rows::{micros, time};
+use super::rows::{micros, note_time, time};
 use super::{Part, Store, StoreError, audit};
 
 /// An operators file and a policy, as texts. An empty policy is the built-in one.
@@ -203,6 +203,17 @@ impl Store {
     /// [`StoreError`].
     pub async fn standing(&self) -> Result<Standing, StoreError> {
         self.read(standing).await
+    }
+
+    /// Writes down a time that is believed: no clock that stands further behind is believed from now on. It never falls.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn note_time(&self, at: Timestamp) -> Result<(), StoreError> {
+        self.write(Part::Nothing, "note the time", move |transaction| {
+            note_time(transaction, at).map_err(StoreError::sqlite("note the time"))
+        })
+        .await
     }
 
     /// What is told of it.

@@ -143,14 +143,14 @@ async fn a_document_that_kills_three_starts_gives_way_to_the_last_good_one() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     store.offer_desired(document(1, &[1]), at(1)).await.unwrap();
-    store.begin_run(at(1)).await.unwrap();
+    store.begin_run().await.unwrap();
     store.mark_good(Generation::new(1), at(2)).await.unwrap();
     store.offer_desired(document(2, &[2]), at(3)).await.unwrap();
     for _ in 0..3 {
-        store.begin_run(at(4)).await.unwrap();
+        store.begin_run().await.unwrap();
         assert_eq!(store.desired().await.unwrap().unwrap(), document(2, &[2]));
     }
-    store.begin_run(at(5)).await.unwrap();
+    store.begin_run().await.unwrap();
     assert_eq!(store.desired().await.unwrap().unwrap(), document(1, &[1]));
 }
 
@@ -295,8 +295,13 @@ async fn a_hello_is_kept_and_wakes_listeners() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = with_claim(folder.path()).await;
     let changes = store.changes();
-    let hello =
-        HelloRecord { version: "0.1.0".to_owned(), health: Health::Well, boot_id: "b".to_owned(), at: at(5) };
+    let hello = HelloRecord {
+        version: "0.1.0".to_owned(),
+        health: Health::Well,
+        boot_id: "b".to_owned(),
+        build: None,
+        at: at(5),
+    };
     store.record_hello(uid(1), hello.clone()).await.unwrap();
     assert!(changes.has_changed().unwrap());
     assert_eq!(store.guest(uid(1)).await.unwrap().unwrap().hello, Some(hello));

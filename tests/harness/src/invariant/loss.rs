@@ -18,12 +18,30 @@ pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Found {
         .collect()
 }
 
+/// Whether what people read of a guest's identity, and its protection, may be written by us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Labels {
+    MayChange,
+    Theirs,
+}
+
+fn same(before: Option<&String>, after: Option<&String>, labels: Labels) -> bool {
+    if labels == Labels::Theirs {
+        return before == after;
+    }
+    let label = |line: &&str| ["#", "tags:", "protection:"].iter().any(|start| line.starts_with(start));
+    let rest =
+        |text: &String| text.lines().filter(|line| !label(line)).map(str::to_owned).collect::<Vec<_>>();
+    before.map(rest) == after.map(rest)
+}
+
 /// I15: guests that the agent did not make are the same byte by byte, and do what they did.
 pub(super) fn what_is_not_ours_is_untouched(evidence: &Evidence<'_>) -> Found {
     let (before, after) = (evidence.before, evidence.after);
     let mut found = Found::new();
     for number in FOREIGN {
-        if before.raw.get(&number) != after.raw.get(&number) {
+        let labels = if evidence.takes_over == Some(number) { Labels::MayChange } else { Labels::Theirs };
+        if !same(before.raw.get(&number), after.raw.get(&number), labels) {
             found.push(format!("the configuration of foreign guest {number} was changed"));
         }
         if before.running.contains(&number) != after.running.contains(&number) {

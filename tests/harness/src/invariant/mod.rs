@@ -43,6 +43,8 @@ pub struct Evidence<'a> {
     pub should_end: Status,
     /// What of a customer's it may lawfully take away.
     pub may_take: fn(&str) -> bool,
+    /// The number of the stranger that it may lawfully label as ours.
+    pub takes_over: Option<u32>,
     /// How it goes undisturbed; none while that is found out.
     pub reference: Option<&'a Reference>,
     /// How strictly the end is judged.

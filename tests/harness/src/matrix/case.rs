@@ -397,6 +397,7 @@ fn close(
     let evidence = Evidence {
         should_end: if matches!(case, Case::Tasks(_)) { play.story.unclear } else { play.story.end },
         may_take: play.story.may_take,
+        takes_over: play.story.takes_over,
         reference,
         wanted: case.wanted(),
         before: &template.scene,

@@ -3,6 +3,7 @@
 //! In: a kind. Out: its stories, on the way there and on the way back; beside them those of the whole agent. A new operation gets a file of its own here, with
 //! the ground it stands on, the operation, and the end it must come to however often it is killed.
 
+mod adopt;
 mod backup;
 mod destroy;
 mod hand_over;
@@ -62,6 +63,8 @@ pub struct Story {
     pub refused: Option<&'static str>,
     /// What of a customer's it may lawfully take away, by its name in the [`crate::scene::Scene`].
     pub may_take: fn(&str) -> bool,
+    /// The number of the stranger that it may lawfully label as ours.
+    pub takes_over: Option<u32>,
 }
 
 impl Story {
@@ -78,6 +81,7 @@ impl Story {
             kills: KillFrom::TheBeginning,
             refused: None,
             may_take: |_| false,
+            takes_over: None,
         }
     }
 
@@ -94,6 +98,7 @@ impl Story {
             kills: KillFrom::TheBeginning,
             refused: None,
             may_take: |_| false,
+            takes_over: None,
         }
     }
 
@@ -113,6 +118,7 @@ impl Story {
 #[must_use]
 pub fn stories(kind: OperationKind) -> Vec<Story> {
     match kind {
+        OperationKind::AdoptGuest => adopt::adopt(),
         OperationKind::Provision => provision::stories(),
         OperationKind::Start => power::start(),
         OperationKind::Stop => power::stop(),

@@ -9,3 +9,6 @@ CREATE TABLE release (
     at      INTEGER NOT NULL,
     PRIMARY KEY (kind, version, sha256)
 ) STRICT, WITHOUT ROWID;
+
+-- What the controller's program hashes to, by its own word.
+ALTER TABLE guest ADD COLUMN hello_build TEXT CHECK (hello_build IS NULL OR length(hello_build) = 64);

@@ -1,0 +1,80 @@
+//! The operators file and the policy, as `setup` lays them down: root's, for all to read, and never in the place of others.
+//!
+//! What comes in: their texts, checked, and what lies on the box and is in use there. What goes out: steps, or the refusal
+//! to replace who may sign. That is what a signed `policy_update` is for: whoever could replace them here by running a
+//! command again would need no signature. Deliberately absent: putting them into use; the agent does that at its start.
+
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::audit::hex;
+use sha2::{Digest, Sha256};
+
+use super::local::{LocalAct, LocalError, LocalStep};
+use super::plan::{Choices, Trust};
+use super::settle::Standing;
+use crate::port::atomic_file;
+use crate::port::status_door;
+
+/// Larger than either may be.
+const BYTES_MAX: u64 = 128 * 1024;
+
+/// The two files beside the settings.
+#[must_use]
+pub fn files(choices: &Choices) -> [PathBuf; 2] {
+    ["operators", "policy.toml"].map(|name| choices.config.with_file_name(name))
+}
+
+/// The steps that lay them down, where they were named.
+///
+/// # Errors
+/// When others lie there, or are in use.
+pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
+    let Some(trust) = &choices.trust else { return Ok(Vec::new()) };
+    let [operators, policy] = files(choices);
+    let mut steps = vec![step(&operators, &trust.operators, &people(trust))?];
+    if let Some(text) = &trust.policy {
+        steps.push(step(&policy, text, "policy")?);
+    } else if let Some(there) = there(&policy)? {
+        return Err(LocalError::OtherTrust { path: policy, why: said(&there) });
+    }
+    if steps.iter().any(|step| step.standing != Standing::Done) {
+        in_use(choices, trust)?;
+    }
+    Ok(steps)
+}
+
+fn people(trust: &Trust) -> String {
+    format!("operators ({})", trust.people.join(", "))
+}
+
+fn step(path: &Path, text: &str, what: &str) -> Result<LocalStep, LocalError> {
+    let standing = match there(path)? {
+        None => Standing::Missing,
+        Some(old) if old == text => Standing::Done,
+        Some(old) => return Err(LocalError::OtherTrust { path: path.to_owned(), why: said(&old) }),
+    };
+    let sha = hex(&Sha256::digest(text.as_bytes()));
+    let what = format!("{what}, sha256 {}…, in {}", sha.get(..12).unwrap_or_default(), path.display());
+    let act = LocalAct::TrustFile { path: path.to_owned(), text: text.to_owned() };
+    Ok(LocalStep { what, standing, act })
+}
+
+fn there(path: &Path) -> Result<Option<String>, LocalError> {
+    let bytes = atomic_file::read(path, BYTES_MAX)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn said(text: &str) -> String {
+    format!("other ones lie there already (sha256 {})", hex(&Sha256::digest(text.as_bytes())))
+}
+
+/// What a running agent goes by. One that does not run holds them to its own records when it starts.
+fn in_use(choices: &Choices, trust: &Trust) -> Result<(), LocalError> {
+    let Ok(status) = status_door::ask(&choices.state_dir) else { return Ok(()) };
+    let Some(used) = status.sections.trust.and_then(|section| section.operators) else { return Ok(()) };
+    if used == hex(&Sha256::digest(trust.operators.as_bytes())) {
+        return Ok(());
+    }
+    let [path, _] = files(choices);
+    Err(LocalError::OtherTrust { path, why: format!("the running agent goes by others (sha256 {used})") })
+}

@@ -1,0 +1,70 @@
+//! *adopt_guest*: a guest that stands in our pool and that our records do not know becomes ours, because an operator signed
+//! for exactly that one.
+//!
+//! Our records are written first, as of a guest that is being made; the guest itself gets its mark and its protection, and
+//! nothing else of it is touched. Until the protection all of it can be taken back: the marks that were found are kept in
+//! the journal and put back. What no signature allows is looked for before anything is done, and again afterwards.
+
+use holdfast_protocol::id::{BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, Vmid};
+use serde::{Deserialize, Serialize};
+
+use super::step::Step;
+use crate::model::warrant::{Seen, Warrant, WrongWarrant};
+
+/// A guest to be taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adopt {
+    #[serde(with = "crate::model::warrant::journal")]
+    warrant: Warrant,
+    customer: CustomerId,
+    golden: GoldenVersion,
+    /// The one bridge that guests of ours may be on.
+    pub bridge: BridgeName,
+}
+
+impl Adopt {
+    /// By a warrant, and by nothing else.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else.
+    pub fn new(warrant: Warrant, bridge: BridgeName) -> Result<Self, WrongWarrant> {
+        let (customer, golden) = warrant.adopts()?;
+        let (customer, golden) = (customer.clone(), golden.clone());
+        Ok(Self { warrant, customer, golden, bridge })
+    }
+
+    /// What was signed.
+    #[must_use]
+    pub const fn warrant(&self) -> &Warrant {
+        &self.warrant
+    }
+
+    /// The guest, as the operator saw it.
+    #[must_use]
+    pub const fn guest(&self) -> &Seen {
+        self.warrant.target()
+    }
+
+    /// Who it belongs to.
+    #[must_use]
+    pub const fn customer(&self) -> &CustomerId {
+        &self.customer
+    }
+
+    /// The golden image that it counts as made from.
+    #[must_use]
+    pub const fn golden(&self) -> &GoldenVersion {
+        &self.golden
+    }
+
+    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+        let guest = self.guest();
+        (guest.uid, &guest.name, Some(guest.vmid))
+    }
+
+    /// Its steps, in order. Protection comes last: what is wrong before it leaves the guest as it was found.
+    pub(super) fn steps() -> Vec<Step> {
+        vec![Step::ProveStranger, Step::TakeOver, Step::ConfirmTakenOver, Step::ProtectAgain]
+    }
+}
