@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed};
+use crate::operation::Operation;
 use crate::operation::log::Status;
 use crate::operation::progress::Progress;
-use crate::operation::step::Probe;
+use crate::operation::step::{Probe, Step};
 
 /// What recovery does with one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +186,8 @@ fn strange(progress: &Progress, seen: Seen<'_>) -> Option<Recover> {
     };
     let whose = match facts.mark {
         Mark::Of(found) if found == uid => return None,
+        // A guest that is being taken over carries none until the step that sets it.
+        Mark::None if is_taken_over(progress) => return None,
         Mark::Of(other) => format!("it carries the mark of guest {other}"),
         Mark::None => "it carries no mark of ours".to_owned(),
         Mark::Beside { of, .. } => format!("it is marked as a copy beside guest {of}"),
@@ -196,6 +199,10 @@ fn strange(progress: &Progress, seen: Seen<'_>) -> Option<Recover> {
         ),
         remedy: format!("pct config {vmid}"),
     })
+}
+
+fn is_taken_over(progress: &Progress) -> bool {
+    matches!(progress.operation, Operation::AdoptGuest(_)) && !progress.did(Step::TakeOver)
 }
 
 /// `GuestRuns` as a person says it: "guest runs".
