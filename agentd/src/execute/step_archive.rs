@@ -1,15 +1,17 @@
-//! Judging the golden: its bytes against the approved digest, its configuration against the law of archives.
+//! Judging the golden: its bytes against the approved digest, its configuration against the law of archives. And, once it
+//! is restored, judging what came of it.
 
 use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::BridgeName;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::step_beside;
 use super::trouble::Trouble;
-use crate::gate::archive::{judge_backup, judge_golden};
+use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made};
 use crate::operation::Operation;
-use crate::port::pve::{Role, VolumeId};
+use crate::port::pve::{GuestConfig, Role, VolumeId};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let provision = match &context.progress.operation {
@@ -19,8 +21,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     };
     if let Some(lost) = &provision.lost {
         let volume = archive(&lost.backup)?;
-        let config = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
-        judge_backup(&config.keys, &config.odd, &config.description, provision.guest.uid)
+        let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
+        Lines::read(text.expose())
+            .and_then(|lines| judge_backup(&lines, provision.guest.uid, Nets::First))
             .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
         return Ok(Acted::Learnt(Learnt::note(format!("its own backup {}", lost.backup))));
     }
@@ -48,10 +51,18 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         return Err(Trouble::give_up(ErrorCode::GoldenUnapproved, text));
     }
     let volume = archive(&provision.archive)?;
-    let config = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
-    judge_golden(&config.keys, &config.odd, provision.guest.size.rootfs_gib)
+    let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
+    Lines::read(text.expose())
+        .and_then(|lines| judge_golden(&lines, provision.guest.size.rootfs_gib))
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
     Ok(Acted::Learnt(Learnt::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
+}
+
+/// Judges the guest that was made, before anything is done with it: Proxmox merges a configuration that only shows once
+/// the archive is unpacked. What it is refused for is taken back with the guest.
+pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), Trouble> {
+    judge_made(&config.written, &config.raw_lxc, bridge)
+        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
 }
 
 pub(super) fn archive(name: &crate::model::record::VolumeId) -> Result<VolumeId, Trouble> {

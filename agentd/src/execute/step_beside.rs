@@ -11,12 +11,12 @@ use holdfast_protocol::secret::Secret;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{look_at, vmid, with_volumes};
-use super::step_archive::archive;
+use super::step_archive::{archive, made};
 use super::step_config::change;
 use super::step_restore::PENDING;
 use super::step_room::too_full;
 use super::trouble::Trouble;
-use crate::gate::archive::judge_backup;
+use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::gate::layout::{Layout, layout};
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Verdict, gate};
@@ -58,9 +58,12 @@ pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
             return Err(Trouble::give_up(ErrorCode::TargetChanged, text));
         }
     }
-    let config = context.ports.pve.archive_config(Role::Allocate, &from(beside)?).await?;
-    judge_backup(&config.keys, &config.odd, &config.description, guest.uid)
-        .and_then(|()| layout(&config.keys))
+    let text = context.ports.pve.archive_config(Role::Allocate, &from(beside)?).await?;
+    Lines::read(text.expose())
+        .and_then(|lines| {
+            judge_backup(&lines, guest.uid, Nets::Rewritten)?;
+            layout(&lines)
+        })
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
 }
 
@@ -137,6 +140,7 @@ fn unset(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let config = own_copy(context).await?;
+    made(&config, &spec(context)?.bridge)?;
     Ok(if unset(context, &config)?.is_empty() { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
 }
 

@@ -4,6 +4,7 @@ use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{own_config, vmid};
+use super::step_archive;
 use super::trouble::Trouble;
 use crate::model::mark::{self, Mark};
 use crate::operation::step::Step;
@@ -16,6 +17,10 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let config = own_config(context).await?;
     let happened = match context.step {
         Step::Mark => {
+            // Also when the mark came with a backup: nothing is marked, kept or started before it.
+            if let Operation::Provision(provision) = &context.progress.operation {
+                step_archive::made(&config, &provision.guest.network.bridge)?;
+            }
             mark::read(&config.tags, &config.description) == Mark::Of(context.progress.operation.uid())
         }
         Step::Protect => config.protection == Switch::On,

@@ -1,22 +1,43 @@
-//! Archives are input too: may this one be restored?
+//! Archives are input too: may this one be restored, and may what came of it be used?
 //!
-//! What comes in: the lines of the configuration inside an archive. What goes out: nothing, or the line for which it is
-//! refused. Allowed is a closed list: what is not in it is refused, so a key that a later Proxmox invents is refused as
-//! well. The new guest's configuration comes from the document; the archive's is only judged.
+//! What comes in: the configuration inside an archive ([`Lines`]), and later that of the guest which was made from it.
+//! What goes out: nothing, or the line for which it is refused. Allowed is a closed list: what is not in it is refused,
+//! so a key that a later Proxmox invents is refused as well. The new guest's configuration comes from the document; the
+//! archive's is only judged.
+//!
+//! What Proxmox unpacks is beyond judging. It shows the *first* `etc/vzdump/pct.conf` of a tar archive and, once all is
+//! unpacked, merges the one that then lies in the guest's root: the *last*, which in a backup may be a file that the
+//! guest itself had put there. No reading beforehand sees that one. Nor does the agent see the other members: path
+//! escapes, links out and device nodes are for `tar` as Proxmox runs it, within the new guest's user namespace. Two things stand
+//! against it. A golden is known by the digest of all its bytes. And what was made is judged again by [`judge_made`],
+//! before it is marked, kept or started; what fails that is taken back.
+
+mod disk;
+mod lines;
 
 use std::collections::BTreeMap;
 
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::id::{BridgeName, GuestUid};
 use holdfast_protocol::size::DiskGib;
 
 use crate::model::mark::{self, Mark};
 
+pub(super) use disk::disk_bytes;
+pub use lines::{BYTES_MAX, Line, Lines};
+
 /// Why an archive is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveRefused {
+    /// Too long.
+    #[error("the archive is refused: its configuration is {0} bytes long, at most {BYTES_MAX} are read")]
+    Size(usize),
     /// A line that is not allowed.
-    #[error("the archive is refused for its line {line:?} ({why}): make it again without it, or use another")]
+    #[error(
+        "the archive is refused for line {number} of its configuration, {line:?} ({why}): make it again without it, or use another"
+    )]
     Line {
+        /// Counted from 1.
+        number: usize,
         /// The line.
         line: String,
         /// Why.
@@ -47,6 +68,34 @@ pub enum ArchiveRefused {
     NoRootfs,
 }
 
+/// Why a guest that was made from an archive is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "what the archive made is refused for {line:?} ({why}), which it did not show beforehand: look who could write the archive, and use another"
+)]
+pub struct MadeRefused {
+    /// What of its configuration.
+    pub line: String,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Which networks of an archive may stand in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nets {
+    /// The first alone: it is the one that the restore call replaces.
+    First,
+    /// All: each is written out anew ([`super::layout`]).
+    Rewritten,
+}
+
+/// Whose archive it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Volumes {
+    RootOnly,
+    Own,
+}
+
 /// Keys that say nothing that could hurt, or that the restore call sets anew.
 const HARMLESS: &[&str] = &[
     "arch",
@@ -55,246 +104,145 @@ const HARMLESS: &[&str] = &[
     "cores",
     "cpulimit",
     "cpuunits",
-    "description",
     "hostname",
     "memory",
     "nameserver",
     "onboot",
     "ostype",
     "protection",
-    "rootfs",
     "searchdomain",
     "startup",
     "swap",
     "tags",
     "timezone",
     "tty",
-    "unprivileged",
 ];
 
 /// Feature flags a golden may carry: what Docker in a container needs.
 const FEATURES: &[&str] = &["nesting=1", "nesting=0", "keyctl=1", "keyctl=0"];
 
-/// Judges a golden's configuration: its keys with values, and the lines that could not be read as such.
+/// Judges a golden's configuration.
 ///
 /// # Errors
 /// The first line for which it is refused.
-pub fn judge_golden(
-    keys: &BTreeMap<String, String>,
-    odd: &[String],
-    rootfs_wanted: DiskGib,
-) -> Result<(), ArchiveRefused> {
-    let refuse = |line: String, why| Err(ArchiveRefused::Line { line, why });
-    if let Some(line) = odd.first() {
-        // The environment is written as a raw line; it is replaced by the restore call.
-        let others = odd.iter().find(|line| !is_environment(line));
-        if let Some(line) = others {
-            return refuse(line.clone(), "it is no `key: value`, or it stands twice, or it is a raw line");
-        }
-        tracing::debug!(%line, "the archive carries an environment; the restore replaces it");
-    }
-    for (key, value) in keys {
-        let line = format!("{key}: {value}");
-        if let Some(why) = refusal(key, value) {
-            return refuse(line, why);
-        }
-    }
-    if keys.get("unprivileged").map(String::as_str) != Some("1") {
-        return Err(ArchiveRefused::Privileged);
-    }
-    let rootfs = keys.get("rootfs").ok_or(ArchiveRefused::NoRootfs)?;
+pub fn judge_golden(lines: &Lines, rootfs_wanted: DiskGib) -> Result<(), ArchiveRefused> {
+    let rootfs = judge(lines, Volumes::RootOnly, Nets::First)?;
     let wanted_bytes = u64::from(rootfs_wanted.get()) << 30;
-    match disk_bytes(rootfs) {
+    match disk_bytes(&rootfs.value) {
         Some(bytes) if bytes > wanted_bytes => {
             Err(ArchiveRefused::TooLarge { archive_bytes: bytes, wanted: rootfs_wanted })
         }
-        _ => Ok(()),
+        Some(_) => Ok(()),
+        None => Err(rootfs.refuse("it does not say how large it is")),
     }
 }
 
-/// Judges the configuration inside a backup of a guest of ours, for making that guest again: as a golden's, but with its
-/// volumes, and it must carry the guest's own mark.
+/// Judges the configuration inside a backup of a guest of ours: as a golden's, but with its volumes, and it must carry the
+/// guest's own mark.
 ///
 /// # Errors
 /// The first line for which it is refused.
-pub fn judge_backup(
-    keys: &BTreeMap<String, String>,
-    odd: &[String],
-    description: &str,
-    uid: GuestUid,
-) -> Result<(), ArchiveRefused> {
-    let refuse = |line: String, why| Err(ArchiveRefused::Line { line, why });
-    if let Some(line) = odd.iter().find(|line| !is_environment(line)) {
-        return refuse(line.clone(), "it is no `key: value`, or it stands twice, or it is a raw line");
-    }
-    for (key, value) in keys {
-        let volume = (numbered(key, "mp") || numbered(key, "unused")) && !value.starts_with('/');
-        if let Some(why) = refusal(key, value).filter(|_| !volume) {
-            return refuse(format!("{key}: {value}"), why);
-        }
-    }
-    if keys.get("unprivileged").map(String::as_str) != Some("1") {
-        return Err(ArchiveRefused::Privileged);
-    }
-    if !keys.contains_key("rootfs") {
-        return Err(ArchiveRefused::NoRootfs);
-    }
+pub fn judge_backup(lines: &Lines, uid: GuestUid, nets: Nets) -> Result<(), ArchiveRefused> {
+    judge(lines, Volumes::Own, nets)?;
     let separator = |c: char| matches!(c, ';' | ',' | ' ');
-    let tags = keys.get("tags").map(String::as_str).unwrap_or_default().split(separator);
+    let tags = lines.get("tags").map(|line| line.value.as_str()).unwrap_or_default().split(separator);
     let tags = tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
-    match mark::read(&tags, description) {
+    match mark::read(&tags, lines.description()) {
         Mark::Of(found) if found == uid => Ok(()),
         _ => Err(ArchiveRefused::Anothers(uid)),
     }
 }
 
-fn is_environment(line: &str) -> bool {
-    line.starts_with("lxc.environment.runtime")
+/// The law of both; gives the root disk's line.
+fn judge(lines: &Lines, volumes: Volumes, nets: Nets) -> Result<&Line, ArchiveRefused> {
+    for line in lines.iter() {
+        if let Some(why) = refusal(&line.key, &line.value, volumes, nets) {
+            return Err(line.refuse(why));
+        }
+    }
+    if lines.get("unprivileged").is_none() {
+        return Err(ArchiveRefused::Privileged);
+    }
+    lines.get("rootfs").ok_or(ArchiveRefused::NoRootfs)
 }
 
-pub(super) fn refusal(key: &str, value: &str) -> Option<&'static str> {
+/// Judges the configuration of a guest as it was made from an archive that had passed: the same law, and each network is on
+/// the bridge that was given. Without raw lines; the environment and the description are the caller's own.
+///
+/// # Errors
+/// The first line for which it must not be used.
+pub fn judge_made(
+    keys: &BTreeMap<String, String>,
+    raw_lxc: &[String],
+    bridge: &BridgeName,
+) -> Result<(), MadeRefused> {
+    if let Some(line) = raw_lxc.first() {
+        return Err(MadeRefused { line: line.clone(), why: RAW_LXC });
+    }
+    for (key, value) in keys {
+        let elsewhere = slot(key, "net", NETS_MAX).is_some() && !is_on(value, bridge);
+        let why = refusal(key, value, Volumes::Own, Nets::Rewritten)
+            .or(elsewhere.then_some("the agent was not given this bridge"));
+        if let Some(why) = why {
+            return Err(MadeRefused { line: format!("{key}: {value}"), why });
+        }
+    }
+    if keys.contains_key("unprivileged") {
+        Ok(())
+    } else {
+        Err(MadeRefused { line: "unprivileged: 0".to_owned(), why: PRIVILEGED })
+    }
+}
+
+/// What a line of a guest means that no archive stands behind, such as one that somebody else made.
+pub(super) fn hostile(key: &str, value: &str) -> Option<&'static str> {
+    refusal(key, value, Volumes::Own, Nets::Rewritten)
+}
+
+const RAW_LXC: &str = "raw lxc lines can undo every other rule";
+const PRIVILEGED: &str = "root in a guest is never root outside";
+
+/// Proxmox has `net0` to `net31`, and 256 of each other kind.
+const NETS_MAX: u16 = 31;
+const SLOTS_MAX: u16 = 255;
+
+fn refusal(key: &str, value: &str, volumes: Volumes, nets: Nets) -> Option<&'static str> {
+    if let Some(number) = slot(key, "net", NETS_MAX) {
+        let fine = number == 0 || nets == Nets::Rewritten;
+        return (!fine).then_some("a guest has the one network that the document gives it");
+    }
+    if slot(key, "mp", SLOTS_MAX).or(slot(key, "unused", SLOTS_MAX)).is_some() {
+        return match volumes {
+            Volumes::RootOnly => Some("a golden has no volume but its root disk"),
+            Volumes::Own => disk::refusal(key, value),
+        };
+    }
     match key {
-        "lxc.environment.runtime" | "env" => None,
-        key if key.starts_with("lxc.") => Some("raw lxc lines can undo every other rule"),
-        key if numbered(key, "dev") => Some("a guest never sees a device of the host"),
-        key if numbered(key, "mp") => Some("a golden has no mount points; volumes come from the document"),
-        key if numbered(key, "unused") => Some("a golden has no volumes but its root disk"),
-        key if numbered(key, "net") => None,
+        "rootfs" => disk::refusal(key, value),
+        "unprivileged" => (value != "1").then_some(PRIVILEGED),
+        "features" => value
+            .split(',')
+            .any(|flag| !FEATURES.contains(&flag))
+            .then_some("only nesting and keyctl are known to be safe"),
         "hookscript" => Some("no script of the host runs for a guest"),
         "entrypoint" => Some("the golden starts by its own init"),
         "lock" | "template" | "parent" | "snapstate" => Some("it is no archive of a guest at rest"),
-        "features" => value
-            .split(',')
-            .any(|flag| !FEATURES.contains(&flag.trim()))
-            .then_some("only nesting and keyctl are known to be safe"),
-        "rootfs" if value.starts_with('/') => Some("a guest never sees a path of the host"),
-        "unprivileged" if value != "1" => Some("root in a guest is never root outside"),
+        key if slot(key, "dev", SLOTS_MAX).is_some() => Some("a guest never sees a device of the host"),
         key if HARMLESS.contains(&key) => None,
         _ => Some("this agent does not know it"),
     }
 }
 
-pub(super) fn numbered(key: &str, stem: &str) -> bool {
-    key.strip_prefix(stem)
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+/// The number of a numbered key, written in its one way.
+fn slot(key: &str, stem: &str, max: u16) -> Option<u16> {
+    let digits = key.strip_prefix(stem)?;
+    digits.parse().ok().filter(|number: &u16| *number <= max && number.to_string() == digits)
 }
 
-/// What a disk's line says of its size.
-pub(super) fn disk_bytes(text: &str) -> Option<u64> {
-    let size = text.split(',').find_map(|part| part.strip_prefix("size="))?;
-    let unit = |c: char| match c {
-        'K' => Some(10),
-        'M' => Some(20),
-        'G' => Some(30),
-        'T' => Some(40),
-        _ => None,
-    };
-    match size.chars().last().and_then(unit) {
-        Some(shift) => size.get(..size.len() - 1)?.parse::<u64>().ok()?.checked_mul(1 << shift),
-        None => size.parse().ok(),
-    }
+fn is_on(net: &str, bridge: &BridgeName) -> bool {
+    let mut bridges = net.split(',').filter_map(|part| part.strip_prefix("bridge="));
+    bridges.next() == Some(bridge.as_str()) && bridges.next().is_none()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn golden() -> BTreeMap<String, String> {
-        [
-            ("arch", "amd64"),
-            ("cores", "1"),
-            ("features", "nesting=1,keyctl=1"),
-            ("hostname", "golden"),
-            ("memory", "512"),
-            ("net0", "name=eth0,bridge=vmbr0,ip=dhcp"),
-            ("ostype", "debian"),
-            ("rootfs", "local:900001/vm-900001-disk-0.raw,size=2G"),
-            ("swap", "0"),
-            ("unprivileged", "1"),
-        ]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
-    }
-
-    fn gib(n: u32) -> DiskGib {
-        DiskGib::try_from(n).unwrap()
-    }
-
-    #[test]
-    fn the_golden_that_was_proved_passes() {
-        let environment = ["lxc.environment.runtime: HOLDFAST_BOOTSTRAP=old".to_owned()];
-        assert_eq!(judge_golden(&golden(), &environment, gib(2)), Ok(()));
-    }
-
-    /// A backup of a guest of ours: with its volumes and its mark.
-    fn own() -> (BTreeMap<String, String>, String, GuestUid) {
-        let uid: GuestUid = "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
-        let mut keys = golden();
-        keys.insert("mp0".to_owned(), "tank:subvol-300-disk-1,mp=/srv/db,size=1G".to_owned());
-        keys.insert("protection".to_owned(), "1".to_owned());
-        keys.insert("tags".to_owned(), mark::tags(uid).join(";"));
-        (keys, mark::description(uid), uid)
-    }
-
-    #[test]
-    fn a_backup_is_its_own_guests_and_nothing_hostile() {
-        let (keys, description, uid) = own();
-        assert_eq!(judge_backup(&keys, &[], &description, uid), Ok(()));
-        let other: GuestUid = "018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
-        assert_eq!(judge_backup(&keys, &[], &description, other), Err(ArchiveRefused::Anothers(other)));
-        assert_eq!(judge_backup(&keys, &[], "", uid), Err(ArchiveRefused::Anothers(uid)));
-        for (key, value) in [
-            ("mp0", "/etc,mp=/host"),
-            ("rootfs", "/srv/root"),
-            ("dev0", "/dev/kvm"),
-            ("hookscript", "local:snippets/x.pl"),
-            ("lxc.cap.drop", ""),
-            ("lock", "backup"),
-            ("features", "mount=nfs"),
-        ] {
-            let (mut keys, description, uid) = own();
-            keys.insert(key.to_owned(), value.to_owned());
-            let refused = judge_backup(&keys, &[], &description, uid);
-            assert!(matches!(refused, Err(ArchiveRefused::Line { .. })), "{key}: {refused:?}");
-        }
-        let raw = ["lxc.mount.entry = /etc etc none bind 0 0".to_owned()];
-        assert!(judge_backup(&own().0, &raw, &own().1, uid).is_err());
-    }
-
-    #[test]
-    fn each_hostile_line_is_named() {
-        for (key, value) in [
-            ("lxc.mount.entry", "/etc etc none bind 0 0"),
-            ("lxc.cap.drop", ""),
-            ("dev0", "/dev/kvm"),
-            ("hookscript", "local:snippets/x.pl"),
-            ("mp0", "/etc,mp=/host"),
-            ("mp1", "local:900001/vm-900001-disk-1.raw,mp=/data,size=1G"),
-            ("features", "nesting=1,mount=nfs"),
-            ("features", "fuse=1"),
-            ("features", "mknod=1"),
-            ("rootfs", "/srv/root"),
-            ("unprivileged", "0"),
-            ("entrypoint", "/bin/sh"),
-            ("lock", "backup"),
-            ("quantum", "1"),
-        ] {
-            let mut keys = golden();
-            keys.insert(key.to_owned(), value.to_owned());
-            match judge_golden(&keys, &[], gib(2)) {
-                Err(ArchiveRefused::Line { line, .. }) => assert_eq!(line, format!("{key}: {value}")),
-                other => panic!("{key}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_missing_or_odd_is_refused_too() {
-        let mut keys = golden();
-        keys.remove("unprivileged");
-        assert_eq!(judge_golden(&keys, &[], gib(2)), Err(ArchiveRefused::Privileged));
-        let odd = ["lxc.idmap = u 0 1 2".to_owned()];
-        assert!(matches!(judge_golden(&golden(), &odd, gib(2)), Err(ArchiveRefused::Line { .. })));
-        assert!(matches!(judge_golden(&golden(), &[], gib(1)), Err(ArchiveRefused::TooLarge { .. })));
-    }
-}
+mod tests;

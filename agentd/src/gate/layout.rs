@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::id::MountPath;
 use holdfast_protocol::size::DiskGib;
 
-use super::archive::ArchiveRefused;
+use super::archive::{ArchiveRefused, Line, Lines};
 
 /// Proxmox has networks `net0` to `net31`.
 const NETS: std::ops::RangeInclusive<u8> = 0..=31;
@@ -40,37 +40,37 @@ pub struct MountLayout {
 ///
 /// # Errors
 /// The first line for which no copy can be made.
-pub fn layout(keys: &BTreeMap<String, String>) -> Result<Layout, ArchiveRefused> {
-    let rootfs = keys.get("rootfs").ok_or(ArchiveRefused::NoRootfs)?;
+pub fn layout(lines: &Lines) -> Result<Layout, ArchiveRefused> {
+    let rootfs = lines.get("rootfs").ok_or(ArchiveRefused::NoRootfs)?;
     let mut layout = Layout {
         nets: BTreeSet::new(),
-        rootfs: size("rootfs", rootfs)?,
+        rootfs: size(rootfs)?,
         mounts: BTreeMap::new(),
         left_out: Vec::new(),
     };
-    for (key, value) in keys {
+    for line in lines.iter() {
         if let Some(digits) =
-            key.strip_prefix("net").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            line.key.strip_prefix("net").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         {
             let number = digits.parse().ok().filter(|number| NETS.contains(number));
-            layout.nets.insert(number.ok_or_else(|| refuse(key, value, "Proxmox has no such network"))?);
-        } else if let Some(digits) = key.strip_prefix("mp") {
-            let slot = digits.parse().map_err(|_| refuse(key, value, "Proxmox has no such mount"))?;
-            mount(&mut layout, slot, key, value)?;
+            layout.nets.insert(number.ok_or_else(|| line.refuse("Proxmox has no such network"))?);
+        } else if let Some(digits) = line.key.strip_prefix("mp") {
+            let slot = digits.parse().map_err(|_| line.refuse("Proxmox has no such mount"))?;
+            mount(&mut layout, slot, line)?;
         }
     }
     Ok(layout)
 }
 
-fn mount(layout: &mut Layout, slot: u8, key: &str, value: &str) -> Result<(), ArchiveRefused> {
-    let path = property(value, "mp").ok_or_else(|| refuse(key, value, "it is mounted nowhere"))?;
+fn mount(layout: &mut Layout, slot: u8, line: &Line) -> Result<(), ArchiveRefused> {
+    let path = property(&line.value, "mp").ok_or_else(|| line.refuse("it is mounted nowhere"))?;
     // Proxmox leaves a volume out unless it says otherwise.
-    if property(value, "backup") != Some("1") {
+    if property(&line.value, "backup") != Some("1") {
         layout.left_out.push(path.to_owned());
         return Ok(());
     }
-    let path = path.parse().map_err(|_| refuse(key, value, "it is mounted at no plain absolute path"))?;
-    layout.mounts.insert(slot, MountLayout { path, size: size(key, value)? });
+    let path = path.parse().map_err(|_| line.refuse("it is mounted at no plain absolute path"))?;
+    layout.mounts.insert(slot, MountLayout { path, size: size(line)? });
     Ok(())
 }
 
@@ -79,24 +79,23 @@ fn property<'a>(value: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Whole GiB, at least as large as it was.
-fn size(key: &str, value: &str) -> Result<DiskGib, ArchiveRefused> {
-    let bytes = super::archive::disk_bytes(value)
-        .ok_or_else(|| refuse(key, value, "it does not say how large it is"))?;
+fn size(line: &Line) -> Result<DiskGib, ArchiveRefused> {
+    let bytes = super::archive::disk_bytes(&line.value)
+        .ok_or_else(|| line.refuse("it does not say how large it is"))?;
     let gib = u32::try_from(bytes.div_ceil(1 << 30)).ok().and_then(|gib| DiskGib::try_from(gib.max(1)).ok());
-    gib.ok_or_else(|| refuse(key, value, "no disk is that large"))
-}
-
-fn refuse(key: &str, value: &str, why: &'static str) -> ArchiveRefused {
-    ArchiveRefused::Line { line: format!("{key}: {value}"), why }
+    gib.ok_or_else(|| line.refuse("no disk is that large"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn keys(lines: &[(&str, &str)]) -> BTreeMap<String, String> {
-        let rootfs = ("rootfs", "tank:300/vm-300-disk-0.raw,size=2G");
-        lines.iter().chain([&rootfs]).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    fn keys(lines: &[(&str, &str)]) -> Lines {
+        let root = ("rootfs", "tank:300/vm-300-disk-0.raw,size=2G");
+        let named = lines.iter().any(|(key, _)| *key == "rootfs");
+        let root = [root].into_iter().filter(|_| !named);
+        let all = lines.iter().copied().chain(root).map(|(key, value)| format!("{key}: {value}\n"));
+        Lines::read(&all.collect::<String>()).unwrap()
     }
 
     fn gib(n: u32) -> DiskGib {
@@ -133,10 +132,10 @@ mod tests {
             ("net32", "name=eth0,bridge=vmbr0"),
             ("rootfs", "tank:300/vm-300-disk-0.raw"),
         ] {
-            let mut all = keys(&[]);
-            all.insert(key.to_owned(), value.to_owned());
-            match layout(&all) {
-                Err(ArchiveRefused::Line { line, .. }) => assert_eq!(line, format!("{key}: {value}")),
+            match layout(&keys(&[("arch", "amd64"), (key, value)])) {
+                Err(ArchiveRefused::Line { number, line, .. }) => {
+                    assert_eq!((number, line), (2, format!("{key}: {value}")));
+                }
                 other => panic!("{key}: {other:?}"),
             }
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::BridgeName;
 
-use super::archive::{numbered, refusal};
+use super::archive::hostile;
 
 /// Why a guest is not taken over, whoever signs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,10 +50,8 @@ pub fn judge(keys: &BTreeMap<String, String>, raw: &[String]) -> Result<(), NotT
         return Err(NotTaken::Privileged);
     }
     for (key, value) in keys {
-        let volume = (numbered(key, "mp") || numbered(key, "unused")) && !value.starts_with('/');
-        if let Some(why) = refusal(key, value).filter(|_| !volume) {
-            let host = numbered(key, "mp").then_some("a guest never sees a path of the host");
-            return refuse(format!("{key}: {value}"), host.unwrap_or(why));
+        if let Some(why) = hostile(key, value) {
+            return refuse(format!("{key}: {value}"), why);
         }
     }
     if keys.contains_key("rootfs") { Ok(()) } else { Err(NotTaken::NoRootfs) }

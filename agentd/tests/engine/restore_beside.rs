@@ -10,7 +10,7 @@ use agentd::model::mark::{self, Mark};
 use agentd::model::record::{BackupWhy, BesideStage, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{Backup, Operation, RestoreBeside};
+use agentd::operation::{Backup, Lost, Operation, RestoreBeside};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
 use agentd::port::store::parked::Answer;
@@ -22,7 +22,7 @@ use pve_sim::fault::{Aim, Fault};
 use pve_sim::node::Node;
 
 use super::drift::{self, serves};
-use super::world::{ARCHIVE, FastClock, World, end, guest, made, open, target, told, uid, vmid};
+use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, open, target, told, uid, vmid};
 
 const STRANGER: &str = "arch: amd64\nhostname: theirs\nmemory: 512\nostype: debian\n\
     rootfs: tank:301/vm-301-disk-0.raw,size=2G\nswap: 0\nunprivileged: 1\n";
@@ -145,6 +145,49 @@ async fn a_hostile_archive_is_refused_before_anything_is_made() {
     assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
     assert!(refused.cause().unwrap().message.contains("somebody else's"), "{}", told(&refused));
     only_the_guest(&world, &ports, &told(&refused)).await;
+}
+
+/// Proxmox shows the first configuration of an archive and merges the last: here a file that the guest itself had put
+/// into its root, and which so lies in its own backup. No reading beforehand sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let root = find(&world.dir.path().join("pve"), "vm-300-disk-0").join("tree");
+    std::fs::create_dir_all(root.join("etc/vzdump")).unwrap();
+    let own = std::fs::read_to_string(find(&world.dir.path().join("pve"), "300.conf")).unwrap();
+    let (own, _pending) = own.split_once("\n[").unwrap();
+    let storage = world.policy().backup_storage.unwrap();
+    let take = |n| {
+        let backup = Backup { target: target(), storage: storage.clone(), why: BackupWhy::Asked };
+        end(&ports, n, Operation::Backup(backup))
+    };
+    for (n, line) in [(2, "dev0: /dev/sda,mode=0666"), (5, "hookscript: local:snippets/x.pl")] {
+        std::fs::write(root.join("etc/vzdump/pct.conf"), format!("{own}{line}\n")).unwrap();
+        assert_eq!(take(n).await.status(), Status::Done);
+        let archive = newest(&ports).await;
+        let copy = Operation::RestoreBeside(Box::new(beside(&world, &archive)));
+        let refused = end(&ports, n + 1, copy).await;
+        assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+        let cause = refused.cause().unwrap();
+        assert_eq!(cause.code, ErrorCode::Forbidden, "{}", told(&refused));
+        assert!(cause.message.contains(line), "{}", told(&refused));
+        only_the_guest(&world, &ports, &told(&refused)).await;
+
+        // Made again in place of a lost guest, it would have been started.
+        let lost = Lost { backup: archive, vmid: vmid(300), volumes: Default::default(), by: refused.id };
+        let Operation::Provision(mut provision) = world.provision(1) else { unreachable!() };
+        provision.lost = Some(lost);
+        let refused = end(&ports, n + 2, Operation::Provision(provision)).await;
+        assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+        assert!(refused.cause().unwrap().message.contains(line), "{}", told(&refused));
+        assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", told(&refused));
+    }
+    // The twin.
+    std::fs::write(root.join("etc/vzdump/pct.conf"), own).unwrap();
+    assert_eq!(take(9).await.status(), Status::Done);
+    let done = restore(&world, &ports).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

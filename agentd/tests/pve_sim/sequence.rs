@@ -1,6 +1,7 @@
 //! The sequence that was proved on a real node, its undo, and what the narrow tokens must not do.
 
 use agentd::cli::doctor::{State, examine};
+use agentd::gate::archive::Lines;
 use agentd::port::pve::error::PveError;
 use agentd::port::pve::read::Power;
 use agentd::port::pve::sight::{Sight, Wanted};
@@ -54,7 +55,8 @@ async fn the_proved_sequence_and_its_undo() {
     let archive: VolumeId = format!("backup2:backup/{GOLDEN}").parse().unwrap();
     assert_eq!(client.vmid_use(vmid(300)).await.unwrap(), VmidUse::Free);
     let inside = client.archive_config(Role::Allocate, &archive).await.unwrap();
-    assert_eq!(inside.keys.get("features").map(String::as_str), Some("nesting=1,keyctl=1"));
+    let inside = Lines::read(inside.expose()).unwrap();
+    assert_eq!(inside.get("features").unwrap().value, "nesting=1,keyctl=1");
     let listed = client
         .storage_content(Role::Allocate, &"backup2".parse().unwrap(), ContentKind::Backup, Some(vmid(155)))
         .await

@@ -83,10 +83,12 @@ pub fn read(base: &Path) -> Result<(Image, Vec<Package>)> {
             entry.read_to_string(&mut status).with_context(failed)?;
             packages = packages_of(&status);
         }
+        let path = path_of(&name).with_context(failed)?;
         if let Some(kept) = kept_entry(&mut entry).with_context(failed)? {
-            image.entries.insert(path_of(&name), kept);
+            image.entries.insert(path, kept);
         }
     }
+    linked_within(&image).with_context(failed)?;
     ensure!(!packages.is_empty(), "the base {} names no packages; try --fresh", base.display());
     sort_hard_links(&mut image);
     Ok((image, packages))
@@ -113,7 +115,7 @@ fn kept_entry<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Option<Entry>> {
             Kind::File(Content::Base { offset: entry.raw_file_position(), size_bytes: entry.size() })
         }
         tar::EntryType::Symlink => Kind::Symlink(link()),
-        tar::EntryType::Link => Kind::HardLink(path_of(&link())),
+        tar::EntryType::Link => Kind::HardLink(path_of(&link())?),
         tar::EntryType::Fifo => Kind::Pipe,
         tar::EntryType::Char | tar::EntryType::Block => return Ok(None),
         other => bail!("an entry of kind {other:?} is not expected from mmdebstrap"),
@@ -150,9 +152,32 @@ fn sort_hard_links(image: &mut Image) {
     }
 }
 
-fn path_of(name: &[u8]) -> Vec<u8> {
-    let name = name.strip_prefix(b"./").unwrap_or(name);
-    name.strip_suffix(b"/").unwrap_or(name).to_vec()
+/// A name beneath the root. One that leads out of it would go into the golden as it is, for whoever unpacks that.
+fn path_of(name: &[u8]) -> Result<Vec<u8>> {
+    let path = name.strip_prefix(b"./").unwrap_or(name);
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let leads_out = path.starts_with(b"/") || path.split(|byte| *byte == b'/').any(|part| part == b"..");
+    ensure!(!leads_out, "the entry {:?} leads out of the image", String::from_utf8_lossy(name));
+    Ok(path.to_vec())
+}
+
+/// A hard link is a second name of what is in the image, and of nothing else.
+fn linked_within(image: &Image) -> Result<()> {
+    for (path, entry) in &image.entries {
+        if let Kind::HardLink(target) = &entry.kind {
+            let is_file = image
+                .entries
+                .get(target)
+                .is_some_and(|entry| matches!(entry.kind, Kind::File(_) | Kind::HardLink(_)));
+            ensure!(
+                is_file,
+                "the hard link {:?} leads to {:?}, which is no file of the image",
+                String::from_utf8_lossy(path),
+                String::from_utf8_lossy(target)
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The installed packages, by name.
@@ -173,6 +198,62 @@ fn packages_of(status: &str) -> Vec<Package> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One entry beside what a base must have, with its name and target as they are.
+    fn base_with(kind: tar::EntryType, name: &str, target: &str) -> Result<Image> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("base.tar");
+        let mut builder = tar::Builder::new(File::create(&path)?);
+        let mut put = |kind, name: &str, target: &str, bytes: &[u8]| -> Result<()> {
+            let mut header = tar::Header::new_ustar();
+            let raw = header.as_ustar_mut().context("ustar")?;
+            raw.name.get_mut(..name.len()).context("a short name")?.copy_from_slice(name.as_bytes());
+            raw.linkname
+                .get_mut(..target.len())
+                .context("a short target")?
+                .copy_from_slice(target.as_bytes());
+            header.set_entry_type(kind);
+            header.set_size(bytes.len() as u64);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mode(0o644);
+            header.set_mtime(0);
+            header.set_cksum();
+            Ok(builder.append(&header, bytes)?)
+        };
+        let status = "Package: apt\nStatus: install ok installed\nVersion: 2.6\n";
+        put(tar::EntryType::Regular, DPKG_STATUS, "", status.as_bytes())?;
+        put(tar::EntryType::Regular, "./usr/bin/perl", "", b"x")?;
+        put(kind, name, target, b"")?;
+        builder.finish()?;
+        Ok(read(&path)?.0)
+    }
+
+    #[test]
+    fn an_entry_that_leads_out_of_the_image_is_refused_and_devices_are_left_out() {
+        use tar::EntryType::{Block, Char, Link, Regular, Symlink};
+        for (kind, name, target) in [
+            (Regular, "../etc/passwd", ""),
+            (Regular, "./usr/../../etc/passwd", ""),
+            (Regular, "/etc/passwd", ""),
+            (Regular, ".//etc/passwd", ""),
+            (Symlink, "./a/..", "b"),
+            (Link, "./usr/bin/perl5", "../etc/shadow"),
+            (Link, "./usr/bin/perl5", "/etc/shadow"),
+            (Link, "./usr/bin/perl5", "./etc/shadow"),
+            (Link, "./usr/bin/perl5", ""),
+        ] {
+            assert!(base_with(kind, name, target).is_err(), "{kind:?} {name} {target}");
+        }
+        let linked = base_with(Link, "./usr/bin/perl5", "./usr/bin/perl").unwrap();
+        assert!(linked.entries.contains_key(b"usr/bin/perl5".as_slice()));
+        // Where a symlink leads is the guest's own affair.
+        assert!(base_with(Symlink, "./usr/bin/perl5", "../../../etc").is_ok());
+        for device in [Char, Block] {
+            let image = base_with(device, "./dev/sda", "").unwrap();
+            assert!(!image.entries.contains_key(b"dev/sda".as_slice()), "{device:?}");
+        }
+    }
 
     #[test]
     fn installed_packages_are_named_with_their_versions() {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{NodeName, SnapshotName, StorageName, Vmid};
+use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde_json::Value as Json;
 
@@ -13,7 +14,7 @@ use super::beside::BesideRequest;
 use super::call::Call;
 use super::carrier::Carrier;
 use super::change::{ConfigUpdate, DiskSlot};
-use super::config::{ArchiveConfig, Digest, GuestConfig};
+use super::config::{Digest, GuestConfig};
 use super::destroy::DestroyProof;
 use super::error::PveError;
 use super::https::Https;
@@ -228,10 +229,10 @@ impl Pve for PveClient {
         self.started(Call::backup(&self.node, vmid, storage))
     }
 
-    fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, ArchiveConfig> {
+    fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret> {
         self.data(Call::archive_config(&self.node, role, archive), |data| {
             let text = data.as_str().ok_or_else(|| Unreadable("data: a text is expected".to_owned()))?;
-            Ok(ArchiveConfig::parse(text))
+            Ok(Secret::new(text.to_owned()))
         })
     }
 

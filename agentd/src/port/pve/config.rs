@@ -1,9 +1,8 @@
-//! A container's configuration, read; and the configuration inside an archive.
+//! A container's configuration, read.
 //!
-//! What comes in: the answer of `GET …/config`, or the text of `vzdump/extractconfig`. What goes out: typed values for
-//! what the agent decides by, every other key as it came (so that nothing is lost from sight), and the digest that a
-//! change must repeat. `env` may hold a claim: it is kept as a secret. Deliberately absent: judging, which is the
-//! gate's work.
+//! What comes in: the answer of `GET …/config`. What goes out: typed values for what the agent decides by, every other
+//! key as it came (so that nothing is lost from sight), and the digest that a change must repeat. `env` may hold a claim:
+//! it is kept as a secret. Deliberately absent: judging, which is the gate's work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +10,8 @@ use holdfast_protocol::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::read::split_tags;
 use super::volume::{Backing, Disk, VolumeId};
-use super::wire::{Row, Unreadable};
+use super::wire::{Row, Unreadable, split_tags};
 
 /// Names one state of a configuration. A change that carries it fails when the state is another by then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,6 +88,8 @@ pub struct GuestConfig {
     pub nets: BTreeMap<u16, String>,
     /// Every key that has no field above, as text.
     pub other: BTreeMap<String, String>,
+    /// Every key as text, whether it has a field or not, but for digest, description and environment.
+    pub written: BTreeMap<String, String>,
     /// Raw `lxc.` lines.
     pub raw_lxc: Vec<String>,
 }
@@ -166,9 +166,11 @@ impl GuestConfig {
             unused: unused.values().map(|text| volume(text)).collect::<Result<_, _>>()?,
             nets: numbered(row, "net")?,
             other: row.scalars(),
+            written: row.scalars(),
             raw_lxc: raw_lines(value),
         };
         config.other.retain(|key, _| !has_field(key));
+        config.written.retain(|key, _| !["description", "digest", "env"].contains(&key.as_str()));
         Ok(config)
     }
 }
@@ -235,46 +237,6 @@ fn raw_lines(value: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The configuration that an archive carries, line by line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArchiveConfig {
-    /// Keys and values of the guest itself (not of its snapshots).
-    pub keys: BTreeMap<String, String>,
-    /// Lines that are no `key: value`, and keys that stand twice: a judge refuses them.
-    pub odd: Vec<String>,
-    /// The guest's description.
-    pub description: String,
-}
-
-impl ArchiveConfig {
-    /// Reads the text that `extractconfig` gives. Comment lines are the description; a `[section]` begins a snapshot
-    /// and ends what is restored.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        let mut config = Self { keys: BTreeMap::new(), odd: Vec::new(), description: String::new() };
-        for line in text.lines().take_while(|line| !line.starts_with('[')) {
-            if let Some(comment) = line.strip_prefix('#') {
-                config
-                    .description
-                    .push_str(&percent_encoding::percent_decode_str(comment).decode_utf8_lossy());
-                config.description.push('\n');
-                continue;
-            }
-            if line.is_empty() {
-                continue;
-            }
-            // Raw lines may be written with '=', as LXC itself does.
-            match line.split_once(':').filter(|(key, _)| !key.contains([' ', '='])) {
-                Some((key, value)) if !config.keys.contains_key(key) => {
-                    config.keys.insert(key.to_owned(), value.trim().to_owned());
-                }
-                _ => config.odd.push(line.to_owned()),
-            }
-        }
-        config
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,14 +288,5 @@ mod tests {
             let Unreadable(text) = GuestConfig::read(&config).unwrap_err();
             assert!(text.starts_with(key), "{text}");
         }
-    }
-
-    #[test]
-    fn an_archive_ends_where_its_snapshots_begin() {
-        let text =
-            "#note\narch: amd64\nmp0: a:1/b,mp=/x\nlxc.idmap = u 0 1 2\narch: i386\n\n[s1]\nmemory: 1\n";
-        let config = ArchiveConfig::parse(text);
-        assert_eq!(config.keys.keys().map(String::as_str).collect::<Vec<_>>(), ["arch", "mp0"]);
-        assert_eq!(config.odd, ["lxc.idmap = u 0 1 2", "arch: i386"]);
     }
 }

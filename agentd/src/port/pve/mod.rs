@@ -36,13 +36,14 @@ use std::future::Future;
 use std::pin::Pin;
 
 use holdfast_protocol::id::{SnapshotName, StorageName, Vmid};
+use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
 
 pub use beside::BesideRequest;
 pub use change::{ConfigChange, ConfigUpdate, DiskSlot};
 pub use client::PveClient;
-pub use config::{ArchiveConfig, Digest, GuestConfig};
+pub use config::{Digest, GuestConfig};
 pub use destroy::DestroyProof;
 pub use error::{PveError, RetryClass};
 pub use lift::{KnownGuest, LiftProof};
@@ -205,8 +206,8 @@ pub trait Pve: Send + Sync {
     /// Starts a backup of one guest. `OK` of the task does not prove that the archive is there.
     fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid>;
 
-    /// The configuration inside an archive, to be judged before it is restored.
-    fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, ArchiveConfig>;
+    /// The text of the configuration inside an archive, to be judged before it is restored. An old ticket may stand in it.
+    fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret>;
 
     /// All storages of the node, as far as `observe` may see.
     fn storages(&self) -> Reply<'_, Vec<StorageStatus>>;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::task::TaskEnd;
 use super::upid::Upid;
-use super::wire::{Row, Unreadable, rows};
+use super::wire::{Row, Unreadable, rows, split_tags};
 
 /// Which Proxmox VE answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,11 +152,6 @@ fn guest_resource(row: Row<'_>, kind: GuestKind) -> Result<GuestResource, Unread
         lock: row.text_opt("lock")?,
         template: row.flag("template")?,
     })
-}
-
-/// Proxmox takes `;`, `,` and blanks between tags and writes `;`.
-pub(super) fn split_tags(text: &str) -> Vec<String> {
-    text.split([';', ',', ' ']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
 }
 
 /// One container as its node lists it, or as `status/current` tells.

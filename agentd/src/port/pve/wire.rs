@@ -109,6 +109,11 @@ pub(super) fn rows(value: &Value) -> Result<Vec<Row<'_>>, Unreadable> {
     }
 }
 
+/// Proxmox takes `;`, `,` and blanks between tags and writes `;`.
+pub(super) fn split_tags(text: &str) -> Vec<String> {
+    text.split([';', ',', ' ']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+}
+
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -51,7 +51,7 @@ pub(super) fn is(path: &[u8], wanted: &str) -> bool {
     path == wanted.as_bytes() || wanted.strip_prefix("./").is_some_and(|bare| path == bare.as_bytes())
 }
 
-fn read_text(
+pub(super) fn read_text(
     entry: &mut tar::Entry<'_, impl Read>,
     archive: &Path,
     explainer: &Explainer,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::embedded::{CONFIG_PATH, FIREWALL_PATH, is};
+use super::embedded::{CONFIG_PATH, FIREWALL_PATH, is, read_text};
 use super::metadata::{Metadata, Ownership};
 use super::place::{EntryPath, EscapeReason, VolumeIndex, Volumes};
 use super::read_error::ReadArchiveError;
@@ -60,7 +60,7 @@ pub enum ExtractError {
 }
 
 /// What an extraction did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
     /// Bytes of tar read, padding included: the number in tar's "Total bytes read".
     pub total_bytes_read: u64,
@@ -68,6 +68,9 @@ pub struct Extracted {
     pub entries: u64,
     /// Device nodes and entries below `/dev`, which a container gets from its host and never from an archive.
     pub devices_skipped: u64,
+    /// The last configuration among the entries. The guest may have had a file of that name, which then comes after the
+    /// backup's own and is the one that lies in the root when all is unpacked.
+    pub config: Option<String>,
 }
 
 /// Extracts an archive. The volumes' directories must exist; at most `bytes_max` bytes of content are written; a
@@ -79,10 +82,15 @@ pub fn extract(
     cancel: &dyn Fn() -> bool,
 ) -> Result<Extracted, ExtractError> {
     let mut stream = ArchiveStream::open(archive).map_err(ExtractError::Read)?;
+    let explainer = stream.explainer();
     let mut extraction = Extraction::begin(volumes, stream.explainer(), bytes_max, cancel)?;
+    let mut config = None;
     for entry in stream.entries().map_err(ExtractError::Read)? {
-        let entry = entry.map_err(|error| extraction.unreadable(error))?;
+        let mut entry = entry.map_err(|error| extraction.unreadable(error))?;
         extraction.check_cancel()?;
+        if is(&entry.path_bytes(), CONFIG_PATH) {
+            config = Some(read_text(&mut entry, archive, &explainer).map_err(ExtractError::Read)?);
+        }
         extraction.put(entry)?;
     }
     extraction.finish_directories()?;
@@ -91,6 +99,7 @@ pub fn extract(
         total_bytes_read,
         entries: extraction.entries,
         devices_skipped: extraction.devices_skipped,
+        config,
     })
 }
 

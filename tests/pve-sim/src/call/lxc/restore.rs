@@ -132,10 +132,13 @@ fn build(task: &Task, plan: &mut Plan, made: &mut Vec<String>, touched: &mut boo
     if old.main.values.len() > 1 {
         replace(task, plan.vmid, &old)?;
     }
-    unpack(task, plan)?;
+    let last = unpack(task, plan)?;
     task.pace("unpacked")?;
     match backed_up {
-        Some(recovered) => merge(task, plan, &recovered)?,
+        // What lies in the root now counts, be it the guest's own file that came after the backup's.
+        Some(recovered) => {
+            merge(task, plan, &last.map_or(recovered, |text| GuestConfig::parse(&text).main))?;
+        }
         None => detect(task, plan)?,
     }
     plan.config.main.values.entry("hostname".to_owned()).or_insert_with(|| format!("CT{}", plan.vmid));
@@ -280,7 +283,8 @@ fn replace(task: &Task, vmid: u32, old: &GuestConfig) -> Fallible<()> {
     world.guests.put(vmid, bare)
 }
 
-fn unpack(task: &Task, plan: &Plan) -> Outcome {
+/// Gives the last configuration that was among the files.
+fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
     let own: Vec<Mount> = mounts(&task.node.table, &plan.config.main);
     let targets = {
         let world = task.node.world();
@@ -315,7 +319,7 @@ fn unpack(task: &Task, plan: &Plan) -> Outcome {
             if !plan.restore {
                 task.log("Detected container architecture: amd64");
             }
-            Ok(())
+            Ok(done.config)
         }
         Err(error) => {
             tracing::debug!(?error, "archive not unpacked");
