@@ -76,6 +76,10 @@ impl std::str::FromStr for ContentHash {
     type Err = hex::FromHexError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut bytes = [0; 32];
+        // One spelling: hashes are compared as text as well.
+        if let Some((index, c)) = text.char_indices().find(|(_, c)| c.is_ascii_uppercase()) {
+            return Err(hex::FromHexError::InvalidHexCharacter { c, index });
+        }
         hex::decode_to_slice(text, &mut bytes)?;
         Ok(Self(bytes))
     }
@@ -194,5 +198,7 @@ mod tests {
     fn a_hash_reads_back() {
         let hash = ContentHash::of(b"x");
         assert_eq!(hash.to_string().parse::<ContentHash>().unwrap(), hash);
+        let shouted = hash.to_string().to_uppercase().parse::<ContentHash>();
+        assert!(matches!(shouted, Err(hex::FromHexError::InvalidHexCharacter { .. })), "{shouted:?}");
     }
 }

@@ -164,8 +164,8 @@ names! {
     /// What operators call a host.
     HostName { max: 63, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
     /// The key of a mutating request, by which a repeat is known.
-    IdempotencyKey { max: 128, rule: "1 to 128 letters, digits, '-', '_', '.' or ':'", pattern: "^[A-Za-z0-9_.:-]+$",
-        ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c)) }
+    IdempotencyKey { max: 128, rule: "1 to 128 letters, digits, '-', '_', '.' or ':', not '.' or '..'", pattern: "^[A-Za-z0-9_.:-]+$",
+        ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c)) && !leads_away(t) }
     /// The fingerprint of a backup key, as Proxmox shows it: 32 bytes in hex with colons.
     KeyFingerprint { max: 95, rule: "32 bytes in lower-case hex with colons between them", pattern: "^[0-9a-f]{2}(:[0-9a-f]{2}){31}$", ok: key_fingerprint }
     /// Where a volume is mounted inside a guest.
@@ -174,13 +174,13 @@ names! {
     NodeName { max: 63, rule: "letters, digits and '-', not at the ends", pattern: "^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$",
         ok: |t| dns_label(&t.to_ascii_lowercase()) }
     /// A human operator, as the hub and the audit name them.
-    OperatorName { max: 63, rule: "letters, digits, '.', '_', '@' and '-'", pattern: "^[A-Za-z0-9._@-]+$",
-        ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._@-".contains(c)) }
+    OperatorName { max: 63, rule: "letters, digits, '.', '_', '@' and '-', not '.' or '..'", pattern: "^[A-Za-z0-9._@-]+$",
+        ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._@-".contains(c)) && !leads_away(t) }
     /// What a backup policy is called in the desired document.
     PolicyName { max: 32, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
     /// A pool of Proxmox.
-    PoolName { max: 63, rule: "letters, digits, '.', '_' and '-'", pattern: "^[A-Za-z0-9._-]+$",
-        ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }
+    PoolName { max: 63, rule: "letters, digits, '.', '_' and '-', not '.' or '..'", pattern: "^[A-Za-z0-9._-]+$",
+        ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) && !leads_away(t) }
     /// A snapshot of a guest.
     SnapshotName { max: 40, rule: "2 to 40 letters, digits, '_' and '-' that start with a letter; not current, pending or vzdump", pattern: "^[A-Za-z][A-Za-z0-9_-]+$", ok: snapshot_name }
     /// A storage of Proxmox.
@@ -245,6 +245,11 @@ fn clip(text: &str) -> String {
 
 fn starts_with_letter(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// The two names that mean another place in every path.
+fn leads_away(text: &str) -> bool {
+    matches!(text, "." | "..")
 }
 
 fn dns_label(text: &str) -> bool {
@@ -314,6 +319,16 @@ mod tests {
             assert!(MountPath::from_str(bad).is_err(), "{bad:?}");
         }
         assert!(MountPath::from_str("/mnt/bulk.1").is_ok());
+    }
+
+    /// Found by fuzzing: both would lead a path elsewhere.
+    #[test]
+    fn no_name_leads_a_path_elsewhere() {
+        for bad in [".", ".."] {
+            assert!(PoolName::from_str(bad).is_err() && OperatorName::from_str(bad).is_err(), "{bad:?}");
+            assert!(IdempotencyKey::from_str(bad).is_err() && StorageName::from_str(bad).is_err(), "{bad:?}");
+        }
+        assert!(PoolName::from_str("...").is_ok() && IdempotencyKey::from_str("..a").is_ok());
     }
 
     #[test]

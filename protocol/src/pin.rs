@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 /// Text that is not a pin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{value:?} is not a pin: write spki/sha256: or leaf/sha256: and 64 hex digits")]
+#[error("{value:?} is not a pin: write spki/sha256: or leaf/sha256: and 64 lower-case hex digits")]
 pub struct PinError {
     value: String,
 }
@@ -75,7 +75,8 @@ impl FromStr for Pin {
             };
             let mut sha256 = [0; 32];
             hex::decode_to_slice(digits, &mut sha256).ok()?;
-            Some(Self { kind, sha256 })
+            // One spelling: pins are compared by eye and by text.
+            (hex::encode(sha256) == digits).then_some(Self { kind, sha256 })
         });
         parsed.ok_or_else(|| PinError { value: text.chars().take(96).collect() })
     }
@@ -156,7 +157,9 @@ mod tests {
     fn a_pin_reads_back_as_written() {
         let pin = Pin::of(PinKind::Spki, b"key");
         assert_eq!(pin.to_string().parse::<Pin>().unwrap(), pin);
-        for bad in ["", "sha256:00", "spki/sha256:00", "cert/sha256:00", &pin.to_string()[..70]] {
+        let shouted = format!("spki/sha256:{}", "AB".repeat(32));
+        assert!(shouted.to_lowercase().parse::<Pin>().is_ok());
+        for bad in [&shouted, "", "sha256:00", "spki/sha256:00", "cert/sha256:00", &pin.to_string()[..70]] {
             assert!(bad.parse::<Pin>().is_err(), "{bad:?}");
         }
     }

@@ -16,6 +16,7 @@
 //! | [`law`] | is it for this host, in this life of its state, now |
 #![forbid(unsafe_code)]
 
+mod armour;
 pub mod key;
 pub mod law;
 pub mod operators;

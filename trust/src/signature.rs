@@ -7,8 +7,9 @@ use ed25519_dalek::VerifyingKey;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use sha2::{Digest, Sha256};
 use ssh_key::public::KeyData;
-use ssh_key::{Algorithm, LineEnding, SshSig};
+use ssh_key::{Algorithm, SshSig};
 
+use crate::armour;
 use crate::key::{KeyError, OperatorKey};
 
 /// A signature is some 300 bytes long; a hardware key's application name makes it longer.
@@ -102,14 +103,12 @@ pub fn check(bytes: &[u8], armoured: &str, namespace: Namespace) -> Result<Opera
     Ok(key)
 }
 
-/// Whether it is written in its one spelling. The parser overlooks lengths within it that do not agree, and a version
-/// that is none; so what it read is written again and must be what came.
+/// Whether it is written in its one spelling.
 fn is_plain(signature: &SshSig, armoured: &str) -> bool {
     let lines = armoured.replace("\r\n", "\n");
-    let again = signature.to_pem(LineEnding::LF);
     signature.version() == SshSig::VERSION
         && signature.reserved().is_empty()
-        && again.is_ok_and(|again| again.trim_end() == lines.trim_end())
+        && armour::written(signature).is_some_and(|again| again.trim_end() == lines.trim_end())
 }
 
 fn ed25519(key: &[u8; 32], message: &[u8], blob: &[u8]) -> Result<(), SignatureError> {

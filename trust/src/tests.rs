@@ -1,6 +1,9 @@
 //! Signatures made here by hand, so that every part of one can be wrong by itself. That stock OpenSSH makes and takes
 //! the same is `tests/openssh.rs`.
 
+mod ecdsa;
+mod edges;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};

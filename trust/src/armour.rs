@@ -1,0 +1,49 @@
+//! A signature written out as OpenSSH writes it, to be compared with what came.
+//!
+//! The parser overlooks lengths within a signature that do not agree, and more; so what it read is written again and must
+//! be what came. It is written here because the parser's own writer puts flags and counter of an ECDSA hardware key where
+//! OpenSSH does not.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ssh_key::{Algorithm, PublicKey, SshSig};
+
+/// OpenSSH breaks its lines there.
+const LINE_CHARS: usize = 70;
+
+/// Flags and counter of a hardware key.
+const TRAILER_BYTES: usize = 5;
+
+/// The whole armour, with a newline at its end. None when it has parts that cannot be written.
+pub(crate) fn written(signature: &SshSig) -> Option<String> {
+    let mut inner = Vec::new();
+    string(&mut inner, signature.algorithm().as_str().as_bytes())?;
+    let blob = signature.signature_bytes();
+    let trailer = match signature.algorithm() {
+        Algorithm::SkEd25519 | Algorithm::SkEcdsaSha2NistP256 => TRAILER_BYTES,
+        _ => 0,
+    };
+    let (number, trailer) = blob.split_at_checked(blob.len().checked_sub(trailer)?)?;
+    string(&mut inner, number)?;
+    inner.extend(trailer);
+    let mut all = b"SSHSIG".to_vec();
+    all.extend(SshSig::VERSION.to_be_bytes());
+    string(&mut all, &PublicKey::from(signature.public_key().clone()).to_bytes().ok()?)?;
+    for part in [signature.namespace(), "", signature.hash_alg().as_str()] {
+        string(&mut all, part.as_bytes())?;
+    }
+    string(&mut all, &inner)?;
+    let mut text = String::from("-----BEGIN SSH SIGNATURE-----\n");
+    for line in STANDARD.encode(&all).as_bytes().chunks(LINE_CHARS) {
+        text.extend(line.iter().copied().map(char::from));
+        text.push('\n');
+    }
+    text.push_str("-----END SSH SIGNATURE-----\n");
+    Some(text)
+}
+
+fn string(out: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
+    out.extend(u32::try_from(bytes.len()).ok()?.to_be_bytes());
+    out.extend(bytes);
+    Some(())
+}

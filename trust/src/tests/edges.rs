@@ -1,0 +1,143 @@
+//! The last value that passes and the first that does not, at every bound; and what must be said exactly.
+
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+use super::*;
+use crate::OperatorKey;
+use crate::operators::Standing;
+
+/// `text` with comments up to a length.
+fn filled(text: &str, length: usize) -> String {
+    format!("{text}\n#{}", "x".repeat(length - text.len() - 2))
+}
+
+#[test]
+fn a_key_is_known_by_the_fingerprint_that_openssh_prints() {
+    let alice = Hand::plain(1);
+    let line = alice.line("alice");
+    let key = OperatorKey::from_openssh(line.split_once(' ').unwrap().1).unwrap();
+    let print = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(alice.blob())));
+    assert_eq!(key.fingerprint(), print);
+    assert_eq!(format!("{key:?}"), print);
+}
+
+#[test]
+fn an_operators_file_is_as_long_as_it_may_be_and_no_longer() {
+    let line = Hand::plain(1).line("alice");
+    assert!(Operators::parse(&filled(&line, 64 * 1024)).is_ok());
+    assert!(matches!(
+        Operators::parse(&filled(&line, 64 * 1024 + 1)),
+        Err(OperatorsError::Size(size)) if size == 64 * 1024 + 1
+    ));
+}
+
+#[test]
+fn people_are_counted_once_and_keys_are_all_listed() {
+    let (one, two, three) = (Hand::plain(1), Hand::token(2, 1), Hand::plain(3));
+    let lines = [one.line("alice"), two.line("alice"), three.line("bob")].join("\n");
+    let operators = Operators::parse(&lines).unwrap();
+    assert_eq!(operators.people(), 2);
+    assert_eq!(
+        operators.holders().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["alice", "alice", "bob"]
+    );
+}
+
+#[test]
+fn no_option_stands_twice_and_a_space_in_quotes_is_none() {
+    let alice = Hand::plain(1);
+    let line = |options: &str| alice.line(&format!("alice {options}"));
+    for options in [
+        r#"valid-after="20261121Z",valid-after="20261121Z""#,
+        r#"valid-before="20261121Z",valid-before="20261121Z""#,
+        r#"valid-after="20261121Z",namespaces="a",valid-after="20261121Z""#,
+        r#"namespaces="holdfast-job"#,
+        r#"namespaces=holdfast-job""#,
+        r#"valid-after="20261121 Z""#,
+        r#"valid-after="2026112Z""#,
+    ] {
+        let error = Operators::parse(&line(options)).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                OperatorsError::Line { line: 1, source: LineError::Option(_) | LineError::Time(_) }
+            ),
+            "{options}: {error:?}"
+        );
+    }
+    let spaced =
+        Operators::parse(&line(r#"namespaces="a b,holdfast-job",valid-before="20271121Z""#)).unwrap();
+    let key = OperatorKey::from_openssh(alice.line("alice").split_once(' ').unwrap().1).unwrap();
+    assert!(matches!(spaced.standing(&key, Namespace::Job, now()), Standing::May(_)));
+}
+
+/// Each way of writing a time says the same moment, and the key may sign from it on, or up to it.
+#[test]
+fn times_are_taken_to_the_second() {
+    let alice = Hand::plain(1);
+    let key = OperatorKey::from_openssh(alice.line("alice").split_once(' ').unwrap().1).unwrap();
+    for (text, edge) in [
+        ("20261121Z", "2026-11-21T00:00:00Z"),
+        ("202611211430Z", "2026-11-21T14:30:00Z"),
+        ("20261121143001Z", "2026-11-21T14:30:01Z"),
+    ] {
+        let second = jiff::SignedDuration::from_secs(1);
+        let (edge, just_before) = (at(edge), at(edge).checked_sub(second).unwrap());
+        let after = Operators::parse(&alice.line(&format!("alice valid-after=\"{text}\""))).unwrap();
+        let before = Operators::parse(&alice.line(&format!("alice valid-before=\"{text}\""))).unwrap();
+        let may = |operators: &Operators, at| {
+            matches!(operators.standing(&key, Namespace::Job, at), Standing::May(_))
+        };
+        assert!(may(&after, edge) && !may(&after, just_before), "{text}");
+        assert!(!may(&before, edge) && may(&before, just_before), "{text}");
+    }
+    let stranger = OperatorKey::from_openssh(Hand::plain(9).line("x").split_once(' ').unwrap().1).unwrap();
+    let operators = Operators::parse(&alice.line("alice")).unwrap();
+    assert_eq!(operators.standing(&stranger, Namespace::Job, now()), Standing::Unknown);
+}
+
+#[test]
+fn a_policy_is_as_long_as_it_may_be_and_asks_for_as_many_as_there_are() {
+    let both = [Hand::plain(1).line("alice"), Hand::plain(2).line("bob")].join("\n");
+    let operators = Operators::parse(&both).unwrap();
+    let parse = |text: &str| Policy::parse(text, &operators);
+    assert!(parse(&filled("version = 1", 16 * 1024)).is_ok());
+    assert!(matches!(parse(&filled("version = 1", 16 * 1024 + 1)), Err(PolicyError::Size(_))));
+    let of = |rule: &str| parse(&format!("version = 1\n[verbs.destroy_guest]\n{rule}"));
+    assert!(of("signatures = 2").is_ok());
+    assert!(matches!(of("signatures = 3"), Err(PolicyError::OutOfReach { needed: 3, people: 2, .. })));
+    assert!(of("signatures = 1\nsigners = [\"bob\"]").is_ok());
+    let few = of("signatures = 2\nsigners = [\"bob\"]");
+    assert!(matches!(few, Err(PolicyError::OutOfReach { needed: 2, people: 1, .. })), "{few:?}");
+    assert!(of("signatures = 2\nsigners = [\"alice\", \"bob\"]").is_ok());
+}
+
+#[test]
+fn a_signature_is_as_long_as_it_may_be() {
+    let check = |text: &str| signature::check(b"x", text, Namespace::Job).unwrap_err();
+    assert!(matches!(check(&"x".repeat(2 * 1024)), SignatureError::Form(_)));
+    assert!(matches!(check(&"x".repeat(2 * 1024 + 1)), SignatureError::Size(size) if size == 2 * 1024 + 1));
+}
+
+/// Each refusal says why by its own code.
+#[test]
+fn a_refusal_says_which_key_and_whose() {
+    let (alice, eve) = (Hand::plain(1), Hand::plain(2));
+    let mine = roster(&[alice.line("alice")], "version = 1");
+    let two = SignedJob {
+        payload: PAYLOAD.into(),
+        signatures: vec![alice.sign(PAYLOAD.as_bytes()), "none".to_owned()],
+    };
+    let refused = mine.accept(&two, now()).unwrap_err();
+    assert!(matches!(refused, Refused::Signature { number: 2, .. }), "{refused:?}");
+    match mine.accept(&job(PAYLOAD, &[&eve]), now()).unwrap_err() {
+        Refused::KeyUnknown { fingerprint } => {
+            let print = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(eve.blob())));
+            assert_eq!(fingerprint, print);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(code(mine.accept(&job("{}", &[&alice]), now())), ErrorCode::Missing);
+    let accepted = mine.accept(&job(PAYLOAD, &[&alice]), now()).unwrap();
+    assert_eq!(accepted.digest(), <[u8; 32]>::from(Sha256::digest(PAYLOAD)));
+}
