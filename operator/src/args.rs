@@ -316,6 +316,11 @@ pub enum GuestCommand {
         /// The host's name or id.
         host: Option<String>,
     },
+    /// Show what is promised about guests' backups: what is in force, and what is held for a signature.
+    Protection {
+        /// The host's name or id; otherwise all.
+        host: Option<String>,
+    },
     /// Show one guest.
     Show {
         /// Its name, uid or VMID.

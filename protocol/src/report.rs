@@ -15,6 +15,7 @@ use crate::id::{GuestUid, NodeName, Vmid};
 use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
+use crate::protection::ProtectionReport;
 
 /// A report is at most 1 MiB.
 pub const REPORT_BYTES_MAX: usize = 1024 * 1024;
@@ -221,6 +222,9 @@ pub struct GuestReport {
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,
+    /// How its data is protected, where anything of that is in force or wished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Box<ProtectionReport>>,
     /// What a person should know, each with its code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

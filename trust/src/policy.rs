@@ -48,6 +48,8 @@ impl Rule {
             Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => {
                 Self { delay_s: DELAY_S, per_day: PER_DAY, ..Self::default() }
             }
+            // Nothing is lost at once, and a policy may have many guests.
+            Verb::LoosenPolicy => Self { delay_s: DELAY_S, ..Self::default() },
             Verb::AdoptGuest
             | Verb::ApproveRelease
             | Verb::BackupNow

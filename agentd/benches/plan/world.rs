@@ -74,6 +74,7 @@ impl World {
         Inputs {
             generation: Generation::new(1),
             desired: &self.desired,
+            policies: &[],
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,

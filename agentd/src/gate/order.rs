@@ -10,6 +10,7 @@ use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobI
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
+use holdfast_protocol::protection::compare;
 use holdfast_trust::law::{Here, NotHere, timely};
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::PolicyError;
@@ -77,6 +78,12 @@ pub enum TurnedAway {
     /// Not the guest that the operator saw.
     #[error("the guest is not as the operator saw it: {0}; look again and sign anew")]
     Target(String),
+    /// Not the promise that the operator saw.
+    #[error("what is promised about its backups is not what the operator saw: look again and sign anew")]
+    Promise,
+    /// A loosening that loosens nothing.
+    #[error("nothing is loosened by it: the document alone may wish for what is no weaker")]
+    NothingLoosened,
     /// Its id or nonce was used by another job.
     #[error("the id or the nonce of this job was used by another one: who made it looks how that came about")]
     Replayed,
@@ -113,8 +120,9 @@ impl TurnedAway {
             Self::Unsupported(_) => ErrorCode::Unsupported,
             Self::Operators(_) | Self::Policy(_) | Self::GoldenVersion(_) => ErrorCode::Range,
             Self::OldPolicy { .. } => ErrorCode::StaleGeneration,
-            Self::Target(_) => ErrorCode::TargetChanged,
+            Self::Target(_) | Self::Promise => ErrorCode::TargetChanged,
             Self::Pair(_) => ErrorCode::Forbidden,
+            Self::NothingLoosened => ErrorCode::Range,
             Self::Replayed => ErrorCode::JobReplayed,
             Self::Often { .. } | Self::Full(_) => ErrorCode::Quota,
             Self::NoSuchJob(_) => ErrorCode::NotFound,
@@ -149,6 +157,9 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
     match &payload.act {
         Act::PolicyUpdate(update) => {
             new_roster(&update.signers, &update.policy, roster.policy.version)?;
+        }
+        Act::LoosenPolicy(args) if compare(&args.from, &args.to).loosened.is_empty() => {
+            return Err(TurnedAway::NothingLoosened);
         }
         Act::ApproveRelease(release) if release.kind == ReleaseKind::Golden => {
             let known = release.version.as_str().parse::<GoldenVersion>();

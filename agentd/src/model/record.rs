@@ -1,14 +1,16 @@
 //! What we wrote down about our guests. VMIDs are reused by hand, so these records decide what is ours, together with
 //! the mark and the volumes, never a VMID alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use holdfast_protocol::id::{
     CustomerId, GoldenVersion, GuestName, GuestUid, OperationId, SnapshotName, StorageName, Vmid,
 };
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::Protection;
 use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -302,4 +304,6 @@ pub struct Records {
     pub requests: Vec<QueuedRequest>,
     /// The number of the last request, whatever became of it.
     pub last_request: u64,
+    /// What is in force for guests about their backups.
+    pub protections: BTreeMap<GuestUid, Arc<Protection>>,
 }

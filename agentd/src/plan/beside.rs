@@ -46,6 +46,7 @@ pub(super) fn verdicts(inputs: &Inputs<'_>, plan: &mut Plan) {
             vmid: Some(record.vmid),
             standing: judged.standing,
             conditions: judged.conditions,
+            protection: None,
         });
     }
 }

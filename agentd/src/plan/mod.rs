@@ -16,6 +16,7 @@
 //! | `hold` | which of it the brake holds |
 //! | [`lost`] | who may be gone, and what is done about it |
 //! | [`ordered`] | what becomes of what operators signed |
+//! | [`protect`] | what becomes of wishes about backups |
 //! | [`present`] | what to do for a guest that was made |
 //! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
@@ -35,6 +36,7 @@ pub mod lost;
 pub mod ordered;
 mod present;
 mod print;
+pub mod protect;
 pub mod recovery;
 pub mod report;
 
@@ -45,6 +47,7 @@ use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::{BackupPolicy, ProtectionReport};
 use holdfast_protocol::report::{Condition, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
 
@@ -66,6 +69,8 @@ pub struct Inputs<'a> {
     pub generation: Generation,
     /// What it names.
     pub desired: &'a [DesiredGuest],
+    /// The backup policies that they can be under.
+    pub policies: &'a [BackupPolicy],
     /// What is seen.
     pub observed: &'a Observed,
     /// What is written down.
@@ -97,6 +102,8 @@ pub struct Plan {
     pub healthy: Vec<GuestUid>,
     /// Copies beside guests whose numbers nobody has any more, by the operations that made them.
     pub gone_besides: Vec<OperationId>,
+    /// What is raised of what guests are promised about their backups.
+    pub raises: Vec<protect::Raise>,
     /// When to plan again although nothing changes: the end of the shortest wait.
     pub again_at: Option<Timestamp>,
 }
@@ -123,6 +130,8 @@ pub struct GuestVerdict {
     pub standing: Standing,
     /// What a person should know.
     pub conditions: Vec<Condition>,
+    /// How it is protected, where anything of that is in force or wished.
+    pub protection: Option<Box<ProtectionReport>>,
 }
 
 /// What a judge of one guest says, beside its standing.
@@ -241,6 +250,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         verdicts: Vec::with_capacity(inputs.desired.len()),
         healthy: healthy(inputs),
         gone_besides: Vec::new(),
+        raises: Vec::new(),
         again_at: None,
     };
     // The uids are copied out, so that sorting does not reach into every guest again and again.
@@ -270,8 +280,10 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
             vmid: record.and_then(|(_, record)| record.place.vmid()),
             standing: judged.standing,
             conditions: judged.conditions,
+            protection: None,
         });
     }
+    protect::all(inputs, &mut plan);
     hold::bulk(inputs, &mut plan);
     beside::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
@@ -365,6 +377,7 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
             vmid: Some(*vmid),
             standing,
             conditions,
+            protection: None,
         });
     }
 }

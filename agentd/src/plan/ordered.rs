@@ -11,7 +11,7 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, hand};
+use super::{Action, Context, Inputs, adopt, hand, protect};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -38,6 +38,11 @@ pub enum Turn {
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
         Act::ApproveRelease(_) | Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
+        Act::LoosenPolicy(args) => match protect::loosens(inputs, job, args) {
+            Ok(()) => Turn::Now,
+            Err(Stays::Waits) => Turn::Waits,
+            Err(Stays::Refused(problem)) => Turn::Fails(problem),
+        },
         Act::AdoptGuest(_) => begun(adopt::begin(inputs, job)),
         Act::BackupNow(_)
         | Act::DestroyGuest(_)

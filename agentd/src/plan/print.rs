@@ -46,6 +46,9 @@ impl fmt::Display for Plan {
         for by in &self.gone_besides {
             writeln!(f, "  forget      the copy that {by} made: nobody has its number")?;
         }
+        for raise in &self.raises {
+            writeln!(f, "  protect     {}: {}", raise.guest, raise.what)?;
+        }
         let quiet = self.verdicts.iter().filter(|verdict| !verdict.is_news()).count();
         writeln!(f, "  {quiet} guests without news")
     }

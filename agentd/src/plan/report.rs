@@ -58,6 +58,7 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         address: facts.and_then(|facts| facts.address),
         volumes: record.and(facts).map(volumes).unwrap_or_default(),
         controller,
+        protection: verdict.protection.clone(),
         conditions: verdict.conditions.clone(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod beside;
+mod protect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,6 +113,7 @@ fn snapshot(n: u32, name: &str, lives_s: i64) -> SnapshotRecord {
 /// A host on which guests 1 to `count` are as wanted, under the VMIDs 300 and up.
 struct World {
     desired: Vec<DesiredGuest>,
+    policies: Vec<BackupPolicy>,
     observed: Observed,
     records: Records,
     policy: Policy,
@@ -148,7 +150,13 @@ fn world(count: u32) -> World {
         goldens: BTreeMap::new(),
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
-    World { desired: (1..=count).map(guest).collect(), observed, records, policy: policy() }
+    World {
+        desired: (1..=count).map(guest).collect(),
+        policies: Vec::new(),
+        observed,
+        records,
+        policy: policy(),
+    }
 }
 
 impl World {
@@ -160,6 +168,7 @@ impl World {
         Inputs {
             generation: Generation::new(7),
             desired: &self.desired,
+            policies: &self.policies,
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,

@@ -87,6 +87,7 @@ async fn now(store: &Store, id: JobId, job: Accepted, at: Timestamp) -> Result<(
     let outcome = match &job.payload().act {
         Act::PolicyUpdate(_) => store.change_roster(job, at).await,
         Act::ApproveRelease(_) => store.approve_release(job, at).await,
+        Act::LoosenPolicy(_) => store.lower_protection(job, at).await,
         Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await.map_err(TakeError::Store),
         other => {
             let text = format!("{} does not wait", other.verb().as_str());

@@ -14,6 +14,7 @@ use holdfast_protocol::desired::{Desired, DesiredGuest};
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, NodeName, OperationId, Vmid};
+use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::report::WaitingForSignature;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::strict::chain;
@@ -38,11 +39,13 @@ use crate::model::view::View;
 use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
 use crate::plan::lost::suspects;
+use crate::plan::protect::Raise;
 use crate::plan::recovery::{Seen, recovery};
 use crate::plan::{Inputs, plan, questions, report, wanted_goldens};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
+use crate::port::store::protection::Changed;
 use crate::port::store::{Changes, Refusal, StoreError};
 
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
@@ -110,6 +113,10 @@ impl InUse {
 
     fn guests(&self) -> &[DesiredGuest] {
         self.document.as_ref().map_or(&[], Desired::guests)
+    }
+
+    fn policies(&self) -> &[BackupPolicy] {
+        self.document.as_ref().map_or(&[], Desired::policies)
     }
 }
 
@@ -238,6 +245,7 @@ impl Reconcile {
         let inputs = Inputs {
             generation,
             desired: desired.guests(),
+            policies: desired.policies(),
             observed: &observed,
             records: &records,
             policy: &self.policy,
@@ -252,6 +260,9 @@ impl Reconcile {
         state.again_at = plan.again_at;
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
+        }
+        if store.refusal().is_none() {
+            self.raise(plan.raises, now).await?;
         }
         if !plan.gone_besides.is_empty() && store.refusal().is_none() {
             store.forget_besides(plan.gone_besides).await?;
@@ -325,6 +336,17 @@ impl Reconcile {
         }
         for (request, by) in preempted {
             self.ports.store.preempt_request(*request, by, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts into force what a document raised. What another change came before is judged anew in the next cycle.
+    async fn raise(&self, raises: Vec<Raise>, now: Timestamp) -> Result<(), StoreError> {
+        for raise in raises {
+            let (guest, what) = (raise.guest, raise.what.clone());
+            if self.ports.store.raise_protection(raise, now).await? == Changed::Yes {
+                tracing::info!(%guest, what, "a guest is protected better");
+            }
         }
         Ok(())
     }
@@ -535,6 +557,7 @@ impl Reconcile {
         let inputs = Inputs {
             generation,
             desired: picture.desired.guests(),
+            policies: picture.desired.policies(),
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,

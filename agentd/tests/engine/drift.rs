@@ -22,6 +22,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{OperationId, Vmid};
 use holdfast_protocol::job::{Draft, Verb};
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
+use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::report::{GuestReport, Running, Standing};
 use holdfast_protocol::size::{MemoryMib, PollSeconds};
 use jiff::Timestamp;
@@ -65,11 +66,15 @@ pub async fn start(world: &World) -> Agent {
 
 impl Agent {
     pub async fn wish(&self, generation: u64, guests: Vec<DesiredGuest>) {
+        self.wish_under(generation, Vec::new(), guests).await;
+    }
+
+    pub async fn wish_under(&self, generation: u64, policies: Vec<BackupPolicy>, guests: Vec<DesiredGuest>) {
         let document = DesiredDocument {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
             poll_interval_s: PollSeconds::try_from(10).unwrap(),
-            policies: Vec::new(),
+            policies,
             guests,
         };
         self.ports

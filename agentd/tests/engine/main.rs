@@ -18,6 +18,7 @@
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
+//! | `protection` | what is promised about backups, raised by documents and lowered by a signature |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
@@ -35,6 +36,7 @@ mod jobs;
 mod lanes;
 mod lost;
 mod parked;
+mod protection;
 mod restore_beside;
 mod roll_back;
 mod snapshot;

@@ -8,6 +8,7 @@
 //! | `shapes` | texts and payloads of the wrong shape |
 //! | `values` | values that are out of their range, or not of here and now |
 //! | `signatures` | signatures that are none, or not enough |
+//! | `loosen` | promises about backups, lowered |
 //! | `once` | one job a thousand times |
 //! | `changes` | cancels, delays, new operators |
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@
 mod changes;
 mod door;
 mod hand;
+mod loosen;
 mod once;
 mod shapes;
 mod signatures;

@@ -152,6 +152,7 @@ fn guest(number: u32) -> GuestReport {
         address: None,
         volumes: Vec::new(),
         controller: None,
+        protection: None,
         conditions: Vec::new(),
     }
 }

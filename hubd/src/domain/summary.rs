@@ -91,6 +91,7 @@ mod tests {
             address: None,
             volumes: Vec::new(),
             controller: None,
+            protection: None,
             conditions: Vec::new(),
         }
     }

@@ -1,7 +1,8 @@
 //! `holdfast guest`: what the agents last said of their guests.
 
-use holdfast_protocol::id::HostName;
+use holdfast_protocol::id::{GuestUid, HostName};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::GuestReport;
 use serde::Serialize;
 
@@ -19,6 +20,22 @@ struct Placed {
     guest: GuestReport,
 }
 
+/// What is promised about a guest of ours: the document for programs.
+#[derive(Debug, Serialize)]
+struct Protected {
+    host: HostName,
+    uid: GuestUid,
+    name: String,
+    protection: Option<Box<ProtectionReport>>,
+}
+
+impl Protected {
+    fn of(Placed { host, guest }: &Placed) -> Option<Self> {
+        let (host, name) = (host.clone(), guest.name.clone());
+        Some(Self { host, uid: guest.uid?, name, protection: guest.protection.clone() })
+    }
+}
+
 pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
         GuestCommand::List { host } => {
@@ -26,6 +43,14 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
             screen.show(&guests, |guests, style| {
                 let pairs: Vec<_> = guests.iter().map(|placed| (&placed.host, &placed.guest)).collect();
                 render::guest::guests(&pairs, style)
+            })
+        }
+        GuestCommand::Protection { host } => {
+            let guests = guests(hub, host.as_deref()).await?;
+            let ours: Vec<Protected> = guests.iter().filter_map(Protected::of).collect();
+            screen.show(&ours, |_, style| {
+                let pairs: Vec<_> = guests.iter().map(|placed| (&placed.host, &placed.guest)).collect();
+                render::protection::protection(&pairs, style)
             })
         }
         GuestCommand::Show { guest, host } => {

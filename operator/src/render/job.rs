@@ -4,6 +4,7 @@ use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::job::{Act, JobReport, JobState, Payload, Target};
 use holdfast_protocol::operator::{HostDetail, JobView, MailState};
+use holdfast_protocol::protection::compare;
 use holdfast_protocol::report::{Running, WaitingForSignature};
 use jiff::Timestamp;
 
@@ -77,6 +78,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.push(("SHA-256", args.sha256.as_str().to_owned()));
         }
         Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),
+        Act::LoosenPolicy(args) => {
+            pairs.extend(listed("In force", args.from.lines()));
+            pairs.extend(listed("Then", args.to.lines()));
+            let loosened = compare(&args.from, &args.to).loosened;
+            pairs.extend(listed("Weaker", loosened.iter().map(ToString::to_string).collect()));
+        }
         Act::PolicyUpdate(args) => {
             pairs.extend(lines("Operators", &args.signers));
             pairs.extend(lines("Policy", &args.policy));
@@ -92,6 +99,15 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         Act::Rollback(args) => pairs.push(("Snapshot", args.snapshot.to_string())),
     }
     pairs
+}
+
+/// Several lines, the first under the name.
+fn listed(name: &'static str, lines: Vec<String>) -> Vec<(&'static str, String)> {
+    if lines.is_empty() {
+        return vec![(name, "nothing".to_owned())];
+    }
+    let place = |n| if n == 0 { name } else { "" };
+    lines.into_iter().enumerate().map(|(n, line)| (place(n), line)).collect()
 }
 
 /// A file, line by line, its first under the name.

@@ -7,6 +7,7 @@ pub mod guest;
 pub mod host;
 pub mod job;
 pub mod login;
+pub mod protection;
 #[cfg(test)]
 pub mod samples;
 mod table;

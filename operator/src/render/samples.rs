@@ -80,11 +80,28 @@ pub fn hosts() -> Vec<HostView> {
     ]))
 }
 
+/// Ten backups kept, of which the document would keep one.
+fn promise(last: u32) -> Value {
+    json!({
+        "tiers": { "local": {
+            "target": "backup2",
+            "schedule": { "at": ["02:30", "Sun 12:00"], "zone": "Europe/Berlin", "jitter_min": 15, "window_min": 120 },
+            "retention": { "keep": { "last": last, "daily": 14 } }, "consistency": "application", "restore_test_days": 30
+        } },
+        "volumes": [{ "name": "db", "kind": "hot" }, { "name": "media", "kind": { "bulk": { "none": "rebuilt from the\u{202e} origin" } } }]
+    })
+}
+
+fn protected() -> Value {
+    json!({ "in_force": promise(10), "wished": promise(1),
+        "held": ["local retention: from 10 last, 14 daily to 1 last, 14 daily"] })
+}
+
 pub fn guests() -> Vec<GuestReport> {
     let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
     read(json!([
         { "uid": id(1), "name": "web-1", "vmid": 120, "standing": "managed", "run": "running", "wanted": "running",
-          "size": size, "address": "10.66.0.91/24",
+          "size": size, "address": "10.66.0.91/24", "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "standing": "managed", "run": "running", "wanted": "running",
           "size": size, "address": "10.66.0.92/24" },
@@ -148,6 +165,9 @@ pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
         "args": { "generation": 9, "changes": [
             { "guest": id(1), "name": "web-1", "operation": "stop" },
             { "guest": id(2), "name": "web-2", "operation": "reconfigure" } ] } });
+    let loosen = json!({ "schema": "holdfast.job-draft/v1", "verb": "loosen_policy",
+        "args": { "from": promise(10), "to": promise(1) }, "target": { "kind": "guest",
+        "uid": id(3), "vmid": 122, "fingerprint": { "name": "web-3", "volumes": ["tank:122/vm-122-disk-0.raw"] } } });
     let one = |guest: Option<u128>, effect: &str, reason: &str, payload: String| WaitingForSignature {
         guest: guest.map(|n| GuestUid::new(id(n))),
         effect: effect.to_owned(),
@@ -176,6 +196,12 @@ pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
             String::new(),
         ),
         one(Some(2), "something new", "a newer agent", "{}".to_owned()),
+        one(
+            Some(3),
+            "protect guest web-3 less: local retention: from 10 last, 14 daily to 1 last, 14 daily",
+            "customer data would be less protected",
+            loosen.to_string(),
+        ),
     ]
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{self, now, read};
-use super::{desired, event, guest, host, job, login};
+use super::{desired, event, guest, host, job, login, protection};
 use crate::diff::diff;
 use crate::screen::{Colour, Style};
 
@@ -63,6 +63,17 @@ fn guest_list() {
     let pairs: Vec<_> = reports.iter().map(|report| (&name, report)).collect();
     assert_snapshot!(guest::guests(&pairs, PLAIN));
     assert_snapshot!("guest_list_narrow", guest::guests(&pairs, Style { columns: Some(110), ..PLAIN }));
+}
+
+#[test]
+fn guest_protection() {
+    let (name, reports) = ("box7".parse().unwrap(), samples::guests());
+    let pairs: Vec<_> = reports.iter().map(|report| (&name, report)).collect();
+    assert_snapshot!(protection::protection(&pairs, PLAIN));
+    assert_snapshot!(
+        "guest_protection_narrow",
+        protection::protection(&pairs, Style { columns: Some(110), ..PLAIN })
+    );
 }
 
 #[test]
@@ -127,6 +138,7 @@ fn what_is_shown_before_signing() {
     };
     assert_snapshot!("to_sign_a_destroy", page("1"));
     assert_snapshot!("to_sign_a_bulk_change", page("2"));
+    assert_snapshot!("to_sign_a_loosening", page("loosen_policy"));
 }
 
 #[test]

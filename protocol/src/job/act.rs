@@ -9,6 +9,7 @@ use super::target::{SeenGuest, TargetKind};
 use crate::generation::Generation;
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
+use crate::protection::Protection;
 use crate::strict::{self, StrictError};
 
 macro_rules! acts {
@@ -107,6 +108,13 @@ acts! {
         volume: VolumeText,
         /// To whom, as the operator saw it.
         to: SeenGuest,
+    }
+    /// Lowers what a guest is promised about its backups.
+    LoosenPolicy = "loosen_policy", Guest {
+        /// What is in force, whole.
+        from: Box<Protection>,
+        /// What shall be, whole.
+        to: Box<Protection>,
     }
     /// Exchanges the operators file and the policy.
     PolicyUpdate = "policy_update", Host {

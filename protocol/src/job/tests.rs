@@ -33,6 +33,11 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
             Verb::Cancel => r#"{"job":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01"}"#.to_owned(),
             Verb::HandOverVolume => r#"{"volume":"tank:300/vm-300-disk-1.raw","to":{"uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04","vmid":301,"fingerprint":{"name":"web-2","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
+            Verb::LoosenPolicy => {
+                let volumes = |kind: &str| format!(r#"{{"tiers":{{}},"volumes":[{{"name":"db","kind":{kind}}}]}}"#);
+                let none = volumes(r#"{"bulk":{"none":"to save room"}}"#);
+                format!(r#"{{"from":{},"to":{none}}}"#, volumes(r#""hot""#))
+            }
             Verb::PolicyUpdate => r#"{"signers":"…","policy":"…"}"#.to_owned(),
             Verb::ReleaseBrake => r#"{"generation":7,"changes":[{"guest":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","name":"web-1","operation":"stop"}]}"#.to_owned(),
             Verb::Restore => r#"{"archive":"backup2:backup/vzdump-lxc-300.tar.zst"}"#.to_owned(),

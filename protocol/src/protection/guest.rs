@@ -59,17 +59,28 @@ impl Protection {
     pub fn wished(guest: &DesiredGuest, policies: &[BackupPolicy]) -> Option<Self> {
         let policy =
             guest.policy.as_ref().and_then(|name| policies.iter().find(|policy| policy.name == *name));
-        let backed_up = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
-        if policy.is_none() && !guest.volumes.iter().any(|volume| backed_up(&volume.kind)) {
-            return None;
-        }
-        let kept = guest
+        let tiers = policy.map(|policy| policy.tiers.clone()).unwrap_or_default();
+        Some(Self { tiers, ..Self::of_volumes(guest) }).filter(Self::protects)
+    }
+
+    /// What a document says of a guest's volumes, and nothing else.
+    #[must_use]
+    pub fn of_volumes(guest: &DesiredGuest) -> Self {
+        let mut volumes: Vec<KeptVolume> = guest
             .volumes
             .iter()
-            .map(|volume| KeptVolume { name: volume.name.clone(), kind: volume.kind.clone() });
-        let mut volumes: Vec<KeptVolume> = kept.collect();
+            .map(|volume| KeptVolume { name: volume.name.clone(), kind: volume.kind.clone() })
+            .collect();
         volumes.sort_by(|one, other| one.name.cmp(&other.name));
-        Some(Self { tiers: policy.map(|policy| policy.tiers.clone()).unwrap_or_default(), volumes })
+        Self { tiers: Tiers::default(), volumes }
+    }
+
+    /// Whether anything of the guest is ever backed up by it. Without a tier a volume is not held by being hot.
+    #[must_use]
+    pub fn protects(&self) -> bool {
+        let backed_up =
+            |volume: &KeptVolume| matches!(volume.kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
+        !self.tiers.is_empty() || self.volumes.iter().any(backed_up)
     }
 
     /// In words, a line for each part.

@@ -10,6 +10,7 @@
 //! | [`compare`] | what of a promise is stronger, what is weaker or cannot be told |
 //! | [`guest`] | what one guest is promised |
 //! | [`policy`] | policies with their tiers, and schedules |
+//! | [`prune`] | which backups a retention lets go |
 //! | [`retention`] | which backups are kept |
 //! | [`zone`] | time zones by name |
 
@@ -17,6 +18,7 @@ pub mod calendar;
 pub mod compare;
 pub mod guest;
 pub mod policy;
+pub mod prune;
 pub mod retention;
 pub mod zone;
 
@@ -24,5 +26,6 @@ pub use calendar::Calendar;
 pub use compare::{Comparison, Facet, Loosening, Part, compare};
 pub use guest::{KeptVolume, Protection, ProtectionReport};
 pub use policy::{BackupPolicy, BackupTier, Consistency, OffSiteTier, Schedule, SnapshotTier, Tier, Tiers};
+pub use prune::{Fate, Proof, Taken, prune};
 pub use retention::{Keep, Retention};
 pub use zone::Zone;

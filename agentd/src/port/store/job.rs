@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::journal::{self, NewOperation, OpenOperationError};
+use super::protection::{self, Changed};
 use super::roster::RosterTexts;
 use super::rows::{json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit, guest, roster};
@@ -130,6 +131,11 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
     if let Target::Guest { uid, .. } = &payload.target {
         let record = guest::find(transaction, *uid)?;
         guests(transaction, payload, record.as_ref())?;
+        if let Act::LoosenPolicy(args) = &payload.act
+            && protection::of(transaction, *uid)?.as_ref() != Some(args.from.as_ref())
+        {
+            return Err(TurnedAway::Promise.into());
+        }
     }
     Ok(Taken::New)
 }
@@ -406,6 +412,21 @@ fn change_roster(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -
     Ok(())
 }
 
+/// Ends a signed job and lowers what it was signed for, both or neither.
+fn lower_protection(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
+    let payload = job.payload();
+    let (Act::LoosenPolicy(args), Target::Guest { uid, .. }) = (&payload.act, &payload.target) else {
+        return Err(TurnedAway::Unsupported(payload.act.verb()).into());
+    };
+    if end(transaction, payload.job_id, (JobState::Waiting, JobState::Done), None, at)? == Swapped::Yes {
+        let changed = protection::lower(transaction, (payload.job_id, *uid), (&args.from, &args.to), at)?;
+        if changed == Changed::No {
+            return Err(TurnedAway::Promise.into());
+        }
+    }
+    Ok(())
+}
+
 impl Store {
     /// Takes a checked job, once.
     ///
@@ -481,6 +502,15 @@ impl Store {
     /// [`StoreError`].
     pub async fn settle_job(&self, id: JobId, settled: Settled, at: Timestamp) -> Result<(), StoreError> {
         self.write(Part::Jobs, "end a job", move |transaction| settle(transaction, id, &settled, at)).await
+    }
+
+    /// Lowers what a signed job names, and ends the job.
+    ///
+    /// # Errors
+    /// [`TakeError`]; what is in force stays, and so does the job.
+    pub async fn lower_protection(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
+        self.write(Part::Jobs, "lower a promise", move |transaction| lower_protection(transaction, &job, at))
+            .await
     }
 
     /// Puts the operators and the policy of a signed job into use.

@@ -24,6 +24,7 @@
 //! | [`snapshot`] | snapshots that stand |
 //! | [`beside`] | copies that were restored beside guests |
 //! | [`backup`] | backups that were found |
+//! | [`protection`] | what each guest is promised about its backups |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`shown`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
@@ -49,6 +50,7 @@ mod mail;
 mod migration;
 mod open;
 pub mod parked;
+pub mod protection;
 pub mod records;
 pub mod recovery;
 pub mod refusal;

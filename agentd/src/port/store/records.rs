@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
-use super::{Store, StoreError, beside, guest, release, request, snapshot};
+use super::{Store, StoreError, beside, guest, protection, release, request, snapshot};
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
@@ -144,6 +144,7 @@ impl Store {
                     besides: beside::all(connection)?,
                     releases: release::all(connection)?,
                     requests: request::queued(connection)?,
+                    protections: protection::all(connection)?,
                     last_request: request::last_serial(connection)?,
                 })
             })

@@ -1,0 +1,157 @@
+//! Guards what is promised about guests' backups: a document may raise it, only a signature lowers it.
+//!
+//! What comes in: what is in force for a guest, what the document wishes, and where backups may go. What goes out: what
+//! is in force from now on, which of the wish is held with the effect that it would have, and what an operator would
+//! sign. What is weaker and what cannot be told is the law of `protocol::protection::compare`. Pure. Deliberately absent:
+//! the signature, and putting anything into force.
+
+use holdfast_protocol::desired::{BulkBackup, VolumeKind};
+use holdfast_protocol::id::{StorageName, VolumeName};
+use holdfast_protocol::protection::compare::Change;
+use holdfast_protocol::protection::{BackupTier, Facet, Protection, Tier, Tiers, compare};
+
+use super::{Approved, Effect, Provenance, Verdict, gate};
+
+/// What becomes of a wish.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// What is in force from now on: as strong as before, or stronger.
+    pub next: Protection,
+    /// What of that is new.
+    pub raised: Vec<Change>,
+    /// What is held for a signature.
+    pub loosened: Vec<Loosened>,
+    /// What would be in force if that were signed for.
+    pub wished: Protection,
+    /// Where backups would go although nobody approved it: held for root on this box.
+    pub unapproved: Vec<Unapproved>,
+}
+
+/// One thing that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loosened {
+    /// What.
+    pub change: Change,
+    /// Why it needs a signature.
+    pub reason: &'static str,
+}
+
+/// A target that is not approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapproved {
+    /// Of what, in words.
+    pub part: String,
+    /// The target.
+    pub target: StorageName,
+    /// Why it is held.
+    pub reason: &'static str,
+}
+
+/// The effect of a change that weakens.
+const fn effect(facet: Facet) -> Effect {
+    match facet {
+        Facet::Key => Effect::ReplaceKey,
+        Facet::Whole
+        | Facet::Schedule
+        | Facet::Jitter
+        | Facet::Window
+        | Facet::Retention
+        | Facet::Target
+        | Facet::Consistency
+        | Facet::RestoreTest
+        | Facet::Volume => Effect::LowerProtection,
+    }
+}
+
+/// Judges a wish about one guest. Backups may go to `target`, and to where they go already.
+#[must_use]
+pub fn guard(in_force: Option<&Protection>, wish: &Protection, target: Option<&StorageName>) -> Guarded {
+    let nothing = Protection::default();
+    let first = in_force.is_none();
+    let in_force = in_force.unwrap_or(&nothing);
+    let (mut wish, unapproved) = Targets { approved: target, held: Vec::new() }.approved(in_force, wish);
+    if first && !wish.protects() {
+        wish = Protection::default();
+    }
+    let found = compare(in_force, &wish);
+    let mut next = found.next;
+    let mut loosened = Vec::new();
+    for change in found.loosened {
+        match gate(&effect(change.facet), Provenance::Document, &Approved::default()) {
+            Verdict::NeedsSignature(reason) | Verdict::Forbidden(reason) => {
+                loosened.push(Loosened { change, reason });
+            }
+            // The table says that nothing here is free; were it to say so one day, the wish is the law.
+            Verdict::Free => next = wish.clone(),
+        }
+    }
+    Guarded { wished: whole(in_force, wish), next, raised: found.raised, loosened, unapproved }
+}
+
+/// A wish with the promises of volumes that it does not name.
+fn whole(in_force: &Protection, mut wish: Protection) -> Protection {
+    let named = |name: &VolumeName| wish.volumes.iter().any(|volume| volume.name == *name);
+    let kept: Vec<_> = in_force.volumes.iter().filter(|volume| !named(&volume.name)).cloned().collect();
+    wish.volumes.extend(kept);
+    wish.volumes.sort_by(|one, other| one.name.cmp(&other.name));
+    wish
+}
+
+/// Looks after where backups go.
+struct Targets<'a> {
+    approved: Option<&'a StorageName>,
+    held: Vec<Unapproved>,
+}
+
+impl Targets<'_> {
+    /// The wish without targets that nobody approved: what is in force keeps its own, what is new is not begun.
+    fn approved(mut self, in_force: &Protection, wish: &Protection) -> (Protection, Vec<Unapproved>) {
+        let old = &in_force.tiers;
+        let local = wish.tiers.local.as_ref();
+        let local = local.and_then(|tier| self.tier(Tier::Local, old.local.as_ref(), tier));
+        let off_site = wish.tiers.off_site.as_ref().and_then(|tier| {
+            let old = old.off_site.as_ref().map(|old| &old.backup);
+            let backup = self.tier(Tier::OffSite, old, &tier.backup)?;
+            let mut tier = tier.clone();
+            tier.backup = backup;
+            Some(tier)
+        });
+        let tiers = Tiers { snapshot: wish.tiers.snapshot.clone(), local, off_site };
+        let mut volumes = Vec::with_capacity(wish.volumes.len());
+        for volume in &wish.volumes {
+            let old = in_force.volumes.iter().find(|old| old.name == volume.name);
+            let same = old.is_some_and(|old| old.kind == volume.kind);
+            match &volume.kind {
+                VolumeKind::Bulk(BulkBackup::BackupTo(target)) if !same && !self.may(target) => {
+                    self.hold(format!("volume {}", volume.name), target);
+                    volumes.extend(old.cloned());
+                }
+                VolumeKind::Hot | VolumeKind::Bulk(_) => volumes.push(volume.clone()),
+            }
+        }
+        (Protection { tiers, volumes }, self.held)
+    }
+
+    fn tier(&mut self, tier: Tier, old: Option<&BackupTier>, new: &BackupTier) -> Option<BackupTier> {
+        let same = old.is_some_and(|old| old.target == new.target);
+        if same || self.may(&new.target) {
+            return Some(new.clone());
+        }
+        self.hold(tier.to_string(), &new.target);
+        old.map(|old| BackupTier { target: old.target.clone(), ..new.clone() })
+    }
+
+    fn may(&self, target: &StorageName) -> bool {
+        self.approved == Some(target)
+    }
+
+    fn hold(&mut self, part: String, target: &StorageName) {
+        let verdict = gate(&Effect::AttachUnapprovedTarget, Provenance::Document, &Approved::default());
+        if let Verdict::NeedsSignature(reason) | Verdict::Forbidden(reason) = verdict {
+            self.held.push(Unapproved { part, target: target.clone(), reason });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What becomes of the document's wishes about backups: raised at once, or held with their guest.
+//!
+//! For each guest that was made: what is in force, by our records, is held against what the document wishes. A guest
+//! that the document does not name, or that is not there yet, changes nothing. Deliberately absent: the law
+//! (`gate/protection`), and taking backups.
+
+use std::sync::Arc;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{BulkBackup, DesiredGuest, VolumeKind};
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::job::Draft;
+use holdfast_protocol::job::act::args::LoosenPolicy;
+use holdfast_protocol::job::act::{Act, args};
+use holdfast_protocol::protection::{Protection, ProtectionReport};
+use holdfast_protocol::report::Condition;
+use holdfast_trust::Accepted;
+
+use super::asked::{Stays, refused};
+use super::ordered::proved;
+use super::{Context, GuestVerdict, Inputs, Plan};
+use crate::gate::held::{Held, Remedy, upon};
+use crate::gate::protection::{Guarded, guard};
+use crate::model::observed::Detail;
+use crate::model::record::{GuestRecord, Place};
+
+/// A promise to put into force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raise {
+    /// For which guest.
+    pub guest: GuestUid,
+    /// What was in force when this was decided.
+    pub from: Option<Arc<Protection>>,
+    /// What shall be.
+    pub to: Protection,
+    /// What is raised, in words.
+    pub what: String,
+}
+
+/// Whether anything was ever promised or is wished. Most of a plan's time would go into finding nothing, guest by guest.
+fn is_any(inputs: &Inputs<'_>) -> bool {
+    let wishes = |guest: &DesiredGuest| {
+        let backed_up = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
+        guest.policy.is_some() || guest.volumes.iter().any(|volume| backed_up(&volume.kind))
+    };
+    !inputs.records.protections.is_empty() || inputs.desired.iter().any(wishes)
+}
+
+/// Judges every guest that has a verdict.
+pub(super) fn all(inputs: &Inputs<'_>, plan: &mut Plan) {
+    if !is_any(inputs) {
+        return;
+    }
+    for verdict in &mut plan.verdicts {
+        let Some(record) = verdict.recorded.and_then(|place| inputs.records.guests.get(place)) else {
+            continue;
+        };
+        let in_force = inputs.records.protections.get(&record.uid);
+        let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
+        let Some((guest, guarded)) = wanted.and_then(|guest| Some((guest, judge(inputs, record, guest)?)))
+        else {
+            verdict.protection = in_force.map(|promise| report(Some(promise), None));
+            continue;
+        };
+        plan.held.extend(held(inputs, record, guest, &guarded));
+        tell(verdict, &guarded);
+        verdict.protection = Some(report(in_force, Some(&guarded)));
+        if !guarded.raised.is_empty() {
+            let what: Vec<String> = guarded.raised.iter().map(ToString::to_string).collect();
+            plan.raises.push(Raise {
+                guest: record.uid,
+                from: in_force.cloned(),
+                to: guarded.next,
+                what: what.join("; "),
+            });
+        }
+    }
+}
+
+/// What becomes of a document's wish about a guest that was made; nothing, where it neither has nor gets a promise.
+pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest) -> Option<Guarded> {
+    if !matches!(record.place, Place::Made { .. }) {
+        return None;
+    }
+    let in_force = inputs.records.protections.get(&record.uid).map(Arc::as_ref);
+    let wish = match (in_force, Protection::wished(guest, inputs.policies)) {
+        (None, None) => return None,
+        (_, Some(wish)) => wish,
+        // Nothing of it would be backed up any more; what its volumes are is still said.
+        (Some(_), None) => Protection::of_volumes(guest),
+    };
+    Some(guard(in_force, &wish, inputs.policy.backup_storage.as_ref()))
+}
+
+/// Whether a promise may be lowered now: what is in force and what is wished are both what the signers saw.
+pub(super) fn loosens(inputs: &Inputs<'_>, job: &Accepted, signed: &LoosenPolicy) -> Result<(), Stays> {
+    let (target, _) = proved(&Context::new(inputs), &job.payload().target)?;
+    let changed = |why: &str| refused(ErrorCode::TargetChanged, format!("{why}: look again and sign anew"));
+    let in_force = inputs.records.protections.get(&target.uid);
+    if in_force.map(Arc::as_ref) != Some(signed.from.as_ref()) {
+        return Err(changed("what is promised about its backups is not what the operator saw"));
+    }
+    let guest = inputs.desired.iter().find(|guest| guest.uid == target.uid);
+    let place = inputs.records.guests.binary_search_by_key(&target.uid, |record| record.uid);
+    let record = place.ok().and_then(|place| inputs.records.guests.get(place));
+    let wished = guest.zip(record).and_then(|(guest, record)| judge(inputs, record, guest));
+    if wished.map(|guarded| guarded.wished).as_ref() != Some(signed.to.as_ref()) {
+        return Err(changed("the document no longer wishes what the operator saw"));
+    }
+    Ok(())
+}
+
+/// What is in force, what is wished beside it, and what of that is held.
+fn report(in_force: Option<&Arc<Protection>>, guarded: Option<&Guarded>) -> Box<ProtectionReport> {
+    let now = in_force.map(|promise| Protection::clone(promise));
+    let mut report = ProtectionReport { in_force: now, ..ProtectionReport::default() };
+    if let Some(guarded) = guarded {
+        report.wished = Some(&guarded.wished).filter(|wish| report.in_force.as_ref() != Some(*wish)).cloned();
+        report.held.extend(guarded.loosened.iter().map(|held| held.change.to_string()));
+        report.held.extend(guarded.unapproved.iter().map(|held| format!("{} to {}", held.part, held.target)));
+    }
+    Box::new(report)
+}
+
+fn tell(verdict: &mut GuestVerdict, guarded: &Guarded) {
+    if !guarded.loosened.is_empty() {
+        let what: Vec<String> = guarded.loosened.iter().map(|held| held.change.to_string()).collect();
+        let message = format!(
+            "it would be less protected ({}): what is in force stays until an operator signs",
+            what.join("; ")
+        );
+        verdict.conditions.push(Condition { code: ErrorCode::NeedsSignature, message });
+    }
+    for held in &guarded.unapproved {
+        let message = format!(
+            "{} is not backed up to {}: {}; root names it as backup_storage in agent.toml",
+            held.part, held.target, held.reason
+        );
+        verdict.conditions.push(Condition { code: ErrorCode::NeedsSignature, message });
+    }
+}
+
+/// What waits: one signature for all that would be weaker, and root's word for each new target.
+fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded: &Guarded) -> Vec<Held> {
+    let mut held = Vec::new();
+    if let Some(first) = guarded.loosened.first() {
+        let what: Vec<String> = guarded.loosened.iter().map(|held| held.change.to_string()).collect();
+        let remedy = draft(inputs, record, guarded).map_or(
+            Remedy::ByHand("its volumes cannot be seen now, so nobody can say what is signed for: wait"),
+            Remedy::Sign,
+        );
+        let effect = format!("protect guest {} less: {}", guest.name, what.join("; "));
+        held.push(Held { guest: record.uid, effect, reason: first.reason, remedy });
+    }
+    held.extend(guarded.unapproved.iter().map(|wish| Held {
+        guest: record.uid,
+        effect: format!("back up guest {} ({}) to {}", guest.name, wish.part, wish.target),
+        reason: wish.reason,
+        remedy: Remedy::ByHand("root on this box names it as backup_storage in agent.toml"),
+    }));
+    held
+}
+
+/// From what will be in force to what is wished, on the guest as it is seen.
+fn draft(inputs: &Inputs<'_>, record: &GuestRecord, guarded: &Guarded) -> Option<Draft> {
+    let vmid = record.place.vmid()?;
+    let Detail::Known(facts) = &inputs.observed.guests.get(&vmid)?.detail else { return None };
+    let volumes = facts.volumes.iter().map(ToString::to_string).collect();
+    let (from, to) = (Box::new(guarded.next.clone()), Box::new(guarded.wished.clone()));
+    let act = Act::LoosenPolicy(args::LoosenPolicy { from, to });
+    Some(upon(act, record.uid, vmid, record.name.clone(), volumes))
+}
