@@ -235,6 +235,93 @@ fn damaged_records_leave_an_agent_that_answers_and_says_what_to_do() {
     assert_eq!(records["state"], "failed", "{records}");
 }
 
+const ALICE: &str =
+    "alice ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c\n";
+
+/// The status as JSON, once it says what is waited for.
+fn status_that(place: &Place, says: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let output = place.somebody(&["status", "--output", "json"]).output().unwrap();
+        let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+        if let Some(status) = status.as_ref().filter(|status| says(status)) {
+            return status.clone();
+        }
+        assert!(Instant::now() < deadline, "it never said so: {status:?} {}", ended(&output).1);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn doctor_of_operators(place: &Place) -> serde_json::Value {
+    let doctor = place.somebody(&["doctor", "--output", "json"]).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let mut checks = report.get("checks").and_then(serde_json::Value::as_array).unwrap().iter();
+    let named = |check: &&serde_json::Value| {
+        check.get("name").is_some_and(|name| name.as_str() == Some("operators and policy"))
+    };
+    checks.find(named).unwrap().clone()
+}
+
+/// A file of operators that is not taken is told at the door for as long as the agent runs, and the agent runs; the same
+/// file set right is in use after the next start.
+#[test]
+fn operators_that_are_not_taken_are_told_and_not_only_logged() {
+    let place = Place::new();
+    place.enrol();
+    let path = |name: &str| place.dir.path().join(name);
+    let trust = format!(
+        "[trust]\noperators = \"{}\"\npolicy = \"{}\"\n",
+        path("operators").display(),
+        path("policy.toml").display()
+    );
+    place.write("agent.toml", &format!("{}{trust}", place.settings()));
+    let looser = "version = 1\n[verbs.cancel]\nsignatures = 9\n";
+    let mut cases = vec![
+        (ALICE, "", 0o666, SOMEBODY, "may be written by others"),
+        ("nonsense\n", "", 0o644, SOMEBODY, "operators"),
+        (ALICE, looser, 0o644, SOMEBODY, "9 signatures"),
+    ];
+    if place.as_root {
+        cases.push((ALICE, "", 0o644, SOMEBODY - 1, "chown root:root"));
+    }
+    for (operators, policy, mode, owner, words) in cases {
+        place.write("operators", operators);
+        place.write("policy.toml", policy);
+        std::fs::set_permissions(path("operators"), std::fs::Permissions::from_mode(mode)).unwrap();
+        if place.as_root {
+            std::os::unix::fs::chown(path("operators"), Some(owner), None).unwrap();
+        }
+        let mut daemon = place.somebody(&["run"]);
+        let _daemon = Running(daemon.stderr(Stdio::null()).spawn().unwrap());
+        let told = |problem: &serde_json::Value| problem["code"] == "TRUST_FILE";
+        let problems = |status: &serde_json::Value| {
+            status["sections"]["agent"]["problems"].as_array().cloned().unwrap_or_default()
+        };
+        let status = status_that(&place, |status| problems(status).iter().any(told));
+        let said = problems(&status).into_iter().find(told).unwrap()["message"].as_str().unwrap().to_owned();
+        assert!(said.contains(words), "{words}: {said}");
+        assert!(status["sections"]["trust"]["operators"].is_null(), "{words}: nobody may sign");
+        let check = doctor_of_operators(&place);
+        assert_eq!(check["state"], "failed", "{words}: {check}");
+    }
+    place.write("operators", ALICE);
+    place.write("policy.toml", "version = 1\n");
+    let mut daemon = place.somebody(&["run"]);
+    let _daemon = Running(daemon.stderr(Stdio::null()).spawn().unwrap());
+    status_that(&place, |status| status["sections"]["trust"]["operators"].is_string());
+    let check = doctor_of_operators(&place);
+    assert_eq!(check["state"], "good", "{check}");
+    // Others in their place are not in use until a start.
+    place.write("operators", &ALICE.replacen("alice", "bob", 1));
+    place.write("policy.toml", "version = 2\n");
+    let check = doctor_of_operators(&place);
+    assert_eq!(
+        (&check["state"], &check["mend"][0]),
+        (&"failed".into(), &"systemctl restart agentd".into()),
+        "{check}"
+    );
+}
+
 /// Reads notices until one begins so.
 fn wait_for(systemd: &UnixDatagram, beginning: &str) {
     let deadline = Instant::now() + PATIENCE;
