@@ -5,6 +5,7 @@
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
 //! | [`clock`] | time |
+//! | [`helper`] | the root helper |
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
 //! | [`local_tls`] | the certificate that guests pin |
@@ -18,6 +19,7 @@
 pub mod atomic_file;
 pub mod backoff;
 pub mod clock;
+pub mod helper;
 pub mod hub;
 pub mod identity;
 pub mod local_tls;

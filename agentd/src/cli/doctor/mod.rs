@@ -4,6 +4,7 @@
 //! only reads, with the agent's own tokens, so what it sees is what the agent will see. Deliberately absent: mending.
 
 mod check;
+mod helper;
 pub mod judge;
 mod trust;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use super::Output;
 use super::step_down::{self, StepDownError};
+use crate::port::helper::Helper;
 use crate::port::pve::{PveClient, RealPace, SetUpError};
 use crate::run::pve_settings;
 use crate::settings::{ConfigPath, SecretFileError, Settings, SettingsError};
@@ -85,6 +87,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     let mut checks = runtime.block_on(examine(&client, &settings));
     checks.push(check::records(&settings.state.dir));
     checks.push(trust::files(&settings));
+    checks.extend(helper::judge(runtime.block_on(Helper::shipped().status())));
     let failed = checks.iter().filter(|check| check.state == State::Failed).count();
     match arguments.output {
         Output::Json => super::print_json(&Report { schema: "holdfast.doctor/v1", failed, checks: &checks }),

@@ -1,0 +1,286 @@
+//! The root helper: asked through its socket where there is one, through sudo where there is not.
+//!
+//! What comes in: nothing of a guest's or the hub's. What goes out: how the disks stand that root's own policy names.
+//! The answer is bounded in size and time and read strictly. Deliberately absent as yet: mounting and unmounting, which
+//! come with the storage manifest.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// Sixty-four targets with their refusals are a tenth of it.
+const ANSWER_BYTES_MAX: u64 = 256 * 1024;
+/// The helper's service is ended after a minute.
+const ANSWER_MAX: Duration = Duration::from_secs(65);
+/// As much of sudo's words as a person reads.
+const WORDS_MAX: usize = 200;
+const STATUS: &str = r#"{"verb":"status"}"#;
+
+/// Where the helper is.
+#[derive(Clone, Debug)]
+pub struct Helper {
+    socket: PathBuf,
+    program: PathBuf,
+    sudo: PathBuf,
+    patience: Duration,
+}
+
+/// How the disks of the policy stand.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HelperStatus {
+    /// Each target of the policy.
+    pub targets: Vec<HelperTarget>,
+    /// Mount points beneath `/mnt/holdfast` that the helper did not make.
+    pub foreign: Vec<String>,
+}
+
+/// One target.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HelperTarget {
+    /// Its name in the policy.
+    pub target: String,
+    /// Whether the helper has it mounted.
+    pub mounted: bool,
+    /// The one device that is meant, where it is attached.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Why there is none.
+    #[serde(default)]
+    pub refusal: Option<HelperRefusal>,
+}
+
+/// The helper's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HelperRefusal {
+    /// Stable, such as `E_DEVICE_ABSENT`.
+    pub code: String,
+    /// One sentence.
+    pub says: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HelperError {
+    /// Neither door.
+    #[error("there is neither {} nor {}: the helper is not installed", socket.display(), program.display())]
+    NotInstalled {
+        /// The first door.
+        socket: PathBuf,
+        /// What sudo would start.
+        program: PathBuf,
+    },
+    /// The socket is there and closed to this user.
+    #[error("{} does not let this user in (group `holdfast` may)", socket.display())]
+    Closed {
+        /// The door.
+        socket: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The connection or the pipe broke.
+    #[error("the helper broke off: its journal says why (`journalctl -t holdfast-helper`)")]
+    Broken(#[source] std::io::Error),
+    /// No answer in time.
+    #[error("the helper gave no answer in time: a disk may hang (`journalctl -t holdfast-helper`)")]
+    Silent,
+    /// sudo did not start it.
+    #[error(
+        "sudo does not start the helper ({0}): lay down its sudoers file, or start holdfast-helper.socket"
+    )]
+    Sudo(String),
+    /// Another version, or not the helper.
+    #[error("the helper's answer has another form than this version's: reinstall both")]
+    Form(#[source] serde_json::Error),
+    /// Too much of it.
+    #[error("the helper's answer is longer than {ANSWER_BYTES_MAX} bytes: reinstall it")]
+    TooLong,
+    /// The helper said no.
+    #[error("the helper refuses ({code}): {says}")]
+    Refused {
+        /// Its code.
+        code: String,
+        /// Its sentence.
+        says: String,
+    },
+}
+
+impl Helper {
+    /// As the package lays it down.
+    #[must_use]
+    pub fn shipped() -> Self {
+        Self {
+            socket: "/run/holdfast-helper.sock".into(),
+            program: "/usr/lib/holdfast/holdfast-helper".into(),
+            sudo: "/usr/bin/sudo".into(),
+            patience: ANSWER_MAX,
+        }
+    }
+
+    /// Asks how the disks stand. Nothing is changed by it.
+    ///
+    /// # Errors
+    /// [`HelperError`].
+    pub async fn status(&self) -> Result<HelperStatus, HelperError> {
+        let asked = async {
+            match UnixStream::connect(&self.socket).await {
+                Ok(connection) => by_socket(connection).await,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.by_sudo("status").await,
+                Err(source) => Err(HelperError::Closed { socket: self.socket.clone(), source }),
+            }
+        };
+        let answer = tokio::time::timeout(self.patience, asked).await.map_err(|_| HelperError::Silent)??;
+        parse(&answer)
+    }
+
+    async fn by_sudo(&self, verb: &str) -> Result<Vec<u8>, HelperError> {
+        if !self.program.exists() {
+            let (socket, program) = (self.socket.clone(), self.program.clone());
+            return Err(HelperError::NotInstalled { socket, program });
+        }
+        let unstarted = |error: &std::io::Error| HelperError::Sudo(error.to_string());
+        let mut child = sudo(&self.sudo, &self.program, verb).spawn().map_err(|error| unstarted(&error))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut input), Some(output), Some(errors)) = pipes else { return Err(HelperError::Silent) };
+        // Who refuses before reading has closed its end; what it says counts, not that.
+        let _refused_early = input.write_all(STATUS.as_bytes()).await;
+        drop(input);
+        let (answer, words) = tokio::join!(bounded(output), bounded(errors));
+        child.wait().await.map_err(HelperError::Broken)?;
+        let answer = answer?;
+        if answer.is_empty() {
+            let words = String::from_utf8_lossy(&words?).trim().chars().take(WORDS_MAX).collect();
+            return Err(HelperError::Sudo(words));
+        }
+        Ok(answer)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "sudo, where the helper has no socket: the one exact line of its sudoers file"
+)]
+fn sudo(sudo: &Path, program: &Path, verb: &str) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(sudo);
+    command.arg("-n").arg(program).arg(verb).env_clear().kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+async fn by_socket(mut connection: UnixStream) -> Result<Vec<u8>, HelperError> {
+    // The same as above: a refusal may be on its way already.
+    let _refused_early = connection.write_all(STATUS.as_bytes()).await;
+    let _refused_early = connection.shutdown().await;
+    bounded(connection).await
+}
+
+async fn bounded(from: impl AsyncRead + Unpin) -> Result<Vec<u8>, HelperError> {
+    let mut bytes = Vec::new();
+    from.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes).await.map_err(HelperError::Broken)?;
+    if bytes.len() as u64 > ANSWER_BYTES_MAX { Err(HelperError::TooLong) } else { Ok(bytes) }
+}
+
+/// `ok` and `verb` beside what the answer holds.
+fn parse(answer: &[u8]) -> Result<HelperStatus, HelperError> {
+    let mut fields: Map<String, Value> = serde_json::from_slice(answer).map_err(HelperError::Form)?;
+    let ok = fields.remove("ok") == Some(Value::Bool(true));
+    let status = fields.remove("verb") == Some(Value::String("status".to_owned()));
+    let rest = Value::Object(fields);
+    if ok && status {
+        return serde_json::from_value(rest).map_err(HelperError::Form);
+    }
+    let HelperRefusal { code, says } = serde_json::from_value(rest).map_err(HelperError::Form)?;
+    Err(HelperError::Refused { code, says })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    fn helper(place: &Path) -> Helper {
+        Helper {
+            socket: place.join("door.sock"),
+            program: place.join("none"),
+            sudo: "/bin/false".into(),
+            patience: Duration::from_secs(20),
+        }
+    }
+
+    /// What becomes of this answer, and what was asked.
+    async fn answered(answer: Vec<u8>) -> (Result<HelperStatus, HelperError>, String) {
+        let place = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(place.path().join("door.sock")).unwrap();
+        let other = async {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut asked = String::new();
+            connection.read_to_string(&mut asked).await.unwrap();
+            // Who reads no more of an endless answer has closed it.
+            let _closed = connection.write_all(&answer).await;
+            asked
+        };
+        let helper = helper(place.path());
+        tokio::join!(helper.status(), other)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_read_as_it_is_meant() {
+        let answer = br#"{"ok":true,"verb":"status","targets":[
+            {"target":"usb1","mounted":true,"device":"/dev/sdb1"},
+            {"target":"usb2","mounted":false,"refusal":{"code":"E_DEVICE_ABSENT","says":"gone"}}],"foreign":["/mnt/holdfast/x"]}"#;
+        let (status, asked) = answered(answer.to_vec()).await;
+        let status = status.unwrap();
+        assert_eq!(asked, STATUS);
+        assert_eq!(
+            (status.targets.len(), status.foreign.as_slice()),
+            (2, &["/mnt/holdfast/x".to_owned()][..])
+        );
+        assert!(status.targets[0].mounted);
+        assert_eq!(status.targets[1].refusal.as_ref().unwrap().code, "E_DEVICE_ABSENT");
+        let (refused, _) = answered(br#"{"ok":false,"code":"E_PEER","says":"not you"}"#.to_vec()).await;
+        assert!(matches!(refused, Err(HelperError::Refused { code, .. }) if code == "E_PEER"));
+    }
+
+    #[tokio::test]
+    async fn every_other_answer_is_none() {
+        for other in [
+            "",
+            "{",
+            "[]",
+            r#"{"ok":true}"#,
+            r#"{"ok":true,"verb":"mount","targets":[],"foreign":[]}"#,
+            r#"{"ok":true,"verb":"status","targets":[],"foreign":[],"more":1}"#,
+            r#"{"ok":"true","verb":"status","targets":[],"foreign":[]}"#,
+        ] {
+            let (outcome, _) = answered(other.as_bytes().to_vec()).await;
+            assert!(matches!(outcome, Err(HelperError::Form(_))), "{other}: {outcome:?}");
+        }
+        let (outcome, _) = answered(vec![b' '; 300_000]).await;
+        assert!(matches!(outcome, Err(HelperError::TooLong)), "{outcome:?}");
+    }
+
+    #[tokio::test]
+    async fn a_missing_or_silent_helper_is_told_apart() {
+        let place = tempfile::tempdir().unwrap();
+        let none = helper(place.path()).status().await;
+        assert!(matches!(none, Err(HelperError::NotInstalled { .. })), "{none:?}");
+        let unwilling = Helper { program: "/bin/sh".into(), ..helper(place.path()) };
+        let outcome = unwilling.status().await;
+        assert!(matches!(outcome, Err(HelperError::Sudo(_))), "{outcome:?}");
+        let no_sudo = Helper { sudo: place.path().join("none"), ..unwilling };
+        let outcome = no_sudo.status().await;
+        assert!(matches!(outcome, Err(HelperError::Sudo(_))), "{outcome:?}");
+        let _listening = UnixListener::bind(place.path().join("door.sock")).unwrap();
+        let silent = Helper { patience: Duration::from_millis(50), ..helper(place.path()) };
+        assert!(matches!(silent.status().await, Err(HelperError::Silent)));
+    }
+}
