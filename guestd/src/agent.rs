@@ -7,6 +7,7 @@ use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{Envelope, IDEMPOTENCY_KEY_HEADER, Problem};
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::audit::AuditPage;
 use holdfast_protocol::local::work::Accepted;
 use holdfast_protocol::local::{BODY_BYTES_MAX, ClaimRequest, Hello, HelloAnswer, SelfView, StorageView};
 use holdfast_protocol::operation::OperationView;
@@ -27,8 +28,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Well within the timeout of a request.
 const LOOK_WAIT: &str = "15s";
 
-/// Sixteen volumes and a guest's own data are a few KiB.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Most answers are a few KiB. A page of records is the longest: 48 KiB of words, which escapes may blow up.
+const ANSWER_BYTES_MAX: usize = 512 * 1024;
 
 /// Why the agent could not be asked, or would not answer.
 #[derive(Debug, thiserror::Error)]
@@ -186,6 +187,12 @@ impl Agent {
     pub async fn operation(&self, token: &Secret, id: OperationId) -> Result<OperationView, AgentError> {
         let request = self.request(Method::GET, &format!("/v1/operations/{id}"));
         self.ask(request.query(&[("wait", LOOK_WAIT)]).header(AUTHORIZATION, bearer(token)?)).await
+    }
+
+    /// A page of the records about this guest.
+    pub async fn audit(&self, token: &Secret, after: i64) -> Result<AuditPage, AgentError> {
+        let request = self.request(Method::GET, "/v1/audit").query(&[("after", after)]);
+        self.ask(request.header(AUTHORIZATION, bearer(token)?)).await
     }
 
     /// Reads a list.

@@ -45,6 +45,8 @@ pub enum Command {
     Rollback(RollBackArgs),
     /// Take a backup of this guest, or list its backups.
     Backup(BackupArgs),
+    /// Show what the agent decided and did about this guest, each record held to its hash.
+    Audit(AuditArgs),
 }
 
 /// Of `guestd snapshot`.
@@ -80,6 +82,19 @@ pub struct BackupArgs {
     pub list: bool,
     #[command(flatten)]
     pub work: WorkArgs,
+}
+
+/// Of `guestd audit`.
+#[derive(Debug, ClapArgs)]
+pub struct AuditArgs {
+    /// Only records behind this number.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: i64,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// For people, or for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
 }
 
 /// Of everything that asks for work.

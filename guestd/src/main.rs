@@ -1,7 +1,7 @@
 //! `guestd`, the controller inside a guest.
 //!
 //! What comes in: a one-time ticket in the environment of PID 1, then the agent's answers on the bridge. What goes out:
-//! `bootstrap.json`, a hello at the pace the agent asks for, and for people `guestd status`, `snapshot`, `rollback`, `backup`. Deliberately absent: root
+//! `bootstrap.json`, a hello at the pace the agent asks for, and for people `guestd status`, `snapshot`, `rollback`, `backup`, `audit`. Deliberately absent: root
 //! on the host, a listening port, any secret on the command line or in the log.
 //!
 //! ```text
@@ -16,6 +16,7 @@
 mod agent;
 mod args;
 mod attempt;
+mod audit;
 mod backoff;
 mod clock;
 mod control;
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
         }
         args::Command::Backup(asked) => {
             runtime.block_on(work::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Audit(asked) => {
+            runtime.block_on(audit::audit(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
     };
     match ended {

@@ -72,13 +72,13 @@ impl WorkError {
 }
 
 /// The agent, and by what this guest is known to it.
-struct Session {
-    agent: Agent,
-    token: Secret,
+pub struct Session {
+    pub agent: Agent,
+    pub token: Secret,
 }
 
 impl Session {
-    fn open(place: &PlaceArgs) -> Result<Self, WorkError> {
+    pub fn open(place: &PlaceArgs) -> Result<Self, WorkError> {
         let bootstrap = kept::load(&Place::new(&place.root))?.ok_or(WorkError::SetUp)?;
         let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, place.source_address)?;
         Ok(Self { agent, token: bootstrap.token })
@@ -167,7 +167,11 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, WorkError> {
     session.do_work("/v1/backups", &BackupRequest::default(), &args.work).await
 }
 
-fn print<T: Serialize>(output: Output, value: &T, table: impl FnOnce() -> String) -> Result<(), WorkError> {
+pub fn print<T: Serialize>(
+    output: Output,
+    value: &T,
+    table: impl FnOnce() -> String,
+) -> Result<(), WorkError> {
     let text = match output {
         Output::Json => serde_json::to_string_pretty(value).map_err(WorkError::Unwritable)? + "\n",
         Output::Table => table(),

@@ -5,6 +5,7 @@
 //! or re-split unseen. A tail that was cut off is seen by who knows a later head: it travels in every report. The same
 //! words are the form of an exported file: one JSON object a line, a header first.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -14,7 +15,7 @@ use crate::strict::{self, StrictError};
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
 
 /// One line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditLine {
     /// Its number, from 1, without gaps.

@@ -109,6 +109,8 @@ codes! {
     Locked = "LOCKED", 409
     /// A field that must be there is not.
     Missing = "MISSING", 400
+    /// The request names another host than the one it came to.
+    Misdirected = "MISDIRECTED", 421
     /// Something of that name is there already.
     NameTaken = "NAME_TAKEN", 409
     /// An operator's signature is needed first.

@@ -17,10 +17,12 @@
 //! | `POST /v1/backups` | [`work::BackupRequest`] | [`work::Accepted`] |
 //! | `GET /v1/backups` | | [`work::BackupsView`] |
 //! | `GET /v1/backups/{id}` | | [`work::BackupView`] |
+//! | `GET /v1/audit` | | [`audit::AuditPage`] |
 //!
-//! Every call that changes something takes the header `Idempotency-Key`: the same key with the same request is answered
-//! with the same work, and with another request it is refused.
+//! Every call that asks for work or cancels it takes the header `Idempotency-Key`: the same key with the same request is
+//! answered with the same work, and with another request it is refused. Claim and hello repeat safely by themselves.
 
+pub mod audit;
 pub mod work;
 
 use schemars::JsonSchema;

@@ -31,6 +31,7 @@ pub fn all() -> Vec<Named> {
         named::<enrol::RenewRequest>("renew-request"),
         named::<envelope::Envelope<envelope::Problem>>("envelope"),
         named::<local::work::Accepted>("local-accepted"),
+        named::<local::audit::AuditPage>("local-audit"),
         named::<local::work::BackupView>("local-backup"),
         named::<local::work::BackupRequest>("local-backup-request"),
         named::<local::work::BackupsView>("local-backups"),

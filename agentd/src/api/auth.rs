@@ -1,15 +1,16 @@
 //! Who asks: a token and the address it comes from give a [`GuestScope`], and nothing in the request can name another.
 //!
-//! No token, an unknown token, and a token from another address than its guest's are one and the same answer, so nobody
-//! learns which it was. Tokens are known by their SHA-256; a token has 256 random bits, so how long the search for a hash
+//! No token, an unknown token, an earlier one, and a token from another address than its guest's are one and the same
+//! answer, so nobody learns which it was. When a token shows that two hold it, both are frozen (`model::holder`). Tokens are known by their SHA-256; a token has 256 random bits, so how long the search for a hash
 //! takes tells nothing about it, and the comparison itself is constant in time.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use holdfast_protocol::id::GuestUid;
@@ -17,10 +18,16 @@ use holdfast_protocol::secret::TokenHash;
 
 use super::error::ApiError;
 use super::{Local, Peer};
-use crate::model::record::{Access, GuestRecord};
+use crate::model::holder::{Shown, Verdict, judge};
+use crate::model::record::GuestRecord;
+use crate::port::store::StoreError;
+use crate::port::store::holder::Holder;
 
 /// A token is 43 characters; what is far longer is none.
 const TOKEN_CHARS_MAX: usize = 128;
+
+/// The calls that take a query. To all others one is a mistake, and is said to be one.
+const WITH_QUERY: [(Method, &str); 2] = [(Method::GET, "/v1/operations/{id}"), (Method::GET, "/v1/audit")];
 
 /// Proof that a guest asks, and which.
 #[derive(Debug)]
@@ -48,17 +55,58 @@ impl FromRequestParts<Arc<Local>> for GuestScope {
     async fn from_request_parts(parts: &mut Parts, local: &Arc<Local>) -> Result<Self, ApiError> {
         let peer = *parts.extensions.get::<Peer>().ok_or(ApiError::Unauthenticated)?;
         let token = bearer(&parts.headers).ok_or(ApiError::Unauthenticated)?;
-        let record = local.holders.of(token).await?.ok_or(ApiError::Unauthenticated)?;
-        if local.address_of(record.uid).await? != Some(peer.from.to_canonical()) {
-            tracing::warn!(guest = %record.uid, from = %peer.from, "a guest's token was shown from another address");
-            return Err(ApiError::Unauthenticated);
-        }
-        if record.access == Access::Frozen {
-            return Err(ApiError::Frozen);
-        }
+        let holder = local.holders.of(token).await?.ok_or(ApiError::Unauthenticated)?;
+        judged(local, &holder, peer.from.to_canonical()).await?;
+        let record = holder.record;
         local.by_guest.take(record.uid, local.clock.monotonic()).map_err(ApiError::TooOften)?;
+        if parts.uri.query().is_some() && !takes_query(parts) {
+            return Err(ApiError::NoQuery);
+        }
         Ok(Self { record })
     }
+}
+
+/// Lets the guest through, and nobody else who shows a token of it.
+async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiError> {
+    let uid = holder.record.uid;
+    let own = local.address_of(uid).await?;
+    match judge(holder.shown, from, own, holder.holding) {
+        Verdict::Serve => Ok(()),
+        Verdict::ServeAndNote => {
+            match local.store.token_used(uid, holder.record.token_generation, from).await {
+                // Token and address are the guest's own. Records that take no writes must not keep it from reading.
+                Ok(()) | Err(StoreError::Refusing(_)) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Verdict::Frozen => Err(ApiError::Frozen),
+        Verdict::Refuse => {
+            tracing::warn!(guest = %uid, %from, "a guest's token was shown from elsewhere, or an earlier one");
+            Err(ApiError::Unauthenticated)
+        }
+        Verdict::Twice => {
+            let seen = seen(holder, from);
+            tracing::error!(guest = %uid, seen, "two hold a guest's token: both are frozen until a person looks");
+            local.store.freeze_holders(uid, seen, local.clock.now()).await?;
+            Err(ApiError::Unauthenticated)
+        }
+    }
+}
+
+/// What the audit says of two holders.
+fn seen(holder: &Holder, from: IpAddr) -> String {
+    let generation = holder.record.token_generation;
+    let used = holder.holding.used_from.map_or_else(|| "nowhere".to_owned(), |from| from.to_string());
+    let shown = match holder.shown {
+        Shown::Current => "the same one",
+        Shown::Former => "an earlier one",
+    };
+    format!("token {generation} is used from {used}, and {shown} was shown from {from}")
+}
+
+fn takes_query(parts: &Parts) -> bool {
+    let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    WITH_QUERY.iter().any(|(method, taker)| *method == parts.method && path == Some(*taker))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<TokenHash> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema};
@@ -24,8 +24,12 @@ use crate::port::store::access::{Redeemed, Redemption};
 pub(super) async fn claim(
     State(local): State<Arc<Local>>,
     Extension(peer): Extension<Peer>,
+    RawQuery(query): RawQuery,
     body: Body,
 ) -> Result<Data<Bootstrap>, ApiError> {
+    if query.is_some() {
+        return Err(ApiError::NoQuery);
+    }
     let ask: ClaimRequest = body::read("the claim", body).await?;
     let hash = ask.claim.hash();
     let guest = local.store.guest_by_claim(hash).await?.ok_or(ApiError::ClaimRefused)?;

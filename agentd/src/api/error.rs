@@ -19,7 +19,7 @@ pub enum ApiError {
     #[error("a valid token of this guest is needed: the controller must use the one in its bootstrap.json")]
     Unauthenticated,
     /// The token's guest is frozen.
-    #[error("this guest's access is frozen: an operator must look, since its claim was redeemed twice")]
+    #[error("this guest's access is frozen: two held its claim or its token, and an operator must look")]
     Frozen,
     /// The claim is unknown, too old, or comes from another address than its guest's. Never told apart.
     #[error("the claim is not accepted: it must be used within ten minutes, from the guest's own address")]
@@ -36,6 +36,9 @@ pub enum ApiError {
     /// No such path, or not with this method.
     #[error("there is no such call: see the OpenAPI document of this agent's version")]
     NoSuchCall,
+    /// Not for the address that was called, or in the form that proxies are spoken to.
+    #[error("this agent answers at its own address alone: call the endpoint in bootstrap.json")]
+    Misdirected,
     /// The document does not name the guest any more.
     #[error("the desired document no longer names this guest; it runs on, and an operator decides")]
     Unmanaged,
@@ -56,6 +59,9 @@ pub enum ApiError {
         /// What is expected.
         rule: &'static str,
     },
+    /// A query where none is taken.
+    #[error("the query is refused: this call takes none")]
+    NoQuery,
     /// Too many requests.
     #[error("too many requests: wait {} s", .0.retry_after_s)]
     TooOften(TooOften),
@@ -93,9 +99,10 @@ impl ApiError {
             Self::ClaimTwice => ErrorCode::ClaimTwice,
             Self::NotYours => ErrorCode::NotYours,
             Self::NotFound(_) | Self::NoSuchCall | Self::Unmanaged => ErrorCode::NotFound,
+            Self::Misdirected => ErrorCode::Misdirected,
             Self::Body(error) => error.code(),
             Self::TooLarge => ErrorCode::Size,
-            Self::SlowBody | Self::Part { .. } => ErrorCode::Range,
+            Self::SlowBody | Self::Part { .. } | Self::NoQuery => ErrorCode::Range,
             Self::TooOften(_) => ErrorCode::RateLimited,
             Self::NotTaken(why) => not_taken(why),
             Self::UnderWay | Self::Over => ErrorCode::UnderWay,

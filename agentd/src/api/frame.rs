@@ -89,13 +89,19 @@ pub(super) fn carry(outcome: Outcome) -> Response {
 pub async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, next: Next) -> Response {
     let ids = Ids::of(request.headers());
     request.extensions_mut().insert(ids);
+    // The door refuses such a body unread, and nobody knows where the next request would begin.
+    let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let mut response = next.run(request).await;
     let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_else(|| {
         // Only the router itself answers without an outcome: no such path, or not with this method.
         let problem = ApiError::NoSuchCall.problem();
         Outcome::Problem { problem, retry_after_s: None }
     });
-    write(ids, outcome, clock.now())
+    let mut response = write(ids, outcome, clock.now());
+    if last {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {

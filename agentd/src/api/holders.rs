@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use holdfast_protocol::secret::TokenHash;
 
-use crate::model::record::GuestRecord;
+use crate::model::holder::Shown;
+use crate::port::store::holder::Holder;
 use crate::port::store::{Changes, Store, StoreError};
 
 /// The tokens that were shown and found good since the store last changed: at most one for each guest.
 pub struct Holders {
     store: Store,
-    known: Mutex<(Changes, HashMap<[u8; 32], GuestRecord>)>,
+    known: Mutex<(Changes, HashMap<[u8; 32], Holder>)>,
 }
 
 impl Holders {
@@ -21,16 +22,16 @@ impl Holders {
         Self { store, known: Mutex::default() }
     }
 
-    /// Whose token this is.
-    pub(super) async fn of(&self, token: TokenHash) -> Result<Option<GuestRecord>, StoreError> {
+    /// Whose token this is, or was.
+    pub(super) async fn of(&self, token: TokenHash) -> Result<Option<Holder>, StoreError> {
         // Taken before the reading, so a change meanwhile is read next time.
         let now = *self.store.changes().borrow();
-        if let Some(record) = self.with(now, |known| known.get(token.as_bytes()).cloned()) {
-            return Ok(Some(record));
+        if let Some(holder) = self.with(now, |known| known.get(token.as_bytes()).cloned()) {
+            return Ok(Some(holder));
         }
-        let found = self.store.guest_by_token(token).await?;
-        if let Some(record) = &found {
-            self.with(now, |known| known.insert(*token.as_bytes(), record.clone()));
+        let found = self.store.holder(token).await?;
+        if let Some(holder) = found.as_ref().filter(|holder| holder.shown == Shown::Current) {
+            self.with(now, |known| known.insert(*token.as_bytes(), holder.clone()));
         }
         Ok(found)
     }
@@ -39,7 +40,7 @@ impl Holders {
     fn with<T>(
         &self,
         now: Changes,
-        work: impl FnOnce(&mut HashMap<[u8; 32], GuestRecord>) -> Option<T>,
+        work: impl FnOnce(&mut HashMap<[u8; 32], Holder>) -> Option<T>,
     ) -> Option<T> {
         // Behind a poisoned lock lies a copy of what the store holds.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

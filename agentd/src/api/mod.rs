@@ -1,14 +1,16 @@
 //! What guests may ask of this agent: parse, authorise, write down or read. Nothing here acts on the host.
 //!
 //! ```text
-//! connection ─▶ frame (ids, envelope) ─▶ throttle (by address) ─▶ token ─▶ GuestScope ─▶ handler ─▶ store
+//! connection ─▶ frame (ids, envelope) ─▶ throttle (by address) ─▶ door (form) ─▶ token ─▶ GuestScope ─▶ handler ─▶ store
 //! ```
 //! | module | does |
 //! | --- | --- |
 //! | [`auth`] | token and source address → [`auth::GuestScope`], the only way to be a guest |
+//! | [`audit`] | the records about the guest |
 //! | [`backups`] | the guest's backups |
 //! | [`body`] | a bounded body, strictly read |
 //! | [`claim`] | the claim for the token |
+//! | [`door`] | which requests are looked at at all |
 //! | [`error`] | every refusal, and the one match to its code |
 //! | [`frame`] | ids and the envelope |
 //! | [`guest`] | hello, self, storage |
@@ -19,10 +21,12 @@
 //! | [`work`] | snapshots, rollback and backups, asked for |
 //! | [`wanted`] | the document in use, by guest |
 
+pub mod audit;
 pub mod auth;
 pub mod backups;
 pub mod body;
 pub mod claim;
+pub mod door;
 pub mod error;
 pub mod frame;
 pub mod guest;

@@ -14,6 +14,7 @@ use super::Local;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::Data;
+use super::work::Call;
 use crate::model::request::RequestRecord;
 use crate::port::store::Changes;
 use crate::port::store::request::{Asked, Cancelled};
@@ -77,9 +78,10 @@ pub(super) async fn cancel(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
     Path(id): Path<String>,
+    call: Call,
 ) -> Result<Data<OperationView>, ApiError> {
     let id: OperationId = id.parse().map_err(|_| ApiError::NotFound("operation"))?;
-    match local.store.cancel_request(scope.uid(), id, local.clock.now()).await? {
+    match local.store.cancel_request(scope.uid(), id, call.key(&[])?, local.clock.now()).await? {
         Cancelled::Ended(record) => Ok(Data(view_of(record, &scope))),
         Cancelled::TooLate(progress) if progress.status().is_end() => Err(ApiError::Over),
         Cancelled::TooLate(_) => Err(ApiError::UnderWay),

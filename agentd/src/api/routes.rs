@@ -1,36 +1,56 @@
-//! The table of calls.
+//! The table of calls, and the guards that stand before every one of them.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use serde::Serialize;
 
+use super::door::door;
 use super::error::ApiError;
 use super::frame::{Data, frame};
-use super::{Local, auth, backups, claim, guest, operations, work};
+use super::{Local, audit, auth, backups, claim, guest, operations, work};
+
+/// One path and what its methods do.
+pub type Call = (&'static str, MethodRouter<Arc<Local>>);
+
+/// Every call there is.
+#[must_use]
+pub fn table() -> Vec<Call> {
+    vec![
+        ("/healthz", get(healthz)),
+        ("/v1/claim", post(claim::claim)),
+        ("/v1/hello", post(guest::hello)),
+        ("/v1/self", get(guest::itself)),
+        ("/v1/storage", get(guest::storage)),
+        ("/v1/operations/{id}", get(operations::operation).delete(operations::cancel)),
+        ("/v1/snapshots", get(work::snapshots).post(work::take_snapshot)),
+        ("/v1/snapshots/{name}", delete(work::delete_snapshot)),
+        ("/v1/rollback", post(work::roll_back)),
+        ("/v1/backups", get(backups::all).post(work::take_backup)),
+        ("/v1/backups/{id}", get(backups::one)),
+        ("/v1/audit", get(audit::audit)),
+    ]
+}
 
 /// Everything that is served to guests.
 pub fn router(local: Arc<Local>) -> Router {
+    guarded(local, table())
+}
+
+/// These calls behind their guards: the frame around all, then how often an address may call, then the door.
+pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
     let clock = Arc::clone(&local.clock);
-    Router::new()
-        .route("/v1/claim", post(claim::claim))
-        .route("/v1/hello", post(guest::hello))
-        .route("/v1/self", get(guest::itself))
-        .route("/v1/storage", get(guest::storage))
-        .route("/v1/operations/{id}", get(operations::operation).delete(operations::cancel))
-        .route("/v1/snapshots", get(work::snapshots).post(work::take_snapshot))
-        .route("/v1/snapshots/{name}", delete(work::delete_snapshot))
-        .route("/v1/rollback", post(work::roll_back))
-        .route("/v1/backups", get(backups::all).post(work::take_backup))
-        .route("/v1/backups/{id}", get(backups::one))
-        .route_layer(from_fn_with_state(Arc::clone(&local), auth::throttle))
-        .route("/healthz", get(healthz))
+    let throttle = from_fn_with_state(Arc::clone(&local), auth::throttle);
+    let routes = calls.into_iter().fold(Router::new(), |routes, (path, call)| routes.route(path, call));
+    routes
         .method_not_allowed_fallback(no_such_call)
         .fallback(no_such_call)
         .with_state(local)
+        .layer(from_fn(door))
+        .layer(throttle)
         .layer(from_fn_with_state(clock, frame))
 }
 

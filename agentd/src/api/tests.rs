@@ -1,5 +1,7 @@
 //! The calls against a real store: who is let in, what it may see, and that every refusal changes nothing.
 
+mod audit;
+mod holders;
 mod work;
 
 use std::net::SocketAddr;
@@ -80,14 +82,18 @@ impl Answer {
 }
 
 fn desired() -> Desired {
+    document(1, "10.66.0.91/24")
+}
+
+fn document(generation: u64, web_at: &str) -> Desired {
     let guest = |uid: &str, name: &str, address: &str| {
         json!({"uid": uid, "name": name, "customer": "acme", "run": "running", "golden": "2026.11.1",
             "size": {"cores": 1, "memory_mib": 256, "swap_mib": 0, "rootfs_gib": 4},
             "network": {"bridge": "vmbr1", "address": address},
             "volumes": [{"name": "data", "mount": "/data", "size_gib": 2, "kind": "hot"}]})
     };
-    let document = json!({"schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30,
-        "guests": [guest(WEB, "web", "10.66.0.91/24"), guest(DB, "db", "10.66.0.92/24")]});
+    let document = json!({"schema": "holdfast.desired/v1", "generation": generation, "poll_interval_s": 30,
+        "guests": [guest(WEB, "web", web_at), guest(DB, "db", "10.66.0.92/24")]});
     Desired::parse(document.to_string().as_bytes()).unwrap()
 }
 
@@ -146,6 +152,7 @@ impl World {
     async fn send(&self, from: [u8; 4], request: Request<Body>) -> Answer {
         let mut request = request;
         let to = SocketAddr::from(([10, 66, 0, 1], 8443));
+        request.headers_mut().entry("host").or_insert(to.to_string().parse().unwrap());
         request.extensions_mut().insert(Peer { from: IpAddr::from(from), to });
         let response = self.router.clone().oneshot(request).await.unwrap();
         let status = response.status();

@@ -45,7 +45,7 @@ impl axum::extract::FromRequestParts<Arc<Local>> for Call {
 
 impl Call {
     /// The idempotency key, with all that it stands for.
-    fn key(&self, body: &[u8]) -> Result<Option<RequestKey>, ApiError> {
+    pub(super) fn key(&self, body: &[u8]) -> Result<Option<RequestKey>, ApiError> {
         let refused = || ApiError::Part {
             what: "the header idempotency-key",
             rule: "one key of 1 to 128 letters, digits, '-', '_', '.' or ':'",

@@ -13,6 +13,7 @@
 //! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
+//! | `thaw` | [`thaw`] |
 
 use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_manual::Section;
@@ -30,6 +31,7 @@ pub mod run;
 pub mod setup;
 pub mod status;
 mod step_down;
+pub mod thaw;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
 #[derive(Debug, Parser)]
@@ -55,6 +57,8 @@ enum Command {
     Parked(parked::ParkedArguments),
     /// Tell what the agent found open when it started, and what came of it.
     Recovery(recovery::RecoveryArguments),
+    /// Let a guest use the local API again that was frozen because two held its claim or its token.
+    Thaw(thaw::ThawArguments),
     /// The chain of all that was decided and done here: hold it to its hashes, show it, export it.
     Audit(audit::AuditArguments),
 }
@@ -92,6 +96,9 @@ pub enum CommandError {
     /// `recovery`.
     #[error(transparent)]
     Recovery(#[from] recovery::RecoveryError),
+    /// `thaw`.
+    #[error(transparent)]
+    Thaw(#[from] thaw::ThawError),
     /// `audit`.
     #[error(transparent)]
     Audit(#[from] audit::AuditError),
@@ -109,6 +116,7 @@ impl CommandError {
             Self::Status(error) => error.exit_code(),
             Self::Parked(error) => error.exit_code(),
             Self::Recovery(error) => error.exit_code(),
+            Self::Thaw(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
     }
@@ -136,6 +144,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Status(arguments) => Ok(status::run(&arguments)?),
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
+        Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),

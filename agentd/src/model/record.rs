@@ -109,7 +109,7 @@ impl Place {
 pub enum Access {
     /// By its token.
     Open,
-    /// Not at all, until a person looks: its claim was redeemed twice.
+    /// Not at all, until a person looks: two held its claim, or its token.
     Frozen,
 }
 

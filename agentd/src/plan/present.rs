@@ -55,8 +55,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     let mut judged = Judged::new(Standing::Managed);
     if made.record.access == Access::Frozen {
         judged = judged.with(
-            ErrorCode::ClaimTwice,
-            "its claim was redeemed twice: its access is frozen until a person looks",
+            ErrorCode::Frozen,
+            "two held its claim or its token, a copy of it perhaps: its access is frozen; `agentd audit show` tells what was \
+             seen; end the copy, then `agentd thaw GUEST --reason WHY`",
         );
     }
     if let Some(lock) = &seen.lock {

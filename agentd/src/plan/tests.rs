@@ -387,7 +387,7 @@ const SITUATIONS: &[Situation] = &[
             message,
         });
     }),
-    ("its claim was redeemed twice", |w| w.records.guests[0].access = Access::Frozen),
+    ("two held its claim or its token", |w| w.records.guests[0].access = Access::Frozen),
     ("a volume is not attached", |w| w.facts(300).mounts.clear()),
     ("a volume is wanted beside another, and the guest stands still", |w| {
         w.desired[0].volumes.push(volume("media", json!("hot")));

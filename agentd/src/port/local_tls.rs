@@ -12,6 +12,7 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::NoServerSessionStorage;
 use zeroize::Zeroizing;
 
 use super::atomic_file::{self, FileError, Readers};
@@ -93,6 +94,8 @@ impl LocalLeaf {
             .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())
             .map_err(LeafError::Unusable)?;
         config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }

@@ -35,7 +35,7 @@ const CONNECTIONS_ALL: u32 = 1024;
 /// A guest on the same box shakes hands in milliseconds.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The same for a request's head; it also ends a connection that idles.
-const HEAD_MAX: Duration = Duration::from_secs(15);
+const HEAD_MAX: Duration = Duration::from_secs(5);
 /// No connection lives longer; a controller that needs more opens another.
 const CONNECTION_MAX: Duration = Duration::from_secs(600);
 /// What runs when the agent stops may finish within this.

@@ -153,12 +153,16 @@ impl StatusTask {
                 let answer = self.person(operation, entries, by);
                 done(self.store.retry_parked(answer).await)
             }
+            Question::Thaw { guest, reason } => {
+                if let Some(refused) = no_reason(&reason) {
+                    return refused;
+                }
+                let why = format!("by {by}: {reason}");
+                told(self.store.thaw(guest, why, self.clock.now()).await.map(Answer::Thawed))
+            }
             Question::Forget { operation, entries, reason } => {
-                let length = reason.chars().count();
-                if reason.trim().is_empty() || length > REASON_CHARS_MAX {
-                    let rule =
-                        format!("a reason has 1 to {REASON_CHARS_MAX} characters, this one has {length}");
-                    return Answer::Refused(Problem::new(ErrorCode::Range, rule));
+                if let Some(refused) = no_reason(&reason) {
+                    return refused;
                 }
                 let answer = self.person(operation, entries, by);
                 done(self.store.forget_parked(answer, reason).await)
@@ -191,6 +195,16 @@ fn asker(stream: &UnixStream) -> Result<String, Problem> {
             Err(Problem::new(ErrorCode::Forbidden, format!("the kernel does not say who asks: {error}")))
         }
     }
+}
+
+/// The refusal of a reason that is none.
+fn no_reason(reason: &str) -> Option<Answer> {
+    let length = reason.chars().count();
+    if !reason.trim().is_empty() && length <= REASON_CHARS_MAX {
+        return None;
+    }
+    let rule = format!("a reason has 1 to {REASON_CHARS_MAX} characters, this one has {length}");
+    Some(Answer::Refused(Problem::new(ErrorCode::Range, rule)))
 }
 
 fn told(answer: Result<Answer, StoreError>) -> Answer {

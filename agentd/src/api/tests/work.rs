@@ -273,3 +273,26 @@ async fn snapshots_are_counted_and_shown() {
     let delete = Call::delete("/v1/snapshots/kept-1", &token);
     assert_eq!(world.call(WEB_AT, delete).await.code(), Some(ErrorCode::Locked), "the rollback needs it");
 }
+
+#[tokio::test]
+async fn a_cancel_under_a_key_is_one_cancel_and_no_other_request() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    let taken: Accepted = world.snapshot(&token, "first").await.data();
+    let path = format!("/v1/operations/{}", taken.operation);
+    let written = world.written().await;
+    let bad = world.call(WEB_AT, Call::delete(&path, &token).key("a b")).await;
+    assert_eq!(bad.code(), Some(ErrorCode::Range));
+    let unknown = format!("/v1/operations/{}", Uuid::now_v7());
+    let nobody = world.call(WEB_AT, Call::delete(&unknown, &token).key("k-1")).await;
+    assert_eq!(nobody.code(), Some(ErrorCode::NotFound));
+    assert_eq!(world.written().await, written, "a refusal uses no key up");
+    for _ in 0..2 {
+        let view: OperationView = world.call(WEB_AT, Call::delete(&path, &token).key("k-1")).await.data();
+        assert_eq!(view.status, OperationStatus::Undone);
+    }
+    let other = world.call(WEB_AT, Call::delete(&unknown, &token).key("k-1")).await;
+    assert_eq!(other.code(), Some(ErrorCode::IdempotencyMismatch));
+    let wish = Call::post("/v1/snapshots", &token, json!({"name": "second"}));
+    assert_eq!(world.call(WEB_AT, wish.key("k-1")).await.code(), Some(ErrorCode::IdempotencyMismatch));
+}

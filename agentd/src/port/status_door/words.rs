@@ -11,6 +11,7 @@ use crate::model::parked::ParkedEntry;
 use crate::model::view::{HeavyView, LaneView};
 use crate::plan::recovery::RecoveryReport;
 use crate::port::hub::Contact;
+use crate::port::store::holder::Thawed;
 
 /// The longest question: a reason of two thousand characters, and its frame.
 pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
@@ -59,6 +60,13 @@ pub enum Question {
         /// Which.
         guest: GuestUid,
     },
+    /// Let a guest use the local API again, which was frozen because two held its claim or its token.
+    Thaw {
+        /// Which.
+        guest: GuestUid,
+        /// Why.
+        reason: String,
+    },
     /// End a parked operation.
     Forget {
         /// Which.
@@ -84,6 +92,8 @@ pub enum Answer {
     Done(Box<OperationView>),
     /// It was done, and is seen at the next look.
     Forgiven,
+    /// What became of the wish to let a guest in again.
+    Thawed(Thawed),
     /// It was not done.
     Refused(Problem),
 }

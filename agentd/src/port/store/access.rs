@@ -11,11 +11,10 @@ use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::guest;
 use super::rows::{micros, parsed, word};
-use super::{Part, Store, StoreError, audit};
+use super::{Part, Store, StoreError, audit, holder};
 use crate::model::policy::Sha256Hex;
-use crate::model::record::{GuestRecord, HelloRecord};
+use crate::model::record::HelloRecord;
 
 /// One attempt to trade a claim.
 #[derive(Clone, Copy, Debug)]
@@ -110,10 +109,11 @@ fn redeem(
         return Ok(Redeemed::Twice { guest });
     }
     let token_generation = claim.token_generation.saturating_add(1);
+    holder::retire(transaction, guest)?;
     transaction
         .execute(
             "UPDATE guest SET claim_state = 'used', claim_redeemer = coalesce(claim_redeemer, ?2), token_hash = ?3,
-                 token_generation = ?4 WHERE uid = ?1",
+                 token_generation = ?4, token_used_from = NULL WHERE uid = ?1",
             (
                 &claim.uid,
                 attempt.redeemer.as_ref().map(|hash| hash.as_bytes().to_vec()),
@@ -150,10 +150,11 @@ impl Store {
         let heard = Arc::clone(&self.heard);
         self.write(Part::Guests, "mint a claim", move |transaction| {
             heard.forget(uid);
+            holder::retire(transaction, uid)?;
             let changed = transaction
                 .execute(
                     "UPDATE guest SET claim_hash = ?2, claim_expires_at = ?3, claim_state = 'set', claim_redeemer = NULL,
-                         token_hash = NULL, hello_at = NULL WHERE uid = ?1",
+                         token_hash = NULL, token_used_from = NULL, hello_at = NULL WHERE uid = ?1",
                     (uid.to_string(), claim.as_bytes(), micros(expires_at)),
                 )
                 .map_err(StoreError::sqlite("mint a claim"))?;
@@ -232,26 +233,6 @@ impl Store {
     pub async fn redeem_claim(&self, attempt: Redemption, now: Timestamp) -> Result<Redeemed, StoreError> {
         self.write(Part::Guests, "redeem a claim", move |transaction| redeem(transaction, &attempt, now))
             .await
-    }
-
-    /// Whose token this is. Found by its hash: a hash of 256 random bits tells nothing by the time its search takes.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn guest_by_token(&self, token: TokenHash) -> Result<Option<GuestRecord>, StoreError> {
-        self.read(move |connection| {
-            connection
-                .query_row(
-                    &format!("SELECT {} FROM guest WHERE token_hash = ?1", guest::COLUMNS),
-                    [token.as_bytes()],
-                    guest::raw,
-                )
-                .optional()
-                .map_err(StoreError::sqlite("find a token"))?
-                .map(guest::RawGuest::record)
-                .transpose()
-        })
-        .await
     }
 
     /// A controller's word. What it only repeats wakes nobody, and the disk once an hour.

@@ -357,18 +357,31 @@ impl Store {
         self.write(Part::Requests, "write a request", move |transaction| ask(transaction, &new)).await
     }
 
-    /// Cancels what has not begun.
+    /// Cancels what has not begun. Doing it twice is doing it once; a key only holds the repeat to the same request.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`AskError::Mismatch`], or the database's.
     pub async fn cancel_request(
         &self,
         guest: GuestUid,
         id: OperationId,
+        key: Option<RequestKey>,
         at: Timestamp,
-    ) -> Result<Cancelled, StoreError> {
-        self.write(Part::Requests, "cancel a request", move |transaction| cancel(transaction, guest, id, at))
-            .await
+    ) -> Result<Cancelled, AskError> {
+        self.write(Part::Requests, "cancel a request", move |transaction| {
+            let Some(key) = &key else { return Ok(cancel(transaction, guest, id, at)?) };
+            if idempotency::known(transaction, guest, &key.key, &key.request_sha256)? == KnownKey::Mismatch {
+                return Err(AskError::Mismatch);
+            }
+            let cancelled = cancel(transaction, guest, id, at)?;
+            if matches!(cancelled, Cancelled::Ended(_)) {
+                // What is answered is read anew at a repeat: it stands as it was cancelled.
+                let answer = KeptAnswer { status: 200, body: String::new() };
+                idempotency::keep(transaction, guest, &key.key, &key.request_sha256, &answer, at)?;
+            }
+            Ok(cancelled)
+        })
+        .await
     }
 
     /// Ends a request that cannot be served, with the reason for its guest. One that does not wait any more is left.

@@ -17,6 +17,7 @@ use super::access::{Redeemed, Redemption};
 use super::guest::Reserved;
 use super::journal::{AppendError, NewOperation, OpenOperationError};
 use super::*;
+use crate::model::holder::Shown;
 use crate::model::record::{Access, HelloRecord, Place, VolumeId};
 use crate::operation::log::{Event, Fact};
 use crate::operation::{NumberWish, Operation, Provision};
@@ -272,11 +273,11 @@ async fn the_same_redeemer_may_repeat_a_lost_answer() {
     store.redeem_claim(attempt(claim, Some(b"me"), b"first"), at(1)).await.unwrap();
     let again = store.redeem_claim(attempt(claim, Some(b"me"), b"second"), at(2)).await.unwrap();
     assert!(matches!(again, Redeemed::Granted { token_generation: 2, .. }));
-    assert!(
-        store.guest_by_token(TokenHash::of(b"first")).await.unwrap().is_none(),
-        "the unseen token is void"
-    );
-    assert_eq!(store.guest_by_token(TokenHash::of(b"second")).await.unwrap().unwrap().access, Access::Open);
+    let holder = async |token: &[u8]| store.holder(TokenHash::of(token)).await.unwrap();
+    assert_eq!(holder(b"first").await.unwrap().shown, Shown::Former, "the unseen token is void");
+    let second = holder(b"second").await.unwrap();
+    assert_eq!((second.shown, second.record.access), (Shown::Current, Access::Open));
+    assert!(holder(b"made-up").await.is_none());
     let other = store.redeem_claim(attempt(claim, Some(b"thief"), b"third"), at(3)).await.unwrap();
     assert_eq!(other, Redeemed::Twice { guest: uid(1) });
 }

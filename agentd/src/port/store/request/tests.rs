@@ -111,7 +111,7 @@ async fn cancelling_and_beginning_agree() {
     for n in 1..=40 {
         store.ask(request(n, n, Ask::Backup)).await.unwrap();
         let (opening, cancelling) =
-            (store.open_request(backup_of(n, n)), store.cancel_request(uid(n), id(n), at(200)));
+            (store.open_request(backup_of(n, n)), store.cancel_request(uid(n), id(n), None, at(200)));
         // In turn, one or the other is first to the store.
         let (opened, cancel) = if n % 2 == 0 {
             tokio::join!(opening, cancelling)
@@ -146,7 +146,7 @@ async fn a_host_takes_so_many_and_no_more() {
     let more = store.ask(request(9_000, 9_000, Ask::Backup)).await;
     assert!(matches!(more, Err(AskError::Busy { retry_after_s: limits::BUSY_LIGHT_S })));
     assert_eq!(records(&store).await.requests.len(), limits::HOST_WAITING_MAX);
-    store.cancel_request(uid(1), id(1), at(1)).await.unwrap();
+    store.cancel_request(uid(1), id(1), None, at(1)).await.unwrap();
     store.ask(request(9_000, 9_000, Ask::Backup)).await.unwrap();
 }
 
