@@ -75,7 +75,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// [`TlsError`].
 pub fn client(trust: &Trust) -> Result<ClientConfig, TlsError> {
-    Ok(builder(trust)?.with_no_client_auth())
+    Ok(without_sessions(builder(trust)?.with_no_client_auth()))
 }
 
 /// A client that shows its certificate when asked.
@@ -86,7 +86,14 @@ pub fn client_with_identity(trust: &Trust, identity: &Identity) -> Result<Client
     let chain = certificates("the client's certificate", &identity.chain_pem)?;
     let key = PrivateKeyDer::from_pem_slice(identity.key_pem.expose().as_bytes())
         .map_err(|source| TlsError::Pem { what: "the client's key", source })?;
-    builder(trust)?.with_client_auth_cert(chain, key).map_err(TlsError::Identity)
+    builder(trust)?.with_client_auth_cert(chain, key).map(without_sessions).map_err(TlsError::Identity)
+}
+
+/// No session outlives a change of trust: a ticket from before a revocation, a renewal or a new pin is never used, since
+/// none is kept.
+fn without_sessions(mut config: ClientConfig) -> ClientConfig {
+    config.resumption = rustls::client::Resumption::disabled();
+    config
 }
 
 type Builder = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;

@@ -1,7 +1,7 @@
 //! Whom our clients trust: pinned certificates and keys, or one CA. No client of ours asks the system's store.
 //!
 //! What comes in: a [`Trust`], and the client's own [`Identity`] where it has one. What goes out: a
-//! [`rustls::ClientConfig`] with the ring provider and TLS 1.3 alone, for `reqwest`'s `tls_backend_preconfigured` or a
+//! [`rustls::ClientConfig`] with the ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s `tls_backend_preconfigured` or a
 //! plain connector. A server that is refused is refused with a [`Refusal`], which [`refusal`] finds again inside
 //! whatever the HTTP client wrapped around it. Deliberately absent: sockets, servers, files, a way to switch checking off.
 #![forbid(unsafe_code)]

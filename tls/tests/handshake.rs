@@ -7,10 +7,17 @@ use std::sync::Arc;
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::secret::Secret;
 use holdfast_tls::{Identity, Refusal, Trust, client, client_with_identity, pin_of, provider, refusal};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, SanType, date_time_ymd,
+};
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
-use rustls::{CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, ServerConnection};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore, ServerConnection,
+};
 
 type Ca = CertifiedIssuer<'static, KeyPair>;
 
@@ -37,12 +44,13 @@ fn leaf(ca: &Ca, change: impl FnOnce(&mut CertificateParams)) -> Leaf {
 fn server(leaf: &Leaf, shown: &[&Ca]) -> ServerConfig {
     let mut chain = vec![leaf.der.clone()];
     chain.extend(shown.iter().map(|ca| ca.der().clone()));
+    let signing = provider().key_provider.load_private_key(private(&leaf.key)).unwrap();
     ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(chain, private(&leaf.key))
-        .unwrap()
+        // Not `with_single_cert`, which would look at the certificate first.
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(CertifiedKey::new(chain, signing))))
 }
 
 fn private(key: &KeyPair) -> PrivateKeyDer<'static> {
@@ -218,4 +226,57 @@ fn an_identity_is_shown_to_a_server_that_asks() {
     let stranger =
         Identity { key_pem: Secret::new(KeyPair::generate().unwrap().serialize_pem()), ..identity };
     assert!(client_with_identity(&trust, &stranger).is_err());
+}
+
+#[test]
+fn no_client_of_ours_keeps_a_session() {
+    let ca = ca();
+    let leaf = leaf(&ca, |_| {});
+    // It gives tickets to everybody, as the library does unless it is told not to.
+    let server = server(&leaf, &[]);
+    let ours = client(&Trust::Pins(PinSet::from(Pin::of(PinKind::Leaf, &leaf.der)))).unwrap();
+    let mut keeps = ours.clone();
+    keeps.resumption = Resumption::in_memory_sessions(8);
+    for (config, second) in [(keeps, HandshakeKind::Resumed), (ours, HandshakeKind::Full)] {
+        for kind in [HandshakeKind::Full, second] {
+            let shaken = shake(config.clone(), server.clone(), "hub.example").unwrap();
+            assert_eq!(shaken.handshake_kind(), Some(kind));
+        }
+    }
+}
+
+/// Each as the hub's own certificate, made by the right CA. N1 and N4 of the catalogue: nothing was sent to any of them.
+#[test]
+fn what_is_no_servers_certificate_is_refused_however_the_ca_is_known() {
+    let (hub, mallory) = (ca(), ca());
+    let with = |change: fn(&mut CertificateParams)| leaf(&hub, change);
+    let critical = |params: &mut CertificateParams| {
+        let mut unknown = CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 99_999, 1], vec![5, 0]);
+        unknown.set_criticality(true);
+        params.custom_extensions.push(unknown);
+    };
+    let other = |params: &mut CertificateParams| {
+        params.subject_alt_names = vec![SanType::DnsName("hub.example.evil".try_into().unwrap())];
+    };
+    let rows = [
+        ("not yet", with(|p| p.not_before = date_time_ymd(2100, 1, 1))),
+        ("a client's", with(|p| p.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth])),
+        ("a mailbox's", with(|p| p.extended_key_usages = vec![ExtendedKeyUsagePurpose::EmailProtection])),
+        ("a CA's own", with(|p| p.is_ca = IsCa::Ca(BasicConstraints::Unconstrained))),
+        ("an unknown critical extension", with(critical)),
+        ("another name", with(other)),
+        ("no name", with(|p| p.subject_alt_names.clear())),
+        (
+            "a name that it may only end in",
+            with(|p| p.subject_alt_names = vec![SanType::DnsName("example".try_into().unwrap())]),
+        ),
+        ("another CA of the same name", leaf(&mallory, |_| ())),
+    ];
+    for trust in [Trust::CaPin(Pin::of(PinKind::Leaf, hub.der())), Trust::CaPem(hub.pem())] {
+        for (name, shown) in &rows {
+            let told = shake(client(&trust).unwrap(), server(shown, &[&hub]), "hub.example");
+            assert!(matches!(told, Err(Error::InvalidCertificate(_))), "{name}: {told:?}");
+        }
+        shake(client(&trust).unwrap(), server(&leaf(&hub, |_| ()), &[&hub]), "hub.example").unwrap();
+    }
 }

@@ -84,9 +84,7 @@ impl Hub {
         Self::with(&identity.hub, tls)
     }
 
-    fn with(base: &str, mut tls: rustls::ClientConfig) -> Result<Self, HubError> {
-        // No session outlives a change of trust: a ticket from before a revocation or a renewal is never used.
-        tls.resumption = rustls::client::Resumption::disabled();
+    fn with(base: &str, tls: rustls::ClientConfig) -> Result<Self, HubError> {
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .https_only(true)

@@ -149,6 +149,7 @@ impl From<RedeemError> for ApiError {
         match error {
             RedeemError::Invite(invite) => invite.into(),
             RedeemError::Taken { .. } => Self::new(ErrorCode::NameTaken, error.to_string()),
+            RedeemError::KeyTaken => Self::new(ErrorCode::Csr, error.to_string()),
             RedeemError::Issue(_) => Self::caused(ErrorCode::Internal, &error),
         }
     }
@@ -158,6 +159,7 @@ impl From<RenewError> for ApiError {
     fn from(error: RenewError) -> Self {
         match error {
             RenewError::Identity(identity) => identity.into(),
+            RenewError::KeyTaken => Self::new(ErrorCode::Csr, error.to_string()),
             RenewError::Exhausted => Self::new(ErrorCode::Certificate, error.to_string()),
             RenewError::Issue(_) => Self::caused(ErrorCode::Internal, &error),
         }
@@ -199,6 +201,7 @@ impl From<KnockError> for ApiError {
             KnockError::Full => ErrorCode::RateLimited,
             KnockError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
             KnockError::Taken { .. } => ErrorCode::NameTaken,
+            KnockError::KeyTaken => ErrorCode::Csr,
             KnockError::Key(_) | KnockError::Issue(_) => return Self::caused(ErrorCode::Internal, &error),
         };
         Self::new(code, error.to_string())

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_rsa_key_of_1024_bits_is_refused() {
-        let error = AgentKey::from_csr(include_str!("../../tests/rsa-1024.csr.pem")).err().unwrap();
+        let error = AgentKey::from_csr(include_str!("../../tests/csr/rsa-1024.csr.pem")).err().unwrap();
         assert!(matches!(error, CsrError::Kind), "{error}");
     }
 

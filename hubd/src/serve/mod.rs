@@ -131,7 +131,7 @@ async fn shake_hands(
         }
     };
     let stream = tokio::time::timeout(HANDSHAKE_WAIT, shaking).await.ok()??;
-    let peer = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(presented);
+    let peer = stream.get_ref().1.peer_certificates().and_then(presented);
     Some((stream, peer))
 }
 

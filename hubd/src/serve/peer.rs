@@ -1,6 +1,6 @@
 //! Who a peer's certificate names: `urn:holdfast:host:<id>:<generation>` among its names.
 //!
-//! The certificate's signature was verified by the handshake.
+//! The certificate's signature was verified by the handshake. One with two such names is nobody's: which would count?
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
@@ -8,20 +8,26 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::domain::identity::Presented;
 
-/// Reads the identity; none when the certificate names no host.
+/// Reads the identity; none when the certificate names no host. Our CA signs hosts' certificates itself: one with another
+/// in between was made by somebody whom the CA let sign, which it never does, and the verifier does not hold a root to
+/// the length of path that it allows.
 #[must_use]
-pub fn presented(certificate: &CertificateDer<'_>) -> Option<Presented> {
+pub fn presented(chain: &[CertificateDer<'_>]) -> Option<Presented> {
+    let [certificate] = chain else { return None };
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let names = certificate.subject_alternative_name().ok()??;
-    names.value.general_names.iter().find_map(|name| match name {
+    let mut hosts = names.value.general_names.iter().filter_map(|name| match name {
         GeneralName::URI(uri) => parse(uri),
         _ => None,
-    })
+    });
+    hosts.next().filter(|_| hosts.next().is_none())
 }
 
 fn parse(uri: &str) -> Option<Presented> {
     let (host, generation) = uri.strip_prefix("urn:holdfast:host:")?.split_once(':')?;
-    Some(Presented { host: host.parse().ok()?, generation: generation.parse().ok()? })
+    let said: u32 = generation.parse().ok()?;
+    // A number has one spelling: no sign, no zero before it.
+    (said.to_string() == generation).then_some(Presented { host: host.parse().ok()?, generation: said })
 }
 
 #[cfg(test)]
@@ -37,6 +43,8 @@ mod tests {
             format!("urn:holdfast:host:{id}"),
             format!("urn:holdfast:host:{id}:"),
             format!("urn:holdfast:host:{id}:-1"),
+            format!("urn:holdfast:host:{id}:+1"),
+            format!("urn:holdfast:host:{id}:01"),
             format!("urn:holdfast:host:{id}:1:2"),
             format!("urn:holdfast:guest:{id}:1"),
             "urn:holdfast:host:box7:1".to_owned(),

@@ -34,6 +34,13 @@ pub(super) fn name_is_taken(tx: &Tx<'_>, name: &HostName) -> rusqlite::Result<bo
         .exists([name.as_str()])
 }
 
+/// Whether another host than this one has, or ever had, a certificate of this key. Whoever holds that host's key would
+/// hold this one's, too.
+pub(super) fn key_is_anothers(tx: &Tx<'_>, key: [u8; 32], host: Option<i64>) -> rusqlite::Result<bool> {
+    tx.prepare_cached("SELECT 1 FROM certificates WHERE spki = ?1 AND host IS NOT ?2")?
+        .exists(params![key, host])
+}
+
 /// Writes a new host; its first certificate follows in the same transaction.
 pub(super) fn insert_host(tx: &Tx<'_>, id: HostId, name: &HostName, now: Timestamp) -> rusqlite::Result<i64> {
     let sql = "INSERT INTO hosts (id, name, enrolled_at, standing, issued_generation, used_generation,

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
-use super::certificates::{CertificateRecord, certificate, insert_certificate, insert_host, name_is_taken};
+use super::certificates::{
+    CertificateRecord, certificate, insert_certificate, insert_host, key_is_anothers, name_is_taken,
+};
 use super::columns::{Id, Time, Word};
 use super::events::emit;
 use super::idempotency::By;
@@ -76,6 +78,11 @@ pub enum RedeemError {
         /// The name.
         name: HostName,
     },
+    /// The key is another host's.
+    #[error(
+        "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
+    )]
+    KeyTaken,
     /// The certificate could not be made.
     #[error("the hub could not make the certificate")]
     Issue(#[source] IssueError),
@@ -189,6 +196,9 @@ fn first(
     let name = &found.host_name;
     if name_is_taken(tx, name)? {
         return Err(Failed::Refused(RedeemError::Taken { name: name.clone() }));
+    }
+    if key_is_anothers(tx, redemption.key.hash(), None)? {
+        return Err(Failed::Refused(RedeemError::KeyTaken));
     }
     let number = insert_host(tx, redemption.host, name, redemption.at)?;
     let issued = issue(redemption.host, 1, &redemption.key, redemption.at)

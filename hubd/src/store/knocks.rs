@@ -6,7 +6,9 @@ use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::certificates::{CertificateRecord, certificate, insert_certificate, insert_host, name_is_taken};
+use super::certificates::{
+    CertificateRecord, certificate, insert_certificate, insert_host, key_is_anothers, name_is_taken,
+};
 use super::columns::{Id, Time, Word};
 use super::events::emit;
 use super::idempotency::By;
@@ -85,6 +87,11 @@ pub enum KnockError {
         /// The name.
         name: HostName,
     },
+    /// The key is another host's.
+    #[error(
+        "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
+    )]
+    KeyTaken,
     /// What is written of the key cannot be used.
     #[error("the knock's key cannot be used: let the agent knock again")]
     Key(#[source] CsrError),
@@ -190,6 +197,10 @@ impl Store {
             }
             let key = AgentKey::from_spki(known.key.clone())
                 .map_err(|error| Failed::Refused(KnockError::Key(error)))?;
+            // It may have been enrolled by an invite since it knocked.
+            if key_is_anothers(tx, key.hash(), None)? {
+                return refuse(KnockError::KeyTaken);
+            }
             let issued = issue(approval.host, 1, &key, by.at)
                 .map_err(|error| Failed::Refused(KnockError::Issue(error)))?;
             let number = insert_host(tx, approval.host, name, by.at)?;
@@ -225,6 +236,9 @@ fn first(tx: &Tx<'_>, knock: &Knock) -> Result<KnockAnswered, Failed<KnockError>
     }
     let sql = "INSERT INTO knocks (id, spki, spki_der, says, first_at, last_at, state)
                VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending')";
+    if key_is_anothers(tx, knock.key.hash(), None)? {
+        return Err(Failed::Refused(KnockError::KeyTaken));
+    }
     let (id, key) = (Id(knock.id.uuid()), knock.key.der());
     tx.prepare_cached(sql)?.execute(params![
         id,

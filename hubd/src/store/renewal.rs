@@ -4,7 +4,7 @@ use holdfast_protocol::id::{CorrelationId, HostId};
 use jiff::Timestamp;
 use rusqlite::params;
 
-use super::certificates::{CertificateRecord, certificate, insert_certificate};
+use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
 use super::checkin::{Admitted, admit};
 use super::events::emit;
 use super::writer::{Shape, Tx};
@@ -31,6 +31,11 @@ pub enum RenewError {
     /// The present one is not served.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The key is another host's.
+    #[error(
+        "another host has this key, or had it: remove `identity/renewal.key.pem` in the agent's state folder, so that the box makes a key of its own"
+    )]
+    KeyTaken,
     /// The certificate could not be made.
     #[error("the hub could not make the certificate")]
     Issue(#[source] IssueError),
@@ -79,6 +84,9 @@ fn next(
         return Ok(record);
     }
     let refuse = Failed::Refused;
+    if key_is_anothers(tx, key, Some(admitted.number))? {
+        return Err(refuse(RenewError::KeyTaken));
+    }
     let generation = admitted.issued.checked_add(1).ok_or(refuse(RenewError::Exhausted))?;
     let issued = issue(renewal.presented.host, generation, &renewal.key, renewal.at)
         .map_err(|error| refuse(RenewError::Issue(error)))?;

@@ -16,6 +16,7 @@ const APPLICATION_ID: u32 = 0x6866_6862;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_first.sql"),
     include_str!("../../migrations/sqlite/0002_jobs.sql"),
+    include_str!("../../migrations/sqlite/0003_keys.sql"),
 ];
 
 /// How long to wait for a lock that another process (`hubd operator`) holds.

@@ -78,11 +78,12 @@ impl Forwarder {
         if added == 0 && settings.url.scheme() == "https" {
             return Err(WebhookError::NoRoots);
         }
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(rustls::DEFAULT_VERSIONS)
             .map_err(WebhookError::Tls)?
             .with_root_certificates(roots)
             .with_no_client_auth();
+        tls.resumption = rustls::client::Resumption::disabled();
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .redirect(reqwest::redirect::Policy::none())

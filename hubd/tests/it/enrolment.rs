@@ -81,7 +81,7 @@ async fn an_invite_ends_after_an_hour_and_a_wrong_one_is_unknown() {
 async fn a_bad_csr_uses_nothing_up() {
     let world = World::start().await;
     let invite = world.invite("box7").await;
-    let rsa = include_str!("../rsa-1024.csr.pem").to_owned();
+    let rsa = include_str!("../csr/rsa-1024.csr.pem").to_owned();
     let long = format!("{}{}", csr(&KeyPair::generate().unwrap()), " ".repeat(9000));
     for csr_pem in [rsa, long, String::new(), "hello".to_owned()] {
         let secret = Secret::new(invite.secret.expose().to_owned());

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod certificates;
 mod checkin;
 mod csr;
 mod deadman;
@@ -21,6 +22,7 @@ mod layers;
 mod operators;
 mod process;
 mod restart;
+mod sessions;
 mod store_story;
 mod tls;
 mod webhook;

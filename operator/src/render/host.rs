@@ -1,5 +1,6 @@
 //! Hosts, knocks and invites.
 
+use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView};
 use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
 use jiff::Timestamp;
@@ -76,6 +77,9 @@ fn state(state: HostState) -> Field {
 pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     let HostDetail { host, sections } = detail;
     let mut text = list(&about(host, sections, now));
+    if host.state == HostState::Frozen {
+        text.push_str(&frozen(&host.name));
+    }
     let desired = sections.desired.as_ref();
     if let Some(refused) = desired.and_then(|desired| desired.refused.as_ref()) {
         let which = refused.generation.map_or_else(|| "a document".to_owned(), |g| format!("generation {g}"));
@@ -95,6 +99,15 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     }
     text.push_str(&work(sections, now));
     text
+}
+
+/// What a person must do, in order.
+fn frozen(name: &HostName) -> String {
+    format!(
+        "\nTwo held this host's identity, so neither is served: a copy of the box, or of its agent's state folder, is at \
+         work.\nFind the copy and end it. Then `holdfast host revoke {name}` and `holdfast host invite {name}`; on the \
+         right box `agentd enroll`, which says what to remove first.\n"
+    )
 }
 
 fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static str, String)> {

@@ -44,6 +44,12 @@ fn host_show() {
     assert_snapshot!("host_show_troubled", host::host(&detail, now(), PLAIN));
     detail.sections = Default::default();
     assert_snapshot!("host_show_silent", host::host(&detail, now(), PLAIN));
+    detail.host.state = holdfast_protocol::operator::HostState::Frozen;
+    let told = host::host(&detail, now(), PLAIN);
+    let name = &detail.host.name;
+    for step in [format!("host revoke {name}"), format!("host invite {name}"), "agentd enroll".to_owned()] {
+        assert!(told.contains(&step), "{told}");
+    }
 }
 
 #[test]
