@@ -33,6 +33,16 @@ pub const NEEDS: &[Need] = &[
         package: "openssh-client",
         without: "holding signatures to what stock OpenSSH makes and takes",
     },
+    Need {
+        program: "openssl",
+        package: "openssl",
+        without: "holding our TLS listeners to what stock OpenSSL makes of them",
+    },
+    Need {
+        program: "curl",
+        package: "curl",
+        without: "holding our HTTPS listeners to what stock curl makes of them",
+    },
     Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
     Need { program: "visudo", package: "sudo", without: "holding the sudoers file to what sudo takes" },
     Need { program: "sfdisk", package: "fdisk", without: "disks with partitions for the helper" },

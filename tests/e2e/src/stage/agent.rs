@@ -184,6 +184,21 @@ impl Stage {
         serde_json::from_str(&text).with_context(|| format!("agentd {verb} printed no JSON: {text}"))
     }
 
+    /// Any `agentd` command that has nothing to tell programs; its words for people.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn agent_does(&self, words: &[&str]) -> Result<String> {
+        let (verb, rest) = words.split_first().context("a command has a verb")?;
+        self.to_end(self.agentd(verb).args(rest))
+    }
+
+    /// Where the agent serves guests, `address:port`.
+    #[must_use]
+    pub const fn local_api(&self) -> &'static str {
+        self.options.runtime.local_api()
+    }
+
     /// Runs a command to its end and gives its standard output.
     pub(super) fn to_end(&self, command: &mut Command) -> Result<String> {
         let output = command.output().with_context(|| format!("cannot run {}", self.typed(command)))?;

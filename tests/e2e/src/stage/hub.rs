@@ -34,6 +34,12 @@ impl Stage {
         Ok(url)
     }
 
+    /// Where the hub listens, `address:port`; empty before it was started.
+    #[must_use]
+    pub fn hub_address(&self) -> &str {
+        self.hub_url.trim_start_matches("https://")
+    }
+
     /// Stops the hub, as for maintenance.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ mod bad_input;
 mod books;
 mod fire;
 mod jobs;
+mod judges;
 mod kill;
 mod lifecycle;
 mod stand;
