@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use holdfast_protocol::desired::{BulkBackup, DesiredDocument, DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestName, GuestUid, VolumeName};
+use holdfast_protocol::protection::{BackupPolicy, Protection, compare};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,8 +24,20 @@ pub struct Diff {
     pub changed: Vec<ChangedGuest>,
     /// Guests that are no longer named: they become unmanaged and run on.
     pub unnamed: Vec<NamedGuest>,
+    /// Guests that would be less protected: the agent holds that until an operator signs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weaker: Vec<WeakerGuest>,
     /// How many stay as they are.
     pub unchanged: usize,
+}
+
+/// A guest that would be less protected, or of which that cannot be told.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct WeakerGuest {
+    /// Which.
+    pub guest: NamedGuest,
+    /// What of it, in words.
+    pub what: Vec<String>,
 }
 
 /// A guest that changes.
@@ -73,12 +86,14 @@ impl Diff {
 pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
     let mut old: BTreeMap<GuestUid, &DesiredGuest> =
         before.iter().flat_map(|before| &before.guests).map(|guest| (guest.uid, guest)).collect();
-    let (mut added, mut changed, mut unchanged) = (Vec::new(), Vec::new(), 0);
+    let (mut added, mut changed, mut weaker, mut unchanged) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let policies = before.map_or(&[][..], |before| &before.policies);
     for guest in &after.guests {
         let Some(earlier) = old.remove(&guest.uid) else {
             added.push(guest.clone());
             continue;
         };
+        weaker.extend(less_protected((earlier, policies), (guest, &after.policies)));
         let mut changes = changes(&fields(earlier), &fields(guest));
         changes.extend(volume_changes(earlier, guest));
         if changes.is_empty() {
@@ -94,6 +109,7 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
         added,
         changed,
         unnamed: old.into_values().map(named).collect(),
+        weaker,
         unchanged,
     }
 }
@@ -108,6 +124,17 @@ fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
         }
     }
     fields
+}
+
+/// By the law of the agent, as far as the documents tell: what is in force on the box may be more.
+fn less_protected(
+    (earlier, policies): (&DesiredGuest, &[BackupPolicy]),
+    (guest, new_policies): (&DesiredGuest, &[BackupPolicy]),
+) -> Option<WeakerGuest> {
+    let promised = Protection::wished(earlier, policies)?;
+    let wished = Protection::wished(guest, new_policies).unwrap_or_else(|| Protection::of_volumes(guest));
+    let what: Vec<String> = compare(&promised, &wished).loosened.iter().map(ToString::to_string).collect();
+    (!what.is_empty()).then(|| WeakerGuest { guest: named(guest), what })
 }
 
 fn named(guest: &DesiredGuest) -> NamedGuest {
@@ -264,6 +291,10 @@ mod tests {
         let named: Vec<&str> = found.settings.iter().map(|change| change.field.as_str()).collect();
         assert!(named.contains(&"policies.usual.snapshot.retention.keep.last"), "{named:?}");
         assert_eq!(found.changed[0].changes[0].field, "policy");
+        assert!(found.weaker.is_empty(), "a first promise");
+        let back = diff(Some(&after), &before);
+        assert_eq!(back.weaker[0].what, ["snapshot tier: from on to off"]);
+        assert_eq!((back.weaker.len(), back.weaker[0].guest.uid), (1, after.guests[0].uid));
     }
 
     #[test]

@@ -104,6 +104,13 @@ pub fn diff(host: &str, diff: &Diff, style: Style) -> String {
             changed.changes.iter().map(|change| Line::Changed(format!("    {}", change_text(change)))),
         );
     }
+    for weaker in &diff.weaker {
+        lines.push(Line::Unnamed(format!(
+            "! guest {}  would be less protected: the agent keeps what is in force until an operator signs",
+            weaker.guest.name
+        )));
+        lines.extend(weaker.what.iter().map(|what| Line::Plain(format!("    {what}"))));
+    }
     for guest in &diff.unnamed {
         let text = format!("- guest {}  becomes unmanaged, keeps running (uid {})", guest.name, guest.uid);
         lines.push(Line::Unnamed(text));

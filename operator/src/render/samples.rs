@@ -92,6 +92,14 @@ fn promise(last: u32) -> Value {
     })
 }
 
+/// The same document, with its first guest under a policy.
+pub fn under_policy(last: u32) -> DesiredDocument {
+    let mut document = document();
+    document.policies = vec![read(json!({ "name": "usual", "tiers": promise(last)["tiers"] }))];
+    document.guests[0].policy = Some("usual".parse().unwrap());
+    document
+}
+
 fn protected() -> Value {
     json!({ "in_force": promise(10), "wished": promise(1),
         "held": ["local retention: from 10 last, 14 daily to 1 last, 14 daily"] })

@@ -109,6 +109,8 @@ fn differences() {
     assert_snapshot!("difference_coloured", desired::diff("box7", &diff(Some(&before), &after), COLOURED));
     assert_snapshot!("difference_first", desired::diff("box7", &diff(None, &before), PLAIN));
     assert_snapshot!("difference_none", desired::diff("box7", &diff(Some(&before), &before), PLAIN));
+    let (before, after) = (samples::under_policy(10), samples::under_policy(1));
+    assert_snapshot!("difference_weaker", desired::diff("box7", &diff(Some(&before), &after), PLAIN));
 }
 
 #[test]
