@@ -13,8 +13,10 @@ mod bench;
 mod ci;
 mod demo;
 mod e2e_suite;
+mod fuzz;
 mod golden;
 mod matrix;
+mod mutants;
 mod packages;
 mod schedules;
 mod schemas;
@@ -46,6 +48,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// The fuzz targets, each for a number of runs or for a time.
+    Fuzz(fuzz::Options),
     /// Golden archives: the images that guests are restored from.
     #[command(subcommand)]
     Golden(golden::GoldenTask),
@@ -55,6 +59,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Small changes to the code that decides, each of which a test must notice; needs cargo-mutants.
+    Mutants(mutants::Options),
     /// Small bugs, planted in the agent one by one: each must be found. Words are handed on, such as `--bug no_lock`.
     Planted {
         /// Such as `--bug no_lock`.
@@ -95,8 +101,10 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(),
         Task::Demo(options) => demo::run(&options),
         Task::E2e { words } => e2e_suite::run(&words),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden(task) => golden::run(task),
         Task::Matrix { words } => matrix::run(&words),
+        Task::Mutants(options) => mutants::run(&options),
         Task::Planted { words } => schedules::planted(&words),
         Task::Schedules { words } => schedules::run(&words),
         Task::Schemas { check } => {

@@ -27,6 +27,7 @@ pub const NEEDS: &[Need] = &[
         without: "the golden image built from Debian (a small busybox one is used)",
     },
     Need { program: "busybox", package: "busybox-static", without: "the small golden image" },
+    Need { program: "g++", package: "g++", without: "fuzzing: libFuzzer is written in C++" },
     Need { program: "ip", package: "iproute2", without: "guests on a bridge of their own" },
     Need {
         program: "ssh-keygen",

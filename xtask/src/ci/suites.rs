@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::schemas::{self, Mode};
 use crate::workspace::{self, cargo, must};
-use crate::{demo, e2e_suite, tidy};
+use crate::{demo, e2e_suite, fuzz, tidy};
 
 /// Whether a suite needs root.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,12 @@ pub const ALL: &[Suite] = &[
         run: tests,
     },
     Suite {
+        name: "fuzz",
+        shows: "every parser of the trust part, on bytes that nobody chose",
+        needs_root: Root::NotNeeded,
+        run: fuzz_briefly,
+    },
+    Suite {
         name: "matrix",
         shows: "every operation killed at every point, once and again in its recovery, as a table",
         needs_root: Root::NotNeeded,
@@ -94,7 +100,8 @@ pub const ALL: &[Suite] = &[
 ];
 
 fn format() -> Result<()> {
-    must(cargo().args(["fmt", "--all", "--check"]))
+    must(cargo().args(["fmt", "--all", "--check"]))?;
+    must(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
 }
 
 fn tidy_all() -> Result<()> {
@@ -144,6 +151,15 @@ fn tests() -> Result<()> {
             .args(["test", "--locked", "--workspace", "--exclude", "e2e", "--no-fail-fast"])
             .env("HOLDFAST_CI", "1"),
     )
+}
+
+/// An ordinary user may have no C++ compiler; the head of the run has said so then.
+fn fuzz_briefly() -> Result<()> {
+    if !workspace::has("g++") && !crate::packages::is_root() {
+        println!("left out: there is no g++");
+        return Ok(());
+    }
+    fuzz::briefly()
 }
 
 fn matrix() -> Result<()> {

@@ -1,0 +1,54 @@
+//! What must hold of every parser of the trust part, whatever bytes it is given.
+//!
+//! What comes in: bytes from the fuzzer. What goes out: nothing, or a panic that names what did not hold. Each target says
+//! more than "it does not panic": what is accepted obeys the laws it is accepted under, is written and read back as the
+//! same, and nothing that differs from what was signed is taken for it. Where a second reading of the same bytes is
+//! possible it is done here by hand, by nobody's code but this. Deliberately absent: files, clocks, randomness, so that
+//! a finding is its bytes alone.
+//!
+//! | target | what must hold |
+//! | --- | --- |
+//! | [`archive`] | what passes for harmless is harmless as Proxmox would read it |
+//! | [`audit`] | an export that holds is a chain by a second reckoning; a changed one does not hold |
+//! | [`desired`] | an accepted document obeys every law of the host; the law of generations |
+//! | [`enrol`] | invites, tickets and certificates' requests are read back as written |
+//! | [`ids`] | each id, name, pin and time has one spelling |
+//! | [`intake`] | a signed job is taken exactly when a second reading of the law says so |
+//! | [`job`] | a payload is what its JSON says and nothing else |
+//! | [`local`] | what guests ask |
+//! | [`operator_api`] | what operators ask of the hub |
+//! | [`operators`] | who holds which key |
+//! | [`policy`] | no policy lets anything happen unsigned, or out of reach |
+//! | [`pve`] | task names, volumes and configurations as Proxmox sends them |
+//! | [`report`] | check-ins; changed sections laid over the old give the new |
+//! | [`signature`] | no bytes but the signer's own carry a signature |
+//! | [`signed_job`] | a job's bytes travel unchanged |
+//!
+//! The agent's own parsers are taken in by path: linking the agent would link a database, a TLS stack and a web server.
+#![forbid(unsafe_code)]
+
+pub mod archive;
+pub mod audit;
+pub mod desired;
+pub mod enrol;
+pub mod ids;
+pub mod intake;
+pub mod job;
+pub mod local;
+pub mod operator_api;
+pub mod operators;
+pub mod policy;
+pub mod proxmox;
+pub mod pve;
+pub mod report;
+pub mod round;
+pub mod signature;
+pub mod signed_job;
+pub mod signer;
+
+#[path = "../../agentd/src/gate/mod.rs"]
+pub mod gate;
+#[path = "../../agentd/src/model/mod.rs"]
+pub mod model;
+#[path = "../../agentd/src/operation/mod.rs"]
+pub mod operation;

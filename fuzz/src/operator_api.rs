@@ -1,0 +1,27 @@
+//! What operators ask of the hub, and what it answers.
+
+use holdfast_protocol::operator::{
+    DesiredPut, DesiredVersion, EventView, HostDetail, InviteRequest, JobDetail, JobSubmit, KnockApproval,
+    KnockView, Page, WhoAmI,
+};
+
+use crate::round;
+
+const BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// One input.
+///
+/// # Panics
+/// When a law does not hold.
+pub fn target(data: &[u8]) {
+    round::document::<InviteRequest>(data, BYTES_MAX);
+    round::document::<KnockApproval>(data, BYTES_MAX);
+    round::document::<DesiredPut>(data, BYTES_MAX);
+    round::document::<JobSubmit>(data, BYTES_MAX);
+    round::document::<JobDetail>(data, BYTES_MAX);
+    round::document::<DesiredVersion>(data, BYTES_MAX);
+    round::document::<HostDetail>(data, BYTES_MAX);
+    round::document::<WhoAmI>(data, BYTES_MAX);
+    round::document::<Page<EventView>>(data, BYTES_MAX);
+    round::document::<Page<KnockView>>(data, BYTES_MAX);
+}

@@ -1,0 +1,10 @@
+//! The agent's readers of Proxmox's answers, taken in by path.
+
+#[path = "../../agentd/src/port/pve/config.rs"]
+pub mod config;
+#[path = "../../agentd/src/port/pve/upid.rs"]
+pub mod upid;
+#[path = "../../agentd/src/port/pve/volume.rs"]
+pub mod volume;
+#[path = "../../agentd/src/port/pve/wire.rs"]
+mod wire;
