@@ -274,6 +274,31 @@ mod tests {
         }
     }
 
+    /// With every line said, too; lines that are commented out have no space behind the `#`.
+    #[test]
+    fn the_shipped_file_is_what_the_hub_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("hub.toml");
+        let shipped = include_str!("../../packaging/hub/hub.toml");
+        let said: String = shipped
+            .lines()
+            .map(|line| line.strip_prefix('#').filter(|setting| !setting.starts_with(' ')).unwrap_or(line))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "s".repeat(SECRET_CHARS_MIN)).unwrap();
+        let said = said.replace("/etc/holdfast/webhook-secret", &secret.display().to_string());
+        let load = |text: &str| {
+            std::fs::write(&config, text).unwrap();
+            let dir = folder.path().to_owned();
+            Settings::load(Given { dir, config: Some(config.clone()), ..Given::default() }).unwrap()
+        };
+        let (short, whole) = (load(shipped), load(&said));
+        assert_eq!((short.listen, short.connections_max), (whole.listen, whole.connections_max));
+        assert!(short.public_url.is_none() && short.webhook.is_none());
+        assert!(whole.public_url.is_some() && whole.webhook.is_some());
+    }
+
     #[test]
     fn the_file_is_closed_and_flags_go_over_it() {
         let folder = tempfile::tempdir().unwrap();

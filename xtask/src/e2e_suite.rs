@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use e2e::stage::Runtime;
 
 use crate::demo::{build, user};
-use crate::workspace::{cargo, must};
+use crate::workspace::{PROGRAM_PACKAGES, cargo, must};
 
 /// Builds and runs. `words` are handed to the test runner, such as the name of one test.
 pub fn run(words: &[String]) -> Result<()> {
@@ -16,18 +16,13 @@ pub fn run(words: &[String]) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-programs-").tempdir()?;
     let shared = user::share(&programs, folder.path())?;
     let mut with_failpoints = cargo();
-    with_failpoints.args(["build", "--quiet", "--locked"]).args(build::PROGRAM_PACKAGES);
+    with_failpoints.args(["build", "--quiet", "--locked"]).args(PROGRAM_PACKAGES);
     must(with_failpoints.args(["--bin", "agentd", "--features", "failpoints"]))?;
     std::fs::copy(programs.path("agentd"), shared.path("agentd"))
         .context("cannot copy agentd with failpoints")?;
     let mut test = cargo();
     // Tests that pass print their figures too.
-    test.args(["test", "--locked"]).args(build::PROGRAM_PACKAGES).args([
-        "--test",
-        "process",
-        "--",
-        "--show-output",
-    ]);
+    test.args(["test", "--locked"]).args(PROGRAM_PACKAGES).args(["--test", "process", "--", "--show-output"]);
     test.args(words);
     test.env("HOLDFAST_CI", "1")
         .env("HOLDFAST_E2E_PROGRAMS", shared.folder())

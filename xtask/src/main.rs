@@ -17,10 +17,12 @@ mod fuzz;
 mod golden;
 mod matrix;
 mod mutants;
+mod package;
 mod packages;
 mod schedules;
 mod schemas;
 mod tidy;
+mod tools;
 mod workspace;
 
 /// Checks, demo and goldens of the Holdfast workspace.
@@ -61,6 +63,8 @@ enum Task {
     },
     /// Small changes to the code that decides, each of which a test must notice; needs cargo-mutants.
     Mutants(mutants::Options),
+    /// The four Debian packages, made and judged by lintian.
+    Package(package::PackageOptions),
     /// Small bugs, planted in the agent one by one: each must be found. Words are handed on, such as `--bug no_lock`.
     Planted {
         /// Such as `--bug no_lock`.
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
         Task::Golden(task) => golden::run(task),
         Task::Matrix { words } => matrix::run(&words),
         Task::Mutants(options) => mutants::run(&options),
+        Task::Package(options) => package::run(&options),
         Task::Planted { words } => schedules::planted(&words),
         Task::Schedules { words } => schedules::run(&words),
         Task::Schemas { check } => {

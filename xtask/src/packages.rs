@@ -44,6 +44,8 @@ pub const NEEDS: &[Need] = &[
         package: "curl",
         without: "holding our HTTPS listeners to what stock curl makes of them",
     },
+    Need { program: "dpkg-shlibdeps", package: "dpkg-dev", without: "Debian packages" },
+    Need { program: "lintian", package: "lintian", without: "judging the Debian packages" },
     Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
     Need { program: "visudo", package: "sudo", without: "holding the sudoers file to what sudo takes" },
     Need { program: "sfdisk", package: "fdisk", without: "disks with partitions for the helper" },

@@ -18,6 +18,10 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// All packages but the harness, which asks the agent for what only tests may have. Cargo chooses the features of what is
+/// linked for the packages it is given; with these, programs and tests share one build of every library.
+pub const PROGRAM_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
+
 /// The cargo that runs us.
 pub fn cargo() -> Command {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

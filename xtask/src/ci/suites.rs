@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
+use crate::package::PackageOptions;
 use crate::schemas::{self, Mode};
+use crate::tools::DENY;
 use crate::workspace::{self, cargo, must};
 use crate::{demo, e2e_suite, fuzz, tidy};
 
@@ -86,6 +88,13 @@ pub const ALL: &[Suite] = &[
         run: e2e,
     },
     Suite {
+        name: "package",
+        shows: "the four Debian packages, without an error that lintian finds",
+        // Only root can install lintian.
+        needs_root: Root::Needed,
+        run: package,
+    },
+    Suite {
         name: "demo-user",
         shows: "the whole story as an ordinary user",
         needs_root: Root::NotNeeded,
@@ -112,26 +121,8 @@ fn schemas_fresh() -> Result<()> {
     schemas::run(&workspace::root(), Mode::Check)
 }
 
-/// Builds cargo-deny once (about a minute) into the target folder, with its own lock file, so that a new release of it
-/// cannot turn an old commit red.
 fn deny() -> Result<()> {
-    const VERSION: &str = "0.20.2";
-    let tools = workspace::target().join("tools");
-    let binary = tools.join("bin/cargo-deny");
-    if !binary.is_file() {
-        let mut install = cargo();
-        install.args([
-            "install",
-            "--quiet",
-            "--locked",
-            "--profile",
-            "dev",
-            "--config",
-            "profile.dev.debug=false",
-        ]);
-        must(install.args(["cargo-deny", "--version", VERSION, "--root"]).arg(&tools))?;
-    }
-    must(workspace::program(binary).current_dir(workspace::root()).args([
+    must(workspace::program(DENY.ready()?).current_dir(workspace::root()).args([
         "--all-features",
         "check",
         "bans",
@@ -160,6 +151,10 @@ fn fuzz_briefly() -> Result<()> {
         return Ok(());
     }
     fuzz::briefly()
+}
+
+fn package() -> Result<()> {
+    crate::package::run(&PackageOptions { quick: true })
 }
 
 fn matrix() -> Result<()> {

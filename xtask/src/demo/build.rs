@@ -5,11 +5,7 @@ use e2e::programs::{NAMES, Programs};
 use e2e::stage::{Golden, Runtime};
 
 use crate::golden::BuildOptions;
-use crate::workspace::{cargo, must, root, target};
-
-/// All packages but the harness, which asks the agent for what only tests may have. Cargo chooses the features of what is
-/// linked for the packages it is given; with these, programs and tests share one build of every library.
-pub const PROGRAM_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
+use crate::workspace::{PROGRAM_PACKAGES, cargo, must, root, target};
 
 /// Builds the programs as cargo builds everything else here, so that tests and demo share the work.
 pub fn programs() -> Result<Programs> {
