@@ -24,14 +24,16 @@ use tokio::task::JoinSet;
 
 use crate::api::Local;
 use crate::api::routes::router;
+use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
 use crate::execute::{GuestDoor, Ports};
 use crate::model::limits;
 use crate::model::policy::{Golden, Policy, Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
 use crate::model::view::{ProgressLines, View};
+use crate::port::backoff::spread;
 use crate::port::clock::{Clock, RealClock};
-use crate::port::hub::Contact;
+use crate::port::hub::{Contact, Hub};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder};
 use crate::port::local_tls::{LeafError, LocalLeaf};
 use crate::port::privilege::Unprivileged;
@@ -44,7 +46,7 @@ use crate::settings::{SecretFileError, Settings, TokenSettings, TrustSettings};
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::{self, ListenError, Listeners};
 use crate::task::observe::Eye;
-use crate::task::reconcile::Reconcile;
+use crate::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use crate::task::report::ReportTask;
 use crate::task::status::StatusTask;
 use crate::task::stop::{self, Stop, Stopper};
@@ -132,6 +134,7 @@ struct Wires {
     contact: watch::Sender<Contact>,
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
+    failpoints: Arc<dyn Failpoints>,
 }
 
 /// Everything that is opened before the first loop starts.
@@ -242,6 +245,7 @@ fn start(
         sections: watch::channel(Arc::new(Sections::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
+        failpoints: failpoint::from_environment(),
         contact: watch::channel(Contact {
             reached_at: None,
             problem: None,
@@ -270,6 +274,9 @@ fn start(
         sections: wires.sections.subscribe(),
         contact: wires.contact,
         clock: parts.clock,
+        dial: Arc::new(Hub::enrolled),
+        failpoints: wires.failpoints,
+        spread,
     };
     let stop = stop.clone();
     tasks.spawn(async move {
@@ -366,13 +373,15 @@ fn start_reconcile(
             .collect();
     let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
-    let ports = Ports { lines: wires.lines.clone(), heavy: wires.heavy.clone(), ..ports };
+    let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
+    let ports = Ports { lines, heavy, failpoints: Arc::clone(&wires.failpoints), ..ports };
     let reconcile = Reconcile {
         ports,
         eye,
         policy,
         node: settings.proxmox.node.clone(),
         every: LOOK_EVERY,
+        at_least: LOOK_AT_LEAST,
         view: wires.view.clone(),
         stop: stop.clone(),
     };

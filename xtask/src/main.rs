@@ -55,6 +55,12 @@ enum Task {
     /// Golden archives: the images that guests are restored from.
     #[command(subcommand)]
     Golden(golden::GoldenTask),
+    /// A stolen hub for weeks; words are handed on, such as `--from 7 --count 3 --days 30`.
+    Hostile {
+        /// Such as `--days 7`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// The crash matrix, as a table; words are handed on, such as `--case provision/12,5`.
     Matrix {
         /// Such as `--story provision`.
@@ -107,6 +113,7 @@ fn main() -> ExitCode {
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden(task) => golden::run(task),
+        Task::Hostile { words } => schedules::hostile(&words),
         Task::Matrix { words } => matrix::run(&words),
         Task::Mutants(options) => mutants::run(&options),
         Task::Package(options) => package::run(&options),

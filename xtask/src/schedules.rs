@@ -1,4 +1,5 @@
-//! `cargo xtask schedules` and `cargo xtask planted`: random fault schedules by seed, and bugs that the harness must find.
+//! `cargo xtask schedules`, `hostile` and `planted`: random fault schedules by seed, a stolen hub by seed, and bugs that the
+//! harness must find.
 
 use anyhow::Result;
 
@@ -8,6 +9,11 @@ use crate::matrix;
 /// `--seconds 600`.
 pub fn run(words: &[String]) -> Result<()> {
     matrix::harness("schedules", words)
+}
+
+/// A stolen hub for weeks. `words` are handed on, such as `--from 7 --count 3 --days 30`.
+pub fn hostile(words: &[String]) -> Result<()> {
+    matrix::harness("hostile", words)
 }
 
 /// Plants each bug and looks for it. `words` are handed on, such as `--bug no_lock`.

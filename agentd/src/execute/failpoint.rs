@@ -31,6 +31,12 @@ pub enum Moment {
     Frame,
     /// The write that opens the operation, with its audit line.
     Opened,
+    /// The write that takes a signed job, or turns its text away.
+    Taken,
+    /// The write that ends a signed job which becomes no operation.
+    Settled,
+    /// The report that tells the hub what became of jobs.
+    Told,
 }
 
 /// One point.
@@ -57,6 +63,9 @@ impl fmt::Display for Point {
             Moment::Outcome => "outcome",
             Moment::Frame => "frame",
             Moment::Opened => "opened",
+            Moment::Taken => "taken",
+            Moment::Settled => "settled",
+            Moment::Told => "told",
         };
         write!(f, "{}:{side}:{moment}", self.step)
     }
@@ -83,6 +92,13 @@ pub struct Nowhere;
 impl Failpoints for Nowhere {
     fn reached(&self, _: Point) -> Result<(), Killed> {
         Ok(())
+    }
+}
+
+/// Reaches a point in a loop of the agent's: the dead do nothing more, and wait for ever.
+pub async fn pass(failpoints: &dyn Failpoints, point: Point) {
+    if failpoints.reached(point).is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -52,6 +52,10 @@ bugs! {
     StaleDocument = "stale_document", "an older document replaces a newer one";
     NoLock = "no_lock", "a second agent may open the folder";
     EndlessTries = "endless_tries", "a step that fails is tried for ever";
+    ForgetJobs = "forget_jobs", "a signed job that has ended is forgotten, and may be taken again";
+    RenewAsAnother = "renew_as_another", "a renewed certificate may make this host another one";
+    LooseBrake = "loose_brake", "what documents touched lately does not count";
+    EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
 }
 
 #[cfg(feature = "planted")]

@@ -8,12 +8,13 @@
 //! What goes out: the typed answer, or a [`HubError`] whose kind tells who must act. Deliberately absent: retries. Who
 //! calls knows whether and when to ask again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, JOBS_PER_ANSWER, WAIT_SECONDS_MAX};
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::enrol::{EnrolRequest, Enrolled, KnockAnswer, KnockRequest, RenewRequest};
-use holdfast_protocol::envelope::{Envelope, Problem, REQUEST_ID_HEADER};
+use holdfast_protocol::envelope::{Envelope, Problem};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::strict;
@@ -21,11 +22,12 @@ use holdfast_tls::Trust;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 mod error;
+mod line;
 
 pub use error::{HubError, Remedy};
+pub use line::{Answer, Line, Posted};
 
 use super::identity::Identity;
 
@@ -57,7 +59,7 @@ pub struct Contact {
 /// A way to call one hub.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    http: reqwest::Client,
+    line: Arc<dyn Line>,
     base: String,
 }
 
@@ -101,7 +103,13 @@ impl Hub {
             .user_agent(concat!("holdfast-agentd/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(HubError::Setup)?;
-        Ok(Self { http, base: base.trim_end_matches('/').to_owned() })
+        Ok(Self::over(Arc::new(line::Https { http, body_max: ANSWER_BYTES_MAX }), base))
+    }
+
+    /// A hub at the other end of a line, which has the trust of its own: for tests that are the hub.
+    #[must_use]
+    pub fn over(line: Arc<dyn Line>, base: &str) -> Self {
+        Self { line, base: base.trim_end_matches('/').to_owned() }
     }
 
     /// Trades an invite for a certificate. Asked again with the same key, the hub answers the same.
@@ -143,38 +151,22 @@ impl Hub {
         ask: &A,
         wait_s: u32,
     ) -> Result<T, HubError> {
-        let request = self
-            .http
-            .post(format!("{}{path}", self.base))
-            .header(REQUEST_ID_HEADER, Uuid::now_v7().to_string())
-            .timeout(Duration::from_secs(ANSWER_SECONDS_MAX + u64::from(wait_s)))
-            .json(ask);
-        let answer = request.send().await.map_err(|source| HubError::of_transport(&self.base, source))?;
-        let status = answer.status();
-        let body = self.bounded(answer).await?;
-        if status.is_redirection() {
-            return Err(HubError::Redirect { hub: self.base.clone(), status: status.as_u16() });
+        let body = serde_json::to_vec(ask).map_err(HubError::Unwritable)?;
+        let within = Duration::from_secs(ANSWER_SECONDS_MAX + u64::from(wait_s));
+        let Answer { status, body } = self.line.post(&self.base, path, body, within).await?;
+        if body.len() > ANSWER_BYTES_MAX {
+            return Err(HubError::TooLong { max: ANSWER_BYTES_MAX });
+        }
+        if (300..400).contains(&status) {
+            return Err(HubError::Redirect { hub: self.base.clone(), status });
         }
         let frame: Envelope<T> = strict::parse("the hub's answer", &body, ANSWER_BYTES_MAX)
-            .map_err(|source| HubError::Answer { status: status.as_u16(), source })?;
+            .map_err(|source| HubError::Answer { status, source })?;
         match (frame.data, frame.error) {
-            (Some(data), None) if status.is_success() => Ok(data),
-            (None, Some(problem)) => Err(HubError::Refused { status: status.as_u16(), problem }),
-            _ => Err(HubError::Frame { status: status.as_u16() }),
+            (Some(data), None) if (200..300).contains(&status) => Ok(data),
+            (None, Some(problem)) => Err(HubError::Refused { status, problem }),
+            _ => Err(HubError::Frame { status }),
         }
-    }
-
-    async fn bounded(&self, mut answer: reqwest::Response) -> Result<Vec<u8>, HubError> {
-        let mut body = Vec::new();
-        while let Some(chunk) =
-            answer.chunk().await.map_err(|source| HubError::of_transport(&self.base, source))?
-        {
-            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(HubError::TooLong { max: ANSWER_BYTES_MAX });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
     }
 }
 

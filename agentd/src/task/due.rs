@@ -10,6 +10,8 @@ use holdfast_trust::law::{Here, NotHere};
 use jiff::Timestamp;
 
 use super::turns::{Begin, Origin};
+use crate::execute::Ports;
+use crate::execute::failpoint::{Moment, Point, Side, pass};
 use crate::gate::order::{TurnedAway, again};
 use crate::plan::Inputs;
 use crate::plan::ordered::{Turn, turn};
@@ -32,8 +34,8 @@ pub(super) async fn targets(store: &Store, now: Timestamp) -> Result<Vec<Vmid>, 
 ///
 /// # Errors
 /// [`StoreError`].
-pub(super) async fn begin(store: &Store, inputs: &Inputs<'_>) -> Result<Vec<Begin>, StoreError> {
-    let mut begun = Vec::new();
+pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begin>, StoreError> {
+    let (store, mut begun) = (&ports.store, Vec::new());
     let jobs = store.due_jobs(inputs.now).await?;
     if jobs.is_empty() {
         return Ok(begun);
@@ -44,7 +46,7 @@ pub(super) async fn begin(store: &Store, inputs: &Inputs<'_>) -> Result<Vec<Begi
             // A clock that is set right again lets it go on.
             Err(TurnedAway::NotHere(NotHere::ClockBehind { .. } | NotHere::NotYet(_))) => continue,
             Err(why) => {
-                fail(store, due.id, &Problem::new(why.code(), chain(&why)), inputs.now).await?;
+                fail(ports, due.id, &Problem::new(why.code(), chain(&why)), inputs.now).await?;
                 continue;
             }
         };
@@ -53,8 +55,8 @@ pub(super) async fn begin(store: &Store, inputs: &Inputs<'_>) -> Result<Vec<Begi
                 begun.push(Begin { action: *action, origin: Origin::Job(OperationId::new(due.id.uuid())) });
             }
             Turn::Waits => {}
-            Turn::Fails(problem) => fail(store, due.id, &problem, inputs.now).await?,
-            Turn::Now => now(store, due.id, job, inputs.now).await?,
+            Turn::Fails(problem) => fail(ports, due.id, &problem, inputs.now).await?,
+            Turn::Now => now(ports, due.id, job, inputs.now).await?,
         }
     }
     Ok(begun)
@@ -77,13 +79,26 @@ async fn check(
     Ok(again(&due.signed, &roster, &here))
 }
 
-async fn fail(store: &Store, id: JobId, problem: &Problem, now: Timestamp) -> Result<(), StoreError> {
+async fn fail(ports: &Ports, id: JobId, problem: &Problem, now: Timestamp) -> Result<(), StoreError> {
     tracing::warn!(job = %id, %problem, "a signed job came to nothing");
-    store.settle_job(id, Settled::Failed(problem.clone()), now).await
+    settle(ports, id, Settled::Failed(problem.clone()), now).await
+}
+
+async fn settle(ports: &Ports, id: JobId, end: Settled, at: Timestamp) -> Result<(), StoreError> {
+    reach(ports, Side::Before).await;
+    ports.store.settle_job(id, end, at).await?;
+    reach(ports, Side::After).await;
+    Ok(())
+}
+
+async fn reach(ports: &Ports, side: Side) {
+    pass(ports.failpoints.as_ref(), Point { step: "job", side, moment: Moment::Settled }).await;
 }
 
 /// What needs no operation.
-async fn now(store: &Store, id: JobId, job: Accepted, at: Timestamp) -> Result<(), StoreError> {
+async fn now(ports: &Ports, id: JobId, job: Accepted, at: Timestamp) -> Result<(), StoreError> {
+    let store = &ports.store;
+    reach(ports, Side::Before).await;
     let outcome = match &job.payload().act {
         Act::PolicyUpdate(_) => store.change_roster(job, at).await,
         Act::ApproveRelease(_) => store.approve_release(job, at).await,
@@ -91,12 +106,13 @@ async fn now(store: &Store, id: JobId, job: Accepted, at: Timestamp) -> Result<(
         Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await.map_err(TakeError::Store),
         other => {
             let text = format!("{} does not wait", other.verb().as_str());
-            return fail(store, id, &Problem::new(ErrorCode::Internal, text), at).await;
+            return fail(ports, id, &Problem::new(ErrorCode::Internal, text), at).await;
         }
     };
+    reach(ports, Side::After).await;
     match outcome {
         Ok(()) => Ok(()),
         Err(TakeError::Store(error)) => Err(error),
-        Err(TakeError::Away(why)) => fail(store, id, &Problem::new(why.code(), chain(&why)), at).await,
+        Err(TakeError::Away(why)) => fail(ports, id, &Problem::new(why.code(), chain(&why)), at).await,
     }
 }

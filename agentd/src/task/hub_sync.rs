@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage};
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, JOBS_PER_ANSWER};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::RenewRequest;
 use holdfast_protocol::envelope::Problem;
@@ -23,7 +23,8 @@ use tokio::sync::watch;
 
 use super::intake;
 use super::stop::Stop;
-use crate::port::backoff::{Backoff, spread};
+use crate::execute::failpoint::{Failpoints, Moment, Point, Side, pass};
+use crate::port::backoff::Backoff;
 use crate::port::clock::Clock;
 use crate::port::hub::{Contact, Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
@@ -31,6 +32,7 @@ use crate::port::store::{Store, StoreError};
 
 mod exchange;
 mod offer;
+mod renewal;
 
 use exchange::{Exchange, Tell, Telling, Verdict};
 
@@ -61,7 +63,16 @@ pub struct HubSync {
     pub contact: watch::Sender<Contact>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// How the hub is called by an identity.
+    pub dial: Dial,
+    /// Where tests stop the world.
+    pub failpoints: Arc<dyn Failpoints>,
+    /// Random numbers, which spread the waits after failures.
+    pub spread: fn() -> u32,
 }
+
+/// How the hub is called: [`Hub::enrolled`], save in tests.
+pub type Dial = Arc<dyn Fn(&Identity) -> Result<Hub, HubError> + Send + Sync>;
 
 /// Why a round with the hub did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +83,8 @@ enum RoundError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Renewal(#[from] renewal::RenewalError),
 }
 
 impl RoundError {
@@ -83,6 +96,7 @@ impl RoundError {
             }
             Self::Hub(error) => Problem::new(error.code(), chain(error)),
             Self::Store(_) | Self::Identity(_) => Problem::new(ErrorCode::Internal, chain(self)),
+            Self::Renewal(_) => Problem::new(ErrorCode::Certificate, chain(self)),
         }
     }
 
@@ -113,7 +127,7 @@ impl HubSync {
         while !stop.is_requested() {
             let client = match &hub {
                 Some(client) => client,
-                None => match Hub::enrolled(&self.identity) {
+                None => match (self.dial)(&self.identity) {
                     Ok(client) => hub.insert(client),
                     Err(error) => {
                         failures += 1;
@@ -168,6 +182,10 @@ impl HubSync {
         let telling = exchange.next(&now, tell);
         let wait_s = if telling.is_news() { 0 } else { WAIT_S };
         let request = request(&telling, &now);
+        let of_jobs = telling.sections.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty());
+        if of_jobs {
+            self.reach(Side::Before, Moment::Told).await;
+        }
         let (clock, sections) = (Arc::clone(&self.clock), &mut self.sections);
         let nothing_left = telling.leaves_out_nothing_of(&now);
         let overtaken = async {
@@ -184,6 +202,9 @@ impl HubSync {
             answer = hub.checkin(&request, wait_s) => answer?,
             () = overtaken => return Ok(Round::Overtaken),
         };
+        if of_jobs {
+            self.reach(Side::After, Moment::Told).await;
+        }
         let ended = self.clock.monotonic();
         if telling.is_news() {
             *told_at = Some(ended);
@@ -228,10 +249,17 @@ impl HubSync {
         if self.store.heard_audit(answer.audit_seen, self.clock.now()).await? {
             tracing::error!("these records are an older copy of what the hub heard of: a new epoch begins");
         }
-        for mail in &answer.jobs {
+        for mail in answer.jobs.iter().take(JOBS_PER_ANSWER as usize) {
+            self.reach(Side::Before, Moment::Taken).await;
             intake::take(&self.store, host, mail, self.clock.now()).await?;
+            self.reach(Side::After, Moment::Taken).await;
         }
         Ok(())
+    }
+
+    /// Where tests stop the world around jobs.
+    async fn reach(&self, side: Side, moment: Moment) {
+        pass(self.failpoints.as_ref(), Point { step: "mail", side, moment }).await;
     }
 
     fn renewal_is_due(&self, not_before: Duration) -> bool {
@@ -241,6 +269,7 @@ impl HubSync {
     async fn renew(&mut self, hub: &Hub) -> Result<(), RoundError> {
         let key = self.folder.pending(Purpose::Renewal)?;
         let enrolled = hub.renew(&RenewRequest { csr_pem: key.csr_pem()? }).await?;
+        renewal::judge(&self.identity.enrolled, &enrolled)?;
         self.identity = self.folder.accept(&key, &self.identity.hub, enrolled)?;
         let generation = self.identity.enrolled.certificate_generation;
         let ends_at = self.identity.enrolled.not_after;
@@ -270,21 +299,27 @@ impl HubSync {
         if is_news {
             tracing::warn!(code = %problem.code, error = problem.message, "no contact with the hub");
         }
-        let pause = error.pace().after(failures, spread());
+        let pause = error.pace().after(failures, (self.spread)());
         tokio::select! {
             () = stop.requested() => {}
             () = self.clock.sleep(pause) => {}
         }
     }
 
-    /// Waits for the hub's interval, or until there is something to report.
+    /// Waits for the hub's interval, or until there is something to report. News that is held back is there already: were
+    /// it heard at once, a hub that holds no line open would be asked without a pause until it may be told.
     async fn pause(&mut self, pause: Duration, stop: &mut Stop) {
         if pause.is_zero() {
             return;
         }
+        let least = pause.min(exchange::SHORTEST);
+        tokio::select! {
+            () = stop.requested() => return,
+            () = self.clock.sleep(least) => {}
+        }
         tokio::select! {
             () = stop.requested() => {}
-            () = self.clock.sleep(pause) => {}
+            () = self.clock.sleep(pause.saturating_sub(least)) => {}
             changed = self.sections.changed() => {
                 if changed.is_err() {
                     self.clock.sleep(pause).await;

@@ -27,7 +27,7 @@ use super::observe::{Eye, Gone};
 use super::stop::Stop;
 use super::turns::{Arrivals, Begin, Origin};
 use super::{due, measure};
-use crate::execute::failpoint::{Moment, Point, Side};
+use crate::execute::failpoint::{Moment, Point, Side, pass};
 use crate::execute::{Ports, recover, run};
 use crate::gate::brake::Release;
 use crate::model::limits;
@@ -55,10 +55,12 @@ const AWAY_MAX: Duration = Duration::from_secs(60);
 /// One look may fall into a moment of change; two, a whole cycle apart, do not.
 const LOOKS_THAT_PROVE: u32 = 2;
 
-/// The host is looked at as often as the hub is asked, but drift is seen within a minute, and no document makes us a
-/// burden to Proxmox.
-fn look_every(poll: PollSeconds) -> Duration {
-    Duration::from_secs(poll.get().into()).clamp(Duration::from_secs(5), Duration::from_secs(60))
+/// Drift is seen within this, however rarely a document wants the host to be looked at.
+pub const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
+
+/// The host is looked at as often as the hub is asked, and no document makes us a burden to Proxmox.
+fn look_every(poll: PollSeconds, at_least: Duration) -> Duration {
+    Duration::from_secs(poll.get().into()).clamp(Duration::from_secs(5), at_least)
 }
 
 /// Guests that ask all the time bring about at most four looks at Proxmox a second.
@@ -76,6 +78,8 @@ pub struct Reconcile {
     pub node: NodeName,
     /// How often the host is looked at when nothing is new, until a document says how often.
     pub every: Duration,
+    /// How often at least, whatever a document says: [`LOOK_AT_LEAST`], save in tests of weeks.
+    pub at_least: Duration,
     /// Where the picture goes.
     pub view: watch::Sender<Arc<View>>,
     /// When to stop.
@@ -274,7 +278,7 @@ impl Reconcile {
         }
         if store.refusal().is_none() {
             // What operators signed goes before what a document or a guest wishes for the same guest.
-            for begin in due::begin(&store, &inputs).await? {
+            for begin in due::begin(&self.ports, &inputs).await? {
                 self.open(state, begin, generation).await?;
             }
         }
@@ -436,9 +440,7 @@ impl Reconcile {
     /// Where tests stop the world: the dead do nothing more.
     async fn reach(&self, side: Side) {
         let point = Point { step: "operation", side, moment: Moment::Opened };
-        if self.ports.failpoints.reached(point).is_err() {
-            std::future::pending::<()>().await;
-        }
+        pass(self.ports.failpoints.as_ref(), point).await;
     }
 
     fn perform(&self, state: &mut State, progress: Progress) {
@@ -494,7 +496,8 @@ impl Reconcile {
         let now = self.ports.clock.now();
         let until = state.again_at.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
         let document = state.picture.as_ref().and_then(|picture| picture.desired.document.as_ref());
-        let every = document.map_or(self.every, |desired| look_every(desired.document().poll_interval_s));
+        let every = document
+            .map_or(self.every, |desired| look_every(desired.document().poll_interval_s, self.at_least));
         until.map_or(every, |until| until.min(every))
     }
 

@@ -53,6 +53,7 @@ pub async fn start_with(world: &World, policy: Policy) -> Agent {
         policy,
         node: "pve1".parse().unwrap(),
         every: Duration::from_secs(10),
+        at_least: agentd::task::reconcile::LOOK_AT_LEAST,
         view: sender,
         stop,
     };

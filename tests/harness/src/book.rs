@@ -108,6 +108,20 @@ impl Book {
     }
 }
 
+/// Numbers of guests that are made; copies beside a guest are whole when their records say so.
+#[must_use]
+pub fn made(folder: &Path) -> BTreeSet<u32> {
+    let connection = Connection::open(folder.join("agent.db")).unwrap();
+    let mut made = BTreeSet::new();
+    let sql =
+        "SELECT vmid FROM guest WHERE place = 'made' UNION SELECT vmid FROM beside WHERE stage = 'made'";
+    each(&connection, sql, |row| {
+        made.insert(row.get(0)?);
+        Ok(())
+    });
+    made
+}
+
 fn each(
     connection: &Connection,
     sql: &str,

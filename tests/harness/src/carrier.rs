@@ -21,9 +21,6 @@ use crate::points::{Conductor, How};
 /// What a request takes each way.
 const ONE_WAY: Duration = Duration::from_millis(1);
 
-/// More requests than this in one story mean that it goes round in circles.
-const REQUESTS_MAX: usize = 20_000;
-
 /// The carrier of one run of the agent.
 pub struct InProcess {
     /// The simulator.
@@ -34,6 +31,8 @@ pub struct InProcess {
     pub conductor: Arc<Conductor>,
     /// What happened.
     pub log: Arc<Log>,
+    /// More requests than this in one story mean that it goes round in circles.
+    pub patience: usize,
 }
 
 impl InProcess {
@@ -66,7 +65,7 @@ impl InProcess {
         let told = ask(&self.node, &asked);
         let status = if let Told::Answer { status, .. } = &told { *status } else { 0 };
         let count = self.log.request(self.timeline.passed(), request.call, &request.path, status);
-        assert!(count < REQUESTS_MAX, "{WITHOUT_END}: {} {}", request.method, request.path);
+        assert!(count < self.patience, "{WITHOUT_END}: {} {}", request.method, request.path);
         if changes {
             let path = request.path.clone();
             self.log.effect(Effect { at: self.timeline.passed(), step, call: request.call, path, status });

@@ -38,10 +38,15 @@ pub async fn speak(world: &World, store: &Store, speech: Speech) {
 
 /// Speaks for all guests whenever they do.
 pub async fn speak_while(world: &World, store: &Store, speech: &Cell<Speech>) {
+    speak_every(EVERY, world, store, speech).await;
+}
+
+/// The same, as often as this.
+pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: &Cell<Speech>) {
     // A running guest keeps its environment until it stops: a ticket that was traded is not traded again and again.
     let mut traded = BTreeMap::new();
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(every).await;
         if speech.get() == Speech::Silence {
             continue;
         }

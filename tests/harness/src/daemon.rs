@@ -10,7 +10,7 @@ use std::time::Duration;
 use agentd::execute::Ports;
 use agentd::execute::failpoint::Side;
 use agentd::model::view::View;
-use agentd::task::reconcile::Reconcile;
+use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
 use holdfast_protocol::checkin::{CheckinRequest, Coverage};
@@ -64,6 +64,7 @@ pub async fn serve(
         policy: world.kit.policy(),
         node: "pve1".parse().unwrap(),
         every: LOOK_EVERY,
+        at_least: LOOK_AT_LEAST,
         view,
         stop: stop.clone(),
     };

@@ -25,6 +25,9 @@
 //! | [`matrix`] | all cases, and the table |
 //! | `planted` | with the feature of that name: bugs that must be found |
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
+//! | [`pen`] | operators who sign |
+//! | [`line`] | a hub at the end of a line of bytes |
+//! | [`hostile`] | a stolen hub, for weeks |
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -40,12 +43,15 @@ pub mod clock;
 pub mod controllers;
 pub mod daemon;
 pub mod ground;
+pub mod hostile;
 pub mod hub;
 pub mod invariant;
 pub mod kit;
 pub mod life;
+pub mod line;
 pub mod log;
 pub mod matrix;
+pub mod pen;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod points;

@@ -1,7 +1,7 @@
 //! Who tests the tests: each planted bug must be found, and how soon is told.
 //!
 //! In: a bug. Out: where it was found and after how many cases, or that it was not. Each bug is hunted where it would show:
-//! in one family of the matrix's cases, judged against how the story goes without the bug, or in a plot, seed by seed.
+//! in one family of the matrix's cases, judged against how the story goes without the bug, in a plot or by a stolen hub, seed by seed.
 //! Nothing depends on a clock: a number of cases bounds every hunt. Deliberately absent: a bug that is known not to be
 //! found; there is none.
 
@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use agentd::model::planted::{Bug, plant};
 
-use crate::ground::Template;
+use crate::ground::{Ground, Template};
+use crate::hostile;
 use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
 use crate::schedule::plot::{self, Plot};
 use crate::schedule::run_script;
@@ -18,6 +19,9 @@ use crate::story::{self, Story};
 
 /// So many seeds of a plot are tried.
 pub const SEEDS_MAX: u64 = 20;
+
+/// So many stolen hubs are tried; each takes seconds.
+const THIEVES_MAX: u64 = 4;
 
 /// Where a bug was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +70,8 @@ enum Hunt {
     Matrix(Family, &'static [&'static str]),
     /// In a plot, seed by seed.
     Plot(Plot),
+    /// By a stolen hub, seed by seed, so many days each.
+    Stolen(u64),
 }
 
 /// A family of the matrix's cases.
@@ -99,6 +105,8 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::ReuseNumber => Hunt::Plot(plot::ANOTHER),
         Bug::StaleDocument => Hunt::Plot(plot::OLDER),
         Bug::NoLock => Hunt::Plot(plot::SECOND),
+        Bug::ForgetJobs | Bug::RenewAsAnother => Hunt::Stolen(6),
+        Bug::LooseBrake | Bug::EndlessRefusals => Hunt::Stolen(4),
     }
 }
 
@@ -108,6 +116,7 @@ pub fn find(bug: Bug) -> Option<Find> {
     match hunt(bug) {
         Hunt::Matrix(family, stories) => in_the_matrix(bug, family, stories),
         Hunt::Plot(plot) => in_a_plot(bug, plot),
+        Hunt::Stolen(days) => by_a_thief(bug, days),
     }
 }
 
@@ -142,6 +151,18 @@ fn in_a_plot(bug: Bug, plot: Plot) -> Option<Find> {
         let first = verdict.violations.first()?;
         let what = format!("{}: {}", first.name, first.what);
         Some(Find { bug, at: format!("plot {}, seed {seed}", plot.name), cases: seed, what })
+    })
+}
+
+fn by_a_thief(bug: Bug, days: u64) -> Option<Find> {
+    drop(Template::of(Ground::TwoGuests));
+    let _planted = Planted::bug(bug);
+    (1..=THIEVES_MAX).find_map(|seed| {
+        let verdict = hostile::run(seed, hostile::Length::days(days));
+        let first = verdict.violations.first()?;
+        let what = format!("{}: {}", first.name, first.what);
+        let at = format!("stolen hub, seed {seed}, day {}", verdict.day);
+        Some(Find { bug, at, cases: seed, what })
     })
 }
 

@@ -15,7 +15,7 @@ use agentd::model::view::View;
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
 use agentd::port::store::request::{Asked, NewRequest, RequestKey};
-use agentd::task::reconcile::Reconcile;
+use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
 use holdfast_protocol::generation::Generation;
@@ -67,6 +67,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
         policy: world.kit.policy(),
         node: "pve1".parse().unwrap(),
         every: LOOK_EVERY,
+        at_least: LOOK_AT_LEAST,
         view,
         stop,
     };

@@ -29,6 +29,9 @@ use crate::scene::Scene;
 /// How long a simulated worker rests between two of its steps.
 const PACE: Duration = Duration::from_millis(40);
 
+/// More requests than this in one story mean that the agent goes round in circles.
+const REQUESTS_MAX: usize = 20_000;
+
 /// The beginning of the name of each process's own folder; its number follows.
 const SHELF: &str = "holdfast-harness-";
 
@@ -76,6 +79,7 @@ pub struct World {
     pub kit: Kit,
     /// What the agent's box takes for the time.
     pub box_clock: BoxClock,
+    patience: usize,
     clock: Arc<SimClock>,
     dir: TempDir,
 }
@@ -113,13 +117,20 @@ impl World {
             .open()
             .unwrap();
         let box_clock = BoxClock::right(timeline);
-        Self { node: opened.node, timeline, log, kit, box_clock, clock, dir }
+        let patience = REQUESTS_MAX;
+        Self { node: opened.node, timeline, log, kit, box_clock, patience, clock, dir }
     }
 
     /// The same with another kit.
     #[must_use]
     pub fn with_kit(self, kit: Kit) -> Self {
         Self { kit, ..self }
+    }
+
+    /// The same for a story of weeks, in which an agent that only looks sends many requests.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self { patience: usize::MAX, ..self }
     }
 
     /// The simulator's state folder.
@@ -141,6 +152,7 @@ impl World {
             timeline: self.timeline,
             conductor: Arc::clone(conductor),
             log: Arc::clone(&self.log),
+            patience: self.patience,
         };
         let node = "pve1".parse().unwrap();
         let pve = PveClient::over(Arc::new(carrier), node, &self.tokens(), Arc::new(self.timeline)).unwrap();

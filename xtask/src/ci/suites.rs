@@ -80,6 +80,12 @@ pub const ALL: &[Suite] = &[
         needs_root: Root::NotNeeded,
         run: schedules,
     },
+    Suite {
+        name: "hostile",
+        shows: "a stolen hub for thirty days: fixed seeds, kept seeds, nothing of a customer's lost",
+        needs_root: Root::NotNeeded,
+        run: hostile,
+    },
     Suite { name: "planted", shows: "every planted bug is found", needs_root: Root::NotNeeded, run: planted },
     Suite {
         name: "e2e",
@@ -164,6 +170,11 @@ fn matrix() -> Result<()> {
 /// So many seeds, the same in every run: nothing turns red by chance. Fresh ones are `cargo xtask schedules --from N`.
 fn schedules() -> Result<()> {
     crate::schedules::run(&["--count".to_owned(), "150".to_owned()])
+}
+
+/// Two thieves of thirty days, the same in every run. Others are `cargo xtask hostile --from N`.
+fn hostile() -> Result<()> {
+    crate::schedules::hostile(&["--count".to_owned(), "2".to_owned(), "--days".to_owned(), "30".to_owned()])
 }
 
 fn planted() -> Result<()> {

@@ -16,7 +16,7 @@ pub enum HubError {
         hub: String,
         /// Why.
         #[source]
-        source: reqwest::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Somebody answers, but not the hub we trust. Nothing was sent to it.
     #[error("who answers at {hub} is not the hub that was pinned, and nothing was sent to it")]
@@ -91,6 +91,9 @@ pub enum HubError {
     /// Our own certificate or the hub's CA cannot be used.
     #[error("the identity of this agent cannot be used for TLS")]
     Tls(#[source] TlsError),
+    /// What was to be sent is no JSON; does not happen with what is sent.
+    #[error("the request to the hub cannot be written: this is a fault of this program")]
+    Unwritable(#[source] serde_json::Error),
     /// The client could not be made.
     #[error("the client for the hub cannot be made")]
     Setup(#[source] reqwest::Error),
@@ -118,7 +121,7 @@ impl HubError {
             Some(tls @ rustls::Error::InvalidCertificate(_)) => {
                 Self::Certificate { hub, source: tls.clone() }
             }
-            _ => Self::Unreachable { hub, source },
+            _ => Self::Unreachable { hub, source: source.into() },
         }
     }
 
@@ -147,7 +150,7 @@ impl HubError {
             Self::Refused { problem, .. } => problem.code,
             Self::Redirect { .. } | Self::Answer { .. } | Self::Frame { .. } => ErrorCode::Version,
             Self::TooLong { .. } => ErrorCode::Size,
-            Self::Setup(_) => ErrorCode::Internal,
+            Self::Setup(_) | Self::Unwritable(_) => ErrorCode::Internal,
         }
     }
 }

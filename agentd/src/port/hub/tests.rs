@@ -178,7 +178,7 @@ pub(crate) fn identity(base: &str, hub_ca: &Ca, signer: &Ca) -> Identity {
         hub: base.to_owned(),
         key_pem: Secret::new(key.serialize_pem()),
         enrolled: Enrolled {
-            host_id: holdfast_protocol::id::HostId::new(Uuid::nil()),
+            host_id: holdfast_protocol::id::HostId::new(uuid::Uuid::nil()),
             host_name: "box7".parse().unwrap(),
             certificate_pem: certificate.pem(),
             ca_pem: hub_ca.pem(),

@@ -242,9 +242,17 @@ impl Store {
         let Ok(heard) = i64::try_from(number) else { return Ok(false) };
         let (own, before) =
             self.read(|connection| Ok((audit::head(connection)?.0, life(connection)?.1))).await?;
-        if number <= own || heard <= before {
+        // A hub that is not honest can say so at every check-in: the lines are counted with those of what it is refused,
+        // and as long as there is no room for another, nothing that it passes on is looked at either.
+        if number <= own || heard <= before || !self.takes_mail(at) {
             return Ok(false);
         }
-        self.write(Part::Jobs, "begin a new life", move |transaction| set_back(transaction, heard, at)).await
+        let begun = self
+            .write(Part::Jobs, "begin a new life", move |transaction| set_back(transaction, heard, at))
+            .await?;
+        if begun {
+            self.mail.line(at);
+        }
+        Ok(begun)
     }
 }

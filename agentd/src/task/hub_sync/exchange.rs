@@ -6,7 +6,7 @@ use holdfast_protocol::checkin::{CheckinAnswer, Coverage, Need};
 use holdfast_protocol::report::Sections;
 
 /// No hub makes an agent ask more often than this, whatever it answers.
-const SHORTEST: Duration = Duration::from_secs(1);
+pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 
 /// What became of the document in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,8 @@ pub(super) fn pause(answer: &CheckinAnswer, verdict: Verdict, elapsed: Duration,
     }
     let was_held = elapsed + SHORTEST >= wait.min(interval);
     match verdict {
-        Verdict::Taken => Duration::ZERO,
+        // News of it is told soon, and a hub that sends one after the other does not make us spin.
+        Verdict::Taken => SHORTEST.saturating_sub(elapsed),
         _ if answer.need == Need::Full => SHORTEST,
         Verdict::Nothing if was_held && elapsed >= SHORTEST => Duration::ZERO,
         Verdict::Nothing | Verdict::NotTaken => interval.saturating_sub(elapsed).max(SHORTEST),
@@ -181,7 +182,8 @@ mod tests {
         assert_eq!(pause(&quiet, Verdict::Nothing, wait, wait), Duration::ZERO, "it was held open");
         assert_eq!(pause(&quiet, Verdict::Nothing, at_once, Duration::ZERO), Duration::ZERO, "news arrived");
         assert!(pause(&quiet, Verdict::NotTaken, at_once, Duration::ZERO) > Duration::from_secs(29));
-        assert_eq!(pause(&quiet, Verdict::Taken, at_once, wait), Duration::ZERO);
+        assert_eq!(pause(&quiet, Verdict::Taken, wait, wait), Duration::ZERO);
+        assert_eq!(pause(&quiet, Verdict::Taken, at_once, wait), SHORTEST - at_once);
         assert!(pause(&quiet, Verdict::Nothing, at_once, wait) > Duration::from_secs(29));
         assert!(pause(&quiet, Verdict::NotTaken, at_once, wait) > Duration::from_secs(29));
         assert_eq!(pause(&answer(1, Need::Full), Verdict::Nothing, at_once, wait), SHORTEST);

@@ -94,6 +94,9 @@ async fn world() -> World {
         sections: sections_rx,
         contact: contact_tx,
         clock,
+        dial: Arc::new(Hub::enrolled),
+        failpoints: Arc::new(crate::execute::failpoint::Nowhere),
+        spread: crate::port::backoff::spread,
     };
     World { store, heard, sections, contact, sync: Some(sync), hub, dir }
 }

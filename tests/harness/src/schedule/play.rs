@@ -11,7 +11,7 @@ use std::time::Duration;
 use agentd::model::view::View;
 use agentd::port::store::{OpenError, Refusal, Store};
 use agentd::task::observe::Eye;
-use agentd::task::reconcile::Reconcile;
+use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
@@ -153,7 +153,8 @@ impl Player<'_> {
         let (_stopper, stop) = stop::pair();
         let node = "pve1".parse().unwrap();
         let speech = Rc::clone(&self.speech);
-        let reconcile = Reconcile { ports, eye, policy, node, every: EVERY, view: sender, stop };
+        let reconcile =
+            Reconcile { ports, eye, policy, node, every: EVERY, at_least: LOOK_AT_LEAST, view: sender, stop };
         let ended = tokio::select! {
             biased;
             place = conductor.death() => {

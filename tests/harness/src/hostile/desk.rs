@@ -1,0 +1,198 @@
+//! The honest operators' desk: who may sign on this box, and what they really signed.
+//!
+//! In: an act and its target. Out: a signed text, which is on record here, so that a judge can say what was ordered; and
+//! texts that were really signed and are none of this box's, for a thief to try. The keys are numbers, so one seed signs the
+//! same bytes for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agentd::port::store::roster::RosterTexts;
+use holdfast_protocol::id::{GuestUid, HostId, JobId};
+use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::{Act, Fingerprint, HostEpoch, Payload, Target, UtcSecond, Verb};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::kit;
+use crate::pen::{Pen, signed};
+
+/// How long what is signed is good for.
+const LIFE: SignedDuration = SignedDuration::from_hours(20);
+
+/// Another box of the same operators.
+pub const OTHER_HOST: u128 = 0x0190_6f3c_6b1f_7c1d_9d0a_2f6d_1c0b_7b99;
+
+/// A job that was really signed for this box.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// What.
+    pub act: Act,
+    /// To which guest.
+    pub guest: Option<GuestUid>,
+    /// The text.
+    pub text: String,
+    /// Until when it is good.
+    pub until: Timestamp,
+}
+
+/// Which life of a box a job is for, and when it is signed.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The box.
+    pub host: HostId,
+    /// Which life.
+    pub epoch: HostEpoch,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The desk.
+pub struct Desk {
+    ada: Pen,
+    bob: Pen,
+    /// Once an operator.
+    pub carl: Pen,
+    /// Nobody.
+    pub eve: Pen,
+    version: u32,
+    serial: u128,
+    /// What was ordered, by its id.
+    pub ordered: BTreeMap<JobId, Ordered>,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        let [ada, bob, carl, eve] =
+            [("ada", 1), ("bob", 2), ("carl", 3), ("eve", 4)].map(|(name, number)| Pen::of(name, number));
+        Self { ada, bob, carl, eve, version: 1, serial: 0, ordered: BTreeMap::new() }
+    }
+}
+
+/// The guest as it was made: its three volumes.
+#[must_use]
+pub fn target(n: u8) -> Target {
+    let number = kit::target(n).vmid.number();
+    seen(n, (0..3).map(|disk| format!("tank:{number}/vm-{number}-disk-{disk}.raw")).collect())
+}
+
+/// The guest as an operator sees it with these volumes.
+#[must_use]
+pub fn seen(n: u8, volumes: BTreeSet<String>) -> Target {
+    let guest = kit::target(n);
+    Target::Guest {
+        uid: guest.uid,
+        vmid: Some(guest.vmid),
+        fingerprint: Fingerprint { name: guest.name, volumes },
+    }
+}
+
+impl Desk {
+    fn operators(&self) -> String {
+        let gone = "valid-before=\"20260101Z\"";
+        [self.ada.line(""), self.bob.line(""), self.carl.line(gone)].concat()
+    }
+
+    fn policy(version: u32) -> String {
+        format!(
+            "version = {version}\n\
+             [verbs.destroy_guest]\nsignatures = 2\ndelay_s = 600\nper_day = 3\n\
+             [verbs.policy_update]\nsignatures = 2\ndelay_s = 300\nper_day = 5\n\
+             [verbs.rollback]\ndelay_s = 300\nper_day = 5\n"
+        )
+    }
+
+    /// What root laid down.
+    #[must_use]
+    pub fn laid_down(&self) -> RosterTexts {
+        RosterTexts { operators: self.operators(), policy: Self::policy(1) }
+    }
+
+    /// A policy one newer than the last.
+    pub fn next_policy(&mut self) -> Act {
+        self.version += 1;
+        Act::PolicyUpdate(args::PolicyUpdate {
+            signers: self.operators(),
+            policy: Self::policy(self.version),
+        })
+    }
+
+    fn payload(&mut self, moment: Moment, act: Act, target: Target) -> Payload {
+        self.serial += 1;
+        let id = uuid::Uuid::from_u128((0x0194_0000_0000_7000_8000 << 48) | self.serial);
+        Payload {
+            job_id: JobId::new(id),
+            host_id: moment.host,
+            host_epoch: moment.epoch,
+            target,
+            act,
+            not_before: UtcSecond::new(moment.at).unwrap(),
+            expires_at: UtcSecond::new(moment.at.checked_add(LIFE).unwrap()).unwrap(),
+            nonce: format!("{:032x}", (1_u128 << 100) | self.serial).try_into().unwrap(),
+            reason: "an operator wishes it".to_owned().try_into().unwrap(),
+        }
+    }
+
+    fn pens(&self, verb: Verb) -> Vec<&Pen> {
+        match verb {
+            Verb::DestroyGuest | Verb::PolicyUpdate => vec![&self.ada, &self.bob],
+            _ => vec![&self.ada],
+        }
+    }
+
+    /// Signs for this box, with all the signatures it needs.
+    pub fn order(&mut self, moment: Moment, act: Act, target: Target) -> (JobId, String) {
+        let payload = self.payload(moment, act.clone(), target);
+        let text = signed(&payload, &self.pens(act.verb()));
+        let guest = match &payload.target {
+            Target::Guest { uid, .. } => Some(*uid),
+            Target::Host {} => None,
+        };
+        let ordered = Ordered { act, guest, text: text.clone(), until: payload.expires_at.at() };
+        self.ordered.insert(payload.job_id, ordered);
+        (payload.job_id, text)
+    }
+
+    /// Texts that carry signatures and order nothing here.
+    pub fn worthless(&mut self, moment: Moment) -> Vec<(&'static str, JobId, String)> {
+        let other = Moment { host: HostId::new(uuid::Uuid::from_u128(OTHER_HOST)), ..moment };
+        let later =
+            Moment { at: moment.at.checked_add(SignedDuration::from_hours(40 * 24)).unwrap(), ..moment };
+        let before = Moment { at: moment.at.checked_sub(SignedDuration::from_hours(48)).unwrap(), ..moment };
+        let ages = Moment { epoch: HostEpoch::new(moment.epoch.number().wrapping_add(7)), ..moment };
+        let weak = Act::PolicyUpdate(args::PolicyUpdate {
+            signers: [self.operators(), self.eve.line("")].concat(),
+            policy: "version = 900\n".to_owned(),
+        });
+        let destroy = || Act::DestroyGuest(args::DestroyGuest {});
+        let mut all = Vec::new();
+        let wholly = [
+            ("for another host", other, destroy(), target(1)),
+            ("for another host", other, weak.clone(), Target::Host {}),
+            ("too early", later, destroy(), target(1)),
+            ("over", before, destroy(), target(1)),
+            ("of another life", ages, destroy(), target(1)),
+        ];
+        for (what, moment, act, target) in wholly {
+            let payload = self.payload(moment, act.clone(), target);
+            all.push((what, payload.job_id, signed(&payload, &self.pens(act.verb()))));
+        }
+        let wrongly = [
+            ("by nobody", destroy(), target(2), 0),
+            ("by one who left", destroy(), target(2), 1),
+            ("by too few", destroy(), target(2), 2),
+            ("by too few", weak.clone(), Target::Host {}, 2),
+            ("by nobody", weak, Target::Host {}, 0),
+            ("by one twice", destroy(), target(1), 3),
+        ];
+        for (what, act, target, how) in wrongly {
+            let payload = self.payload(moment, act, target);
+            let pens = [
+                vec![&self.eve, &self.ada],
+                vec![&self.carl, &self.ada],
+                vec![&self.ada],
+                vec![&self.ada, &self.ada],
+            ];
+            all.push((what, payload.job_id, signed(&payload, &pens[how])));
+        }
+        all
+    }
+}

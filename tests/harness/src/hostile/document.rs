@@ -1,0 +1,287 @@
+//! Desired documents as somebody writes them who stole a hub: right ones, nearly right ones, and texts that are none.
+//!
+//! In: dice, the honest guests, and which generation is held. Out: a text and what it was meant to be. Each has a rule of
+//! the grammar for where it goes wrong: in its number, in one guest, in the list of guests, or in its bytes.
+
+use serde_json::{Value, json};
+
+use crate::kit::{FOREIGN, guest, uid};
+use crate::schedule::dice::Dice;
+
+/// Names that mean something else to whoever splices them into a line, a path or a property string.
+const SPLICES: [&str; 12] = [
+    "web-1,mp9=/dev/sda,mp=/x",
+    "web-1\nlxc.mount.entry: / mnt none bind",
+    "../../etc/passwd",
+    "a;reboot",
+    "$(reboot)",
+    "web 1",
+    "",
+    "-v",
+    "web-1,net0=bridge=vmbr9",
+    "wëb",
+    "a\u{0}b",
+    "web-1#",
+];
+
+/// Numbers around every edge, as JSON writes them.
+const NUMBERS: [&str; 16] = [
+    "0",
+    "1",
+    "-1",
+    "63",
+    "64",
+    "128",
+    "256",
+    "512",
+    "4194304",
+    "4294967296",
+    "9223372036854775807",
+    "18446744073709551616",
+    "1.5",
+    "1e3",
+    "\"2\"",
+    "null",
+];
+
+/// Fields that no document has.
+const FOREIGN_FIELDS: [(&str, &str); 9] = [
+    ("scratch", "true"),
+    ("features", "\"nesting=1,keyctl=1\""),
+    ("hookscript", "\"local:snippets/x.sh\""),
+    ("lxc.mount.entry", "\"/ mnt none bind 0 0\""),
+    ("unprivileged", "false"),
+    ("dev0", "\"/dev/sda\""),
+    ("protection", "false"),
+    ("destroy", "true"),
+    ("template", "1"),
+];
+
+/// A document.
+pub struct Written {
+    /// Its text.
+    pub text: String,
+    /// What it is, in words.
+    pub what: String,
+}
+
+/// Writes one.
+pub fn write(dice: &mut Dice, held: u64) -> Written {
+    let mut what = Vec::new();
+    let mut guests: Vec<Value> = vec![json!(guest(1)), json!(guest(2))];
+    for _ in 0..dice.below(4) {
+        what.push(spoil_list(dice, &mut guests));
+    }
+    if dice.below(500) == 0 {
+        guests.extend((0..1_500).map(|n| another(100 + n)));
+        what.push("with 1500 guests".to_owned());
+    }
+    let (number, word) = number(dice, held);
+    what.insert(0, format!("generation {number} ({word})"));
+    // Mostly rare looks, which make weeks fast.
+    let poll = match dice.below(20) {
+        0 => *dice.of_these(&["30", "60", "1"]),
+        1 => *dice.of_these(&["0", "3601", "\"30\""]),
+        _ => "3600",
+    };
+    let schema = if dice.below(20) == 0 { "holdfast.desired/v2" } else { "holdfast.desired/v1" };
+    // The numbers are put in as text: not all of them are ones that JSON can hold.
+    let list = numbers_in(&json!(guests).to_string());
+    let mut text = format!(
+        "{{\"schema\":\"{schema}\",\"generation\":{number},\"poll_interval_s\":{poll},\"guests\":{list}}}"
+    );
+    if dice.below(8) == 0 {
+        what.push(spoil_bytes(dice, &mut text));
+    }
+    Written { text, what: format!("document: {}", what.join(", ")) }
+}
+
+/// `"#1e3"` in a place for a number means the number as it is written.
+fn numbers_in(text: &str) -> String {
+    NUMBERS
+        .iter()
+        .fold(text.to_owned(), |text, number| text.replace(&format!("{:?}", format!("#{number}")), number))
+}
+
+fn number(dice: &mut Dice, held: u64) -> (String, &'static str) {
+    match dice.below(16) {
+        0 => (held.to_string(), "equal"),
+        1 => (held.saturating_sub(1 + dice.below(20)).to_string(), "stale"),
+        2 => ((held + 1_000).to_string(), "as far as may be"),
+        3 => ((held + 1_001).to_string(), "too far"),
+        4 => ("9223372036854775807".to_owned(), "fast forward"),
+        5 => ("18446744073709551615".to_owned(), "fast forward"),
+        6 => ((*dice.of_these(&NUMBERS)).to_owned(), "odd"),
+        7 => ((held + 2 + dice.below(50)).to_string(), "jumping"),
+        _ => ((held + 1).to_string(), "next"),
+    }
+}
+
+/// A guest that nobody has.
+fn another(n: u64) -> Value {
+    let mut wish = json!(guest(3));
+    wish["uid"] = json!(format!("018f3d00-6b1f-7c1d-9d0a-{n:012x}"));
+    wish["name"] = json!(format!("new-{n}"));
+    wish["network"]["address"] = json!(format!("10.66.{}.{}/16", 1 + n / 250, 1 + n % 250));
+    wish
+}
+
+fn spoil_list(dice: &mut Dice, guests: &mut Vec<Value>) -> String {
+    if guests.is_empty() {
+        guests.push(json!(guest(1)));
+        return "a guest again".to_owned();
+    }
+    let at = usize::try_from(dice.below(guests.len() as u64)).unwrap();
+    match dice.below(12) {
+        0 | 1 => {
+            guests.remove(at);
+            "a guest dropped".to_owned()
+        }
+        2 => {
+            guests.clear();
+            "all guests dropped".to_owned()
+        }
+        3 => {
+            let twice = guests[at].clone();
+            guests.push(twice);
+            "a guest twice".to_owned()
+        }
+        4 => {
+            // A handful of identities, so that the range of numbers is not used up on the first day.
+            guests.push(another(dice.below(4)));
+            "one guest more".to_owned()
+        }
+        5 => {
+            let other = uid(u8::try_from(1 + dice.below(3)).unwrap());
+            guests[at]["uid"] = json!(other);
+            "another's identity".to_owned()
+        }
+        _ => spoil_guest(dice, &mut guests[at]),
+    }
+}
+
+fn spoil_guest(dice: &mut Dice, wish: &mut Value) -> String {
+    let odd = |dice: &mut Dice| json!(format!("#{}", dice.of_these(&NUMBERS)));
+    match dice.below(13) {
+        0 | 1 => {
+            wish["run"] = json!("stopped");
+            "a guest stopped".to_owned()
+        }
+        2 | 3 => {
+            let field = *dice.of_these(&["cores", "memory_mib", "swap_mib", "rootfs_gib"]);
+            wish["size"][field] = odd(dice);
+            format!("{field} {}", wish["size"][field])
+        }
+        4 => {
+            wish["size"]["memory_mib"] = json!(*dice.of_these(&[128, 256, 512]));
+            "another memory".to_owned()
+        }
+        5 => {
+            wish["golden"] = json!(*dice.of_these(&["2026.11.2", "../2026.11.1", "latest", ""]));
+            format!("golden {}", wish["golden"])
+        }
+        6 => {
+            let bridges = ["vmbr1", "vmbr0,firewall=0", "vmbr0\nmp0: /etc,mp=/etc", "lo"];
+            wish["network"]["bridge"] = json!(*dice.of_these(&bridges));
+            format!("bridge {}", wish["network"]["bridge"])
+        }
+        7 => {
+            wish["name"] = json!(*dice.of_these(&SPLICES));
+            format!("name {}", wish["name"])
+        }
+        8 | 9 => {
+            let numbers = [FOREIGN[0], FOREIGN[1], 300, 301, 303, 309, 310, 99, 160, 0];
+            wish["vmid"] = json!(*dice.of_these(&numbers));
+            format!("vmid {}", wish["vmid"])
+        }
+        10 => {
+            let (field, value) = *dice.of_these(&FOREIGN_FIELDS);
+            wish[field] = serde_json::from_str(value).unwrap();
+            format!("field {field}")
+        }
+        11 => {
+            let addresses = ["10.66.0.2/24", "10.66.0.1/24", "0.0.0.0/0", "10.66.0.9/24", "::1/64"];
+            wish["network"]["address"] = json!(*dice.of_these(&addresses));
+            format!("address {}", wish["network"]["address"])
+        }
+        _ => spoil_volumes(dice, wish),
+    }
+}
+
+fn spoil_volumes(dice: &mut Dice, wish: &mut Value) -> String {
+    let Some(volumes) = wish["volumes"].as_array_mut().filter(|volumes| !volumes.is_empty()) else {
+        return "no volumes".to_owned();
+    };
+    match dice.below(6) {
+        0 => {
+            volumes.remove(0);
+            "a volume dropped".to_owned()
+        }
+        1 => {
+            volumes[0]["size_gib"] = json!(format!("#{}", dice.of_these(&NUMBERS)));
+            format!("a volume of {}", volumes[0]["size_gib"])
+        }
+        2 => {
+            volumes[0]["mount"] = json!(*dice.of_these(&["/", "/etc", "/srv/../etc", "/srv/db,ro=1", "srv"]));
+            format!("a volume at {}", volumes[0]["mount"])
+        }
+        3 => {
+            volumes[0]["kind"] = json!({ "bulk": { "none": "nobody needs it" } });
+            "a volume out of the backups".to_owned()
+        }
+        4 => {
+            volumes[0]["name"] = json!(*dice.of_these(&["media", "other", "../db"]));
+            format!("a volume called {}", volumes[0]["name"])
+        }
+        _ => {
+            volumes[0]["volid"] = json!("tank:302/vm-302-disk-0.raw");
+            "a stranger's volume".to_owned()
+        }
+    }
+}
+
+/// Where a byte of a text may be cut or put.
+fn place(dice: &mut Dice, text: &str) -> usize {
+    let mut at = usize::try_from(dice.below(text.len() as u64 + 1)).unwrap();
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Spoils the bytes of any text.
+pub fn spoil_bytes(dice: &mut Dice, text: &mut String) -> String {
+    let at = place(dice, text);
+    match dice.below(8) {
+        0 | 1 => {
+            text.truncate(at);
+            format!("cut at byte {at}")
+        }
+        2 => {
+            text.insert(at, *dice.of_these(&['"', '}', '{', '\\', '\u{0}', '9', ',', ' ', '\u{feff}']));
+            format!("a character more at {at}")
+        }
+        3 => {
+            if at < text.len() {
+                text.remove(at);
+            }
+            format!("a character less at {at}")
+        }
+        4 => {
+            text.insert_str(text.len().min(1), "\"schema\":\"holdfast.desired/v1\",");
+            "a key twice".to_owned()
+        }
+        5 => {
+            *text = format!("{}{text}{}", "[".repeat(300), "]".repeat(300));
+            "deep".to_owned()
+        }
+        6 => {
+            text.push_str(&" ".repeat(1_100_000));
+            "huge".to_owned()
+        }
+        _ => {
+            text.push_str("{}");
+            "with a tail".to_owned()
+        }
+    }
+}

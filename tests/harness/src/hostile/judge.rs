@@ -1,0 +1,460 @@
+//! What must hold while a thief owns the hub, from the world's files and the agent's books, never from its word.
+//!
+//! In: the world each hour and each evening, and what operators really signed. Out: violations by the invariant's name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use agentd::port::store::Store;
+use holdfast_protocol::audit::hex;
+use holdfast_protocol::bootstrap::VARIABLE;
+use holdfast_protocol::desired::{DesiredGuest, RunState};
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::act::ArchiveText;
+use holdfast_protocol::job::{Act, Verb};
+use rusqlite::Connection;
+
+use super::Figures;
+use super::desk::Desk;
+use super::hub::{REPORT_MAX, Stolen};
+use crate::ground::Template;
+use crate::invariant::{GONE, Violation, one_task_at_a_time};
+use crate::kit::{FOREIGN, target, uid};
+use crate::log::TaskSpan;
+use crate::scene::{Scene, Volume};
+use crate::world::World;
+
+/// Lines of refusals that may be written within an hour.
+const REFUSALS_PER_HOUR: usize = 120;
+
+/// However a hub answers, it is asked once a second, and once more for what is told.
+const CHECKINS_PER_HOUR: u64 = 3_600 + 720;
+
+const HOUR_US: i64 = 3_600_000_000;
+
+/// The window of the brake, less the time between a decision and its record.
+const WINDOW_US: i64 = 23 * HOUR_US;
+
+/// So many guests may documents touch within it.
+const TOUCHED_MAX: usize = 1;
+
+/// A guest that should run stands still for no longer than this: the longest wait between two tries, and a start.
+const DOWN_MAX_H: u32 = 2;
+
+/// Rows that a table may have, whatever a hub sends; what grows with work alone is not here.
+const ROWS_MAX: [(&str, i64); 11] = [
+    ("meta", 16),
+    ("counter", 64),
+    ("desired", 10),
+    ("guest", 64),
+    ("used_vmid", 16),
+    ("idempotency", 512),
+    ("request", 1_024),
+    ("snapshot", 64),
+    ("beside", 8),
+    ("starts_forgiven", 64),
+    ("recovery", 64),
+];
+
+/// Jobs that a report tells of: those on record, and those that were turned away.
+const JOBS_TOLD_MAX: usize = 50 + 32;
+
+/// Operations that documents of a thief bring about in a day. Each change of a guest's memory is one; see the ADR.
+const OPERATIONS_PER_DAY: usize = 200;
+
+/// Who watches.
+pub struct Watch {
+    /// Which day it is.
+    pub day: u64,
+    /// What does not hold.
+    pub violations: Vec<Violation>,
+    /// How much happened.
+    pub figures: Figures,
+    kept: BTreeSet<String>,
+    strangers: BTreeMap<u32, Stranger>,
+    diary: BTreeMap<u8, String>,
+    rolled: BTreeMap<u8, usize>,
+    down: BTreeMap<u8, u32>,
+    heads: BTreeMap<u64, String>,
+    operations: usize,
+    checkins: u64,
+}
+
+/// A guest of somebody else's: its configuration, its volumes, whether it runs.
+type Stranger = (Option<String>, BTreeMap<String, Volume>, bool);
+
+fn strangers(scene: &Scene) -> BTreeMap<u32, Stranger> {
+    let of = |number: u32| -> Stranger {
+        let theirs = scene.volumes.iter().filter(|(name, _)| Scene::owner(name) == Some(number));
+        let theirs = theirs.map(|(name, volume)| (name.clone(), *volume)).collect();
+        (scene.raw.get(&number).cloned(), theirs, scene.running.contains(&number))
+    };
+    FOREIGN.map(|number| (number, of(number))).into()
+}
+
+/// Snapshots have their time; all else of a customer's is kept.
+fn lasting(scene: &Scene) -> impl Iterator<Item = &String> {
+    scene.holdings().filter(|name| !name.contains('@'))
+}
+
+impl Watch {
+    /// At the beginning.
+    #[must_use]
+    pub fn of(template: &Template) -> Self {
+        Self {
+            day: 0,
+            violations: Vec::new(),
+            figures: Figures::default(),
+            kept: lasting(&template.scene).cloned().collect(),
+            strangers: strangers(&template.scene),
+            diary: BTreeMap::new(),
+            rolled: BTreeMap::new(),
+            down: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            operations: 0,
+            checkins: 0,
+        }
+    }
+
+    /// Something does not hold.
+    pub fn wrong(&mut self, name: &'static str, what: String) {
+        self.violations.push(Violation { name, what: format!("day {}: {what}", self.day) });
+    }
+
+    /// Whether anything was found.
+    #[must_use]
+    pub fn found(&self) -> bool {
+        !self.violations.is_empty()
+    }
+
+    fn page(world: &World, n: u8) -> PathBuf {
+        let vmid = target(n).vmid.number();
+        world.state().join(format!("root/mnt/tank/images/{vmid}/vm-{vmid}-disk-0/tree/diary"))
+    }
+
+    /// Each guest writes down what day it is.
+    pub fn diary(&mut self, world: &World, day: u64) {
+        for n in 1..=2 {
+            let (page, text) = (Self::page(world, n), format!("guest {n} on day {day}"));
+            // A guest that was let go writes nothing any more.
+            if std::fs::write(&page, &text).is_ok() {
+                self.diary.insert(n, text);
+            } else {
+                self.diary.remove(&n);
+            }
+        }
+    }
+
+    /// How large the three volumes of a guest are, in GiB; none when it is not there.
+    #[must_use]
+    pub fn sizes(&self, world: &World, n: u8) -> Option<[u64; 3]> {
+        let vmid = target(n).vmid.number();
+        let folder = world.state().join(format!("root/mnt/tank/images/{vmid}"));
+        let size = |disk: u32| -> Option<u64> {
+            let text = std::fs::read_to_string(folder.join(format!("vm-{vmid}-disk-{disk}/size"))).ok()?;
+            Some(text.trim().parse::<u64>().ok()?.div_ceil(1 << 30))
+        };
+        Some([size(0)?, size(1)?, size(2)?])
+    }
+
+    /// The volumes of a guest, as an operator sees them.
+    #[must_use]
+    pub fn volumes(&self, world: &World, n: u8) -> BTreeSet<String> {
+        let vmid = target(n).vmid.number();
+        let folder = world.state().join(format!("root/mnt/tank/images/{vmid}"));
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| !name.contains('@')).map(|name| format!("tank:{vmid}/{name}.raw")).collect()
+    }
+
+    /// A backup of a guest.
+    #[must_use]
+    pub fn archive_of(&self, world: &World, n: u8) -> Option<ArchiveText> {
+        let vmid = target(n).vmid.number();
+        let folder = world.state().join("root/mnt/backup2/dump");
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .ok()?
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with(&format!("vzdump-lxc-{vmid}-")) && name.ends_with(".tar.zst"))
+            .collect();
+        names.sort();
+        format!("backup2:backup/{}", names.pop()?).try_into().ok()
+    }
+
+    /// The tickets in guests' environments.
+    #[must_use]
+    pub fn tickets(&self, world: &World) -> Vec<String> {
+        let line = |vmid: u32| Some(world.node.world().guests.get(vmid).ok()?.main.get("env")?.to_owned());
+        let lines = world.node.power.all().into_iter().filter_map(line);
+        lines.filter_map(|line| Some(line.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned())).collect()
+    }
+
+    /// Every hour: do the guests run, and hold what they wrote?
+    pub async fn glance(&mut self, world: &World, store: &Store, hub: &Mutex<Stolen>) {
+        let wished = store.desired().await.unwrap();
+        let wished = wished.as_ref().map(|desired| desired.guests().to_vec()).unwrap_or_default();
+        for n in 1..=2 {
+            self.holds_its_diary(world, n);
+            self.is_up(world, &wished, hub, n);
+        }
+        let (told, checkins) = {
+            let mut hub = hub.lock().unwrap();
+            (std::mem::take(&mut hub.heard.told), hub.heard.checkins)
+        };
+        for what in told {
+            self.wrong("I9", what);
+        }
+        let asked = checkins - std::mem::replace(&mut self.checkins, checkins);
+        if asked > CHECKINS_PER_HOUR {
+            self.wrong("bound", format!("the hub was asked {asked} times within an hour"));
+        }
+    }
+
+    fn rollbacks(world: &World, n: u8) -> usize {
+        let vmid = target(n).vmid.to_string();
+        let rolled = |task: &&TaskSpan| task.kind == "vzrollback" && task.id == vmid;
+        world.log.tasks().iter().filter(rolled).count()
+    }
+
+    fn holds_its_diary(&mut self, world: &World, n: u8) {
+        let Some(text) = self.diary.get(&n).cloned() else { return };
+        let rolled = Self::rollbacks(world, n);
+        let before = self.rolled.insert(n, rolled).unwrap_or(0);
+        let found = std::fs::read_to_string(Self::page(world, n));
+        if rolled > before {
+            // That it may go back at all is judged by who signed it.
+            self.diary.extend(found.ok().map(|found| (n, found)));
+        } else if let Ok(found) = found
+            && found != text
+        {
+            self.wrong("I1", format!("guest {n} wrote {text:?} and finds {found:?}"));
+            self.diary.insert(n, found);
+        }
+    }
+
+    fn is_up(&mut self, world: &World, wished: &[DesiredGuest], hub: &Mutex<Stolen>, n: u8) {
+        let vmid = target(n).vmid.number();
+        let wants = wished.iter().any(|wish| wish.uid == uid(n) && wish.run == RunState::Running);
+        let free = {
+            let hub = hub.lock().unwrap();
+            let reports = hub.heard.sections.guests.as_deref().unwrap_or_default();
+            reports.iter().any(|report| report.uid == Some(uid(n)) && report.conditions.is_empty())
+        };
+        if !wants || !free || world.node.power.all().contains(&vmid) {
+            self.down.remove(&n);
+            return;
+        }
+        let hours = self.down.entry(n).or_default();
+        *hours += 1;
+        if *hours == DOWN_MAX_H + 1 {
+            let what = format!("guest {n} should run, nothing is said against it, and it is down for hours");
+            self.wrong("I4", what);
+        }
+    }
+
+    /// Every evening.
+    pub async fn evening(&mut self, world: &World, store: &Store, hub: &Mutex<Stolen>, desk: &Desk) {
+        let scene = world.scene();
+        let ended = |upid: &str| world.node.tasks.ended(upid).map_or(GONE.to_owned(), |ended| ended.status);
+        let tasks: Vec<_> = world.log.tasks().into_iter().map(|task| (ended(&task.upid), task)).collect();
+        let tasks: Vec<(TaskSpan, String)> = tasks.into_iter().map(|(end, task)| (task, end)).collect();
+        self.nothing_is_gone(world, &scene, desk);
+        self.strangers_are_untouched(&scene, &tasks);
+        self.only_what_was_signed(&tasks, desk);
+        for what in one_task_at_a_time(&tasks) {
+            self.wrong("I6", what);
+        }
+        for offence in world.node.guard.offences() {
+            self.wrong("wire", offence.to_string());
+        }
+        if let Err(error) = store.verify_audit().await {
+            self.wrong("I7", format!("the chain of the audit does not hold: {error}"));
+        }
+        let heads = std::mem::take(&mut hub.lock().unwrap().heard.heads);
+        let path = world.agent_folder().join("agent.db");
+        let books = Connection::open(path).unwrap();
+        self.heads_are_in_the_books(&books, heads.into_iter().map(|head| (head.number, head.chain)));
+        self.the_audit_is_right(&books, desk);
+        self.the_brake_held(&books);
+        self.tables_are_bounded(&books, desk);
+        let told = store.job_reports().await.unwrap().len();
+        if told > JOBS_TOLD_MAX {
+            self.wrong("bound", format!("{told} jobs are told of"));
+        }
+        let longest = hub.lock().unwrap().heard.longest;
+        if longest > REPORT_MAX {
+            self.wrong("bound", format!("a report of {longest} bytes"));
+        }
+    }
+
+    /// I1: volumes and backups.
+    fn nothing_is_gone(&mut self, world: &World, scene: &Scene, desk: &Desk) {
+        let let_go: BTreeSet<u32> = (1..=2)
+            .filter(|n| desk.ordered.values().any(|job| job.guest == Some(uid(*n)) && is_destroy(&job.act)))
+            .map(|n| target(n).vmid.number())
+            .collect();
+        let now: BTreeSet<&String> = scene.holdings().collect();
+        let may_go = |name: &String| {
+            name.starts_with("tank:") && Scene::owner(name).is_some_and(|owner| let_go.contains(&owner))
+        };
+        let gone: Vec<String> =
+            self.kept.iter().filter(|name| !now.contains(name) && !may_go(name)).cloned().collect();
+        for name in gone {
+            self.wrong("I1", format!("{name} is gone"));
+        }
+        // What was made meanwhile and is whole is somebody's from now on; what is being made may be taken back.
+        let made: BTreeSet<u32> = crate::book::made(&world.agent_folder());
+        let somebodys = |name: &&String| {
+            Scene::owner(name).is_some_and(|owner| made.contains(&owner) || FOREIGN.contains(&owner))
+        };
+        self.kept.extend(lasting(scene).filter(somebodys).cloned());
+    }
+
+    fn strangers_are_untouched(&mut self, scene: &Scene, tasks: &[(TaskSpan, String)]) {
+        if strangers(scene) != self.strangers {
+            self.wrong("I15", "a guest of somebody else's was changed".to_owned());
+        }
+        for number in FOREIGN {
+            let ours = |(task, _): &&(TaskSpan, String)| task.is_ours() && task.id == number.to_string();
+            if let Some((task, status)) = tasks.iter().find(ours) {
+                self.wrong("I15", format!("{} of ours worked on stranger {number}: {status}", task.kind));
+            }
+        }
+    }
+
+    /// I1, I2: what destroys happens as often as it was signed, at most.
+    fn only_what_was_signed(&mut self, tasks: &[(TaskSpan, String)], desk: &Desk) {
+        for n in 1..=2 {
+            let vmid = target(n).vmid.to_string();
+            for (kind, verb) in [("vzdestroy", Verb::DestroyGuest), ("vzrollback", Verb::Rollback)] {
+                let signed = |verb: Verb| {
+                    desk.ordered
+                        .values()
+                        .filter(|job| job.guest == Some(uid(n)) && job.act.verb() == verb)
+                        .count()
+                };
+                let done = |(task, status): &&(TaskSpan, String)| {
+                    task.kind == kind && task.id == vmid && (status == "OK" || status.starts_with("WARNINGS"))
+                };
+                let (done, signed) = (tasks.iter().filter(done).count(), signed(verb));
+                if done > signed {
+                    self.wrong("I2", format!("{kind} of guest {n} {done} times, and signed {signed} times"));
+                }
+            }
+        }
+    }
+
+    fn heads_are_in_the_books(&mut self, books: &Connection, heads: impl Iterator<Item = (u64, String)>) {
+        let mut last = self.heads.keys().next_back().copied().unwrap_or(0);
+        let mut found = Vec::new();
+        for (number, chain) in heads {
+            let kept: Option<Vec<u8>> = books
+                .query_row("SELECT chain FROM audit WHERE number = ?1", [number.cast_signed()], |row| {
+                    row.get(0)
+                })
+                .ok();
+            if number > 0 && kept.is_none_or(|kept| hex(&kept) != chain) {
+                found.push(format!("head {number} was told, and the books have another line there"));
+            }
+            if number < last {
+                found.push(format!("head {number} was told after head {last}"));
+            }
+            last = last.max(number);
+            self.heads = BTreeMap::from([(number, chain)]);
+        }
+        found.truncate(3);
+        for what in found {
+            self.wrong("I11", what);
+        }
+    }
+
+    /// I2 and the bounds, by the lines of the audit.
+    fn the_audit_is_right(&mut self, books: &Connection, desk: &Desk) {
+        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut refused, mut rosters) = (Vec::new(), 0);
+        let figures = &mut self.figures;
+        (figures.documents, figures.jobs, figures.audit) = ([0; 2], [desk.ordered.len(), 0, 0], 0);
+        let mut select = books.prepare("SELECT at, action, coalesce(operation, '') FROM audit").unwrap();
+        let mut rows = select.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let (at, action, of): (i64, String, String) =
+                (row.get(0).unwrap(), row.get(1).unwrap(), row.get(2).unwrap());
+            figures.audit += 1;
+            match action.as_str() {
+                "job_taken" => {
+                    figures.jobs[1] += 1;
+                    *taken.entry(of).or_default() += 1;
+                }
+                "job_refused" | "document_refused" | "set_back" => {
+                    figures.jobs[2] += usize::from(action == "job_refused");
+                    figures.documents[1] += usize::from(action == "document_refused");
+                    refused.push(at);
+                }
+                "desired_accepted" => figures.documents[0] += 1,
+                "operators_changed" => rosters += 1,
+                _ => {}
+            }
+        }
+        for (id, times) in taken {
+            let known = id.parse::<JobId>().is_ok_and(|id| desk.ordered.contains_key(&id));
+            if !known {
+                self.wrong("I1", format!("job {id} was taken, and nobody signed it for this host"));
+            }
+            if times > 1 {
+                self.wrong("I2", format!("job {id} was taken {times} times"));
+            }
+        }
+        let policies = desk.ordered.values().filter(|job| job.act.verb() == Verb::PolicyUpdate).count();
+        if rosters > policies + 1 {
+            self.wrong("I2", format!("{rosters} rosters came into use, and {policies} were signed"));
+        }
+        refused.sort_unstable();
+        let most = refused
+            .iter()
+            .enumerate()
+            .map(|(first, at)| refused[first..].iter().take_while(|other| **other - at < HOUR_US).count());
+        if let Some(most) = most.max().filter(|most| *most > REFUSALS_PER_HOUR) {
+            self.wrong("bound", format!("{most} refusals were written within an hour"));
+        }
+    }
+
+    /// I4: as many guests as the brake lets pass are stopped by documents, and no more.
+    fn the_brake_held(&mut self, books: &Connection) {
+        let sql = "SELECT opened_at, guest FROM operation WHERE kind = 'stop' ORDER BY opened_at";
+        let mut select = books.prepare(sql).unwrap();
+        let stops: Vec<(i64, String)> =
+            select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+        let most = stops.iter().enumerate().map(|(first, (at, _))| {
+            let within = stops[first..].iter().take_while(|(other, _)| other - at < WINDOW_US);
+            within.map(|(_, guest)| guest).collect::<BTreeSet<_>>().len()
+        });
+        if let Some(most) = most.max().filter(|most| *most > TOUCHED_MAX) {
+            self.wrong("I4", format!("{most} guests were stopped by documents within a day"));
+        }
+    }
+
+    fn tables_are_bounded(&mut self, books: &Connection, desk: &Desk) {
+        let rows = |table: &str| -> i64 {
+            books.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+        };
+        let signed = i64::try_from(desk.ordered.len()).unwrap();
+        for (table, most) in ROWS_MAX.into_iter().chain([("job", signed), ("roster", signed + 1)]) {
+            let found = rows(table);
+            if found > most {
+                self.wrong("bound", format!("{found} rows in {table}, and {most} are lawful"));
+            }
+        }
+        let operations = usize::try_from(rows("operation")).unwrap();
+        self.figures.operations = operations;
+        let before = std::mem::replace(&mut self.operations, operations);
+        if before > 0 && operations - before > OPERATIONS_PER_DAY {
+            self.wrong("bound", format!("{} operations in one day", operations - before));
+        }
+    }
+}
+
+const fn is_destroy(act: &Act) -> bool {
+    matches!(act, Act::DestroyGuest(_))
+}
