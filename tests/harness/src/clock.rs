@@ -35,6 +35,12 @@ impl Timeline {
         Self { began: Instant::now(), at }
     }
 
+    /// What time it was at the beginning.
+    #[must_use]
+    pub const fn began(&self) -> Timestamp {
+        self.at
+    }
+
     /// How much time passed since the beginning.
     #[must_use]
     pub fn passed(&self) -> Duration {

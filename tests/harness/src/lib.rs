@@ -25,7 +25,7 @@
 //! | [`matrix`] | all cases, and the table |
 //! | `planted` | with the feature of that name: bugs that must be found |
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
-//! | [`pen`] | operators who sign |
+//! | [`pen`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
 //! | [`line`] | a hub at the end of a line of bytes |
 //! | [`hostile`] | a stolen hub, for weeks |
 #![forbid(unsafe_code)]
@@ -50,6 +50,7 @@ pub mod kit;
 pub mod life;
 pub mod line;
 pub mod log;
+pub mod mailbox;
 pub mod matrix;
 pub mod pen;
 #[cfg(feature = "planted")]

@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use crate::controllers::{Speech, speak};
 use crate::kit::uid;
 use crate::life::End;
+use crate::mailbox::{self, Order};
 use crate::points::Conductor;
 use crate::world::World;
 
@@ -43,6 +44,8 @@ pub struct Wishes {
     pub guests: Vec<DesiredGuest>,
     /// What guests ask for, by their numbers.
     pub asks: Vec<(u8, Ask)>,
+    /// What operators sign, once all of that is over.
+    pub jobs: Vec<Order>,
 }
 
 /// A life.
@@ -100,10 +103,36 @@ async fn tell(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'
             Err(error) => return End::Stuck(format!("request {nth} was not taken: {error}")),
         }
     }
-    settle(world, store, &waits).await
+    if let End::Stuck(why) = settle(world, store, &waits, 0).await {
+        return End::Stuck(why);
+    }
+    match order(world, store, conductor, &life.wishes.jobs).await {
+        Ok(()) => End::Came(Vec::new()),
+        Err(why) => End::Stuck(why),
+    }
 }
 
-async fn settle(world: &World, store: &Store, waits: &[OperationId]) -> End {
+/// Passes on what was signed, in every life anew, until each job has come to its end, once.
+async fn order(world: &World, store: &Store, conductor: &Conductor, orders: &[Order]) -> Result<(), String> {
+    if orders.is_empty() {
+        return Ok(());
+    }
+    mailbox::lay_down(world, store).await?;
+    let mut letters = Vec::new();
+    for (nth, order) in orders.iter().enumerate() {
+        let letter = mailbox::letter(world, store, nth, order).await;
+        pass(conductor, "mail", Side::Before).await;
+        mailbox::pass_on(world, store, &letter).await?;
+        pass(conductor, "mail", Side::After).await;
+        letters.push(letter);
+    }
+    match settle(world, store, &[], orders.len()).await {
+        End::Stuck(why) => Err(why),
+        _ => mailbox::judge(world, store, orders, &letters).await,
+    }
+}
+
+async fn settle(world: &World, store: &Store, waits: &[OperationId], jobs: usize) -> End {
     let (mut count, mut quiet) = (0, 0);
     while quiet < QUIET_LOOKS {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -115,6 +144,9 @@ async fn settle(world: &World, store: &Store, waits: &[OperationId]) -> End {
                 Some(Asked::Request(request)) if request.end.is_none() => at_work = true,
                 other => return End::Stuck(format!("request {id} never became an operation: {other:?}")),
             }
+        }
+        for nth in 0..jobs {
+            at_work |= mailbox::is_under_way(store, nth).await;
         }
         quiet = if at_work || effects != count { 0 } else { quiet + 1 };
         count = effects;

@@ -7,6 +7,7 @@ mod adopt;
 mod backup;
 mod destroy;
 mod hand_over;
+mod job;
 mod power;
 mod provision;
 mod restore_beside;
@@ -138,7 +139,12 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
 /// All stories: of each kind, and of the whole agent.
 #[must_use]
 pub fn all() -> Vec<Story> {
-    OperationKind::ALL.iter().flat_map(|kind| stories(*kind)).chain(whole::stories()).collect()
+    OperationKind::ALL
+        .iter()
+        .flat_map(|kind| stories(*kind))
+        .chain(whole::stories())
+        .chain(job::stories())
+        .collect()
 }
 
 #[cfg(test)]

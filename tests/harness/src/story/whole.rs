@@ -12,16 +12,19 @@ pub(super) fn stories() -> Vec<Story> {
         Story::whole("whole: two guests", Ground::Empty, || Wishes {
             guests: vec![guest(1), guest(2)],
             asks: Vec::new(),
+            jobs: Vec::new(),
         }),
         // The second waits for the first: one lane.
         Story::whole("whole: requests", Ground::GuestRuns, || Wishes {
             guests: vec![guest(1)],
             asks: vec![(1, snapshot()), (1, Ask::Backup)],
+            jobs: Vec::new(),
         }),
         // Two lanes, and one place for heavy work.
         Story::whole("whole: requests of two", Ground::TwoGuests, || Wishes {
             guests: vec![guest(1), guest(2)],
             asks: vec![(1, Ask::Backup), (2, Ask::Backup), (2, snapshot())],
+            jobs: Vec::new(),
         }),
     ]
 }

@@ -1,0 +1,80 @@
+//! Signed jobs, from the mailbox to their end: taken, waited out, carried out once, whatever is killed on the way.
+
+use agentd::model::request::Ask;
+use agentd::operation::log::Status;
+use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::{Act, JobState, Target};
+
+use super::Story;
+use crate::ground::Ground;
+use crate::hostile::desk::target;
+use crate::kit::guest;
+use crate::mailbox::{Order, archive_of_guest_1, policy};
+use crate::scene::Scene;
+use crate::whole::Wishes;
+
+fn wishes(guests: u8, jobs: Vec<Order>) -> Wishes {
+    Wishes { guests: (1..=guests).map(guest).collect(), asks: Vec::new(), jobs }
+}
+
+fn done(act: fn(&crate::world::World) -> Act, target: fn() -> Target) -> Order {
+    Order { act, target, end: JobState::Done }
+}
+
+fn backup() -> Order {
+    done(|_| Act::BackupNow(args::BackupNow {}), || target(1))
+}
+
+pub(super) fn stories() -> Vec<Story> {
+    vec![
+        Story {
+            may_take: |holding| Scene::owner(holding) == Some(300) && holding.starts_with("tank:"),
+            // As of the operation itself: what is gone takes with it our right to see what it left.
+            unclear: Status::Parked,
+            ..Story::whole("job: destroy", Ground::GuestRuns, || {
+                wishes(0, vec![done(|_| Act::DestroyGuest(args::DestroyGuest {}), || target(1))])
+            })
+        },
+        Story::whole("job: restore", Ground::GuestRuns, || {
+            let act = |world: &crate::world::World| {
+                Act::Restore(args::Restore { archive: archive_of_guest_1(world) })
+            };
+            wishes(1, vec![done(act, || target(1))])
+        }),
+        Story::whole("job: roll back", Ground::GuestRuns, || Wishes {
+            asks: vec![(1, Ask::Snapshot { name: "s2".parse().unwrap(), keep_s: None })],
+            ..wishes(
+                1,
+                vec![done(
+                    |_| Act::Rollback(args::Rollback { snapshot: "s2".parse().unwrap() }),
+                    || target(1),
+                )],
+            )
+        }),
+        // What becomes no operation, and one that does, so that there is an end to look at.
+        Story::whole("job: policy", Ground::GuestRuns, || {
+            let release = |_: &crate::world::World| {
+                Act::ReleaseBrake(args::ReleaseBrake {
+                    generation: holdfast_protocol::generation::Generation::new(1),
+                    changes: vec![holdfast_protocol::job::act::BulkChange {
+                        guest: crate::kit::uid(1),
+                        name: guest(1).name,
+                        operation: holdfast_protocol::operation::OperationKind::Stop,
+                    }],
+                })
+            };
+            wishes(
+                1,
+                vec![done(|_| policy(2), || Target::Host {}), done(release, || Target::Host {}), backup()],
+            )
+        }),
+        Story::whole("job: cancel", Ground::GuestRuns, || {
+            let doomed = Order {
+                end: JobState::Cancelled,
+                ..done(|_| Act::DestroyGuest(args::DestroyGuest {}), || target(1))
+            };
+            let cancel = |_: &crate::world::World| Act::Cancel(args::Cancel { job: crate::mailbox::id(0) });
+            wishes(1, vec![doomed, done(cancel, || Target::Host {}), backup()])
+        }),
+    ]
+}
