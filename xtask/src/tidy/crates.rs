@@ -16,7 +16,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("agentd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"], &[]),
     ("e2e", &[], &["agentd", "hubd"]),
     ("guestd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
-    ("harness", &["agentd", "holdfast-protocol", "holdfast-trust", "hubd", "pve-sim"], &["reqwest", "rustls"]),
+    (
+        "harness",
+        &["agentd", "holdfast-protocol", "holdfast-trust", "hubd", "pve-sim"],
+        &["reqwest", "rustls"],
+    ),
     (
         "holdfast",
         &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"],
