@@ -3,11 +3,12 @@
 //! In: what operators order. Out: the same texts in every life, as a hub passes them on until it has heard of them; and
 //! whether each was taken once and came to its end. The intake is the agent's own.
 
+use agentd::operation::log::Status;
 use agentd::port::store::Store;
 use agentd::port::store::audit::AuditLine;
 use agentd::port::store::roster::RosterTexts;
 use agentd::task::intake::{Outcome, take};
-use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::act::{ArchiveText, args};
 use holdfast_protocol::job::{Act, JobState, MailedJob, Payload, Target, UtcSecond};
 use jiff::SignedDuration;
@@ -92,6 +93,22 @@ pub async fn is_under_way(store: &Store, nth: usize) -> bool {
     reports.iter().any(|job| job.id == id(nth) && !job.state.is_end())
 }
 
+/// Whether its operation was left to a person: that is no end that the job could be done by. Whether it may be left so
+/// is the story's to say.
+async fn was_parked(store: &Store, job: JobId) -> bool {
+    let operation = store.operation(OperationId::new(job.uuid())).await.unwrap();
+    operation.is_some_and(|operation| operation.status() == Status::Parked)
+}
+
+/// The line of the audit that tells a job's end.
+const fn line_of(end: JobState) -> &'static str {
+    match end {
+        JobState::Cancelled => "job_cancelled",
+        JobState::Failed => "job_failed",
+        _ => "job_done",
+    }
+}
+
 /// Each job was taken once and ended as it should, and the same text again is known and changes nothing.
 pub async fn judge(
     world: &World,
@@ -107,13 +124,12 @@ pub async fn judge(
         let reports = store.job_reports().await.unwrap();
         let found: Vec<JobState> =
             reports.iter().filter(|job| job.id == id(nth)).map(|job| job.state).collect();
-        if found != [order.end] {
-            return Err(format!("job {nth} ended {found:?}, not {:?}", order.end));
+        let end = if was_parked(store, id(nth)).await { JobState::Failed } else { order.end };
+        if found != [end] {
+            return Err(format!("job {nth} ended {found:?}, not {end:?}"));
         }
         let lines = store.audit(u32::MAX).await.map_err(|error| error.to_string())?;
-        for action in
-            ["job_taken", if order.end == JobState::Cancelled { "job_cancelled" } else { "job_done" }]
-        {
+        for action in ["job_taken", line_of(end)] {
             let of = |line: &&AuditLine| {
                 line.action == action && line.operation.as_deref() == Some(id(nth).to_string().as_str())
             };
