@@ -115,6 +115,18 @@ impl VmidRange {
         (self.first.number()..=self.last.number()).filter_map(|number| Vmid::try_from(number).ok())
     }
 
+    /// Whether a number is one of them.
+    #[must_use]
+    pub fn holds(self, vmid: Vmid) -> bool {
+        (self.first..=self.last).contains(&vmid)
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        (self.last.number() - self.first.number()) as usize + 1
+    }
+
     /// The first number.
     #[must_use]
     pub const fn first(self) -> Vmid {

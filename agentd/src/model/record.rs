@@ -298,6 +298,8 @@ pub struct Records {
     pub snapshots: Vec<SnapshotRecord>,
     /// Copies beside guests, sorted by number.
     pub besides: Vec<BesideRecord>,
+    /// Every number that was ever given to a guest, with that guest.
+    pub used_vmids: Vec<(Vmid, GuestUid)>,
     /// What operators approved by signatures.
     pub releases: Vec<ReleaseRecord>,
     /// What guests asked for and wait for, oldest first.

@@ -6,7 +6,7 @@ use holdfast_protocol::desired::{DesiredGuest, VolumeKind};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
-use super::{Action, Context, Judged, adopt, golden, passes};
+use super::{Action, Context, Judged, adopt, golden, number, passes};
 use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
@@ -27,7 +27,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     if let Some((code, text)) = misplaced(context, guest) {
         return judged.with(code, text);
     }
-    let number = match number(context, guest) {
+    let number = match wished(context, guest) {
         Ok(number) => number,
         Err((code, text)) => {
             let mut judged = judged.with(code, text);
@@ -59,6 +59,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         let text = format!("making it failed {} times, next try at {until}: {}", tried.failed, tried.message);
         return judged.with(ErrorCode::Unavailable, text);
     }
+    number::promise(context, guest.uid, &number);
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
@@ -103,12 +104,10 @@ fn misplaced(context: &Context<'_>, guest: &DesiredGuest) -> Option<(ErrorCode, 
     })
 }
 
-fn number(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (ErrorCode, String)> {
+fn wished(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (ErrorCode, String)> {
     let inputs = context.inputs;
     let Some(vmid) = guest.vmid else {
-        let range = inputs.policy.range;
-        let except = context.pinned().iter().copied().filter(|v| *v >= range.first() && *v <= range.last());
-        return Ok(NumberWish::AnyOf { range, except: except.collect() });
+        return number::any(context, guest.uid, None);
     };
     let foreign = |whose: String| {
         let text = format!(

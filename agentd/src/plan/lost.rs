@@ -13,12 +13,12 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
-use super::{Action, Context, Judged, golden, passes};
+use super::{Action, Context, Judged, golden, number, passes};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, Sight};
 use crate::model::record::{Place, Records, VolumeId};
-use crate::operation::{Lost, NumberWish, Operation, Provision};
+use crate::operation::{Lost, Operation, Provision};
 
 /// A guest that may be gone: what is asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,14 +110,14 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
     let Place::Made { by, .. } = &made.record.place else { return judged };
-    let except: Vec<Vmid> = context.pinned().iter().copied().chain([vmid]).collect();
-    let in_range = |number: &Vmid| *number >= policy.range.first() && *number <= policy.range.last();
+    let number = match number::any(context, guest.uid, Some(vmid)) {
+        Ok(number) => number,
+        Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
+    };
+    number::promise(context, guest.uid, &number);
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
-        number: NumberWish::AnyOf {
-            range: policy.range,
-            except: except.into_iter().filter(in_range).collect(),
-        },
+        number,
         archive: golden.archive.clone(),
         archive_sha256: sha256,
         archive_file: golden.file.clone(),

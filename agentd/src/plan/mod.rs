@@ -15,6 +15,7 @@
 //! | `hand` | which mounts a volume leaves and becomes |
 //! | `hold` | which of it the brake holds |
 //! | [`lost`] | who may be gone, and what is done about it |
+//! | [`number`] | whether the range has a number left |
 //! | [`ordered`] | what becomes of what operators signed |
 //! | [`protect`] | what becomes of wishes about backups |
 //! | [`present`] | what to do for a guest that was made |
@@ -33,6 +34,7 @@ mod golden;
 mod hand;
 mod hold;
 pub mod lost;
+mod number;
 pub mod ordered;
 mod present;
 mod print;
@@ -164,6 +166,7 @@ struct Context<'a> {
     recorded_vmids: std::cell::OnceCell<BTreeMap<Vmid, GuestUid>>,
     marked: std::cell::OnceCell<BTreeMap<GuestUid, Vmid>>,
     pinned: std::cell::OnceCell<Vec<Vmid>>,
+    numbers: std::cell::OnceCell<number::Numbers>,
     again_at: std::cell::Cell<Option<Timestamp>>,
 }
 
@@ -179,6 +182,7 @@ impl<'a> Context<'a> {
             recorded_vmids: std::cell::OnceCell::new(),
             marked: std::cell::OnceCell::new(),
             pinned: std::cell::OnceCell::new(),
+            numbers: std::cell::OnceCell::new(),
             again_at: std::cell::Cell::new(None),
         }
     }
@@ -210,6 +214,11 @@ impl<'a> Context<'a> {
     /// Numbers that the document asks for by name.
     fn pinned(&self) -> &[Vmid] {
         self.pinned.get_or_init(|| self.inputs.desired.iter().filter_map(|guest| guest.vmid).collect())
+    }
+
+    /// What the range has left.
+    fn numbers(&self) -> &number::Numbers {
+        self.numbers.get_or_init(|| number::Numbers::new(self.inputs, self.pinned()))
     }
 
     /// Asks for another plan at this time, unless one is asked for sooner.

@@ -26,11 +26,11 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(NOW + second).unwrap()
 }
 
-fn vmid(number: u32) -> Vmid {
+pub(super) fn vmid(number: u32) -> Vmid {
     Vmid::try_from(number).unwrap()
 }
 
-fn uid(n: u32) -> GuestUid {
+pub(super) fn uid(n: u32) -> GuestUid {
     GuestUid::new(uuid::Uuid::from_u128(u128::from(n) << 96 | u128::from(n)))
 }
 
@@ -38,7 +38,7 @@ fn op(n: u128) -> OperationId {
     OperationId::new(uuid::Uuid::from_u128(n))
 }
 
-fn guest(n: u32) -> DesiredGuest {
+pub(super) fn guest(n: u32) -> DesiredGuest {
     serde_json::from_value(json!({
         "uid": uid(n), "name": format!("web-{n}"), "customer": "acme", "run": "running", "golden": "2026.11.1",
         "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
@@ -111,15 +111,15 @@ fn snapshot(n: u32, name: &str, lives_s: i64) -> SnapshotRecord {
 }
 
 /// A host on which guests 1 to `count` are as wanted, under the VMIDs 300 and up.
-struct World {
-    desired: Vec<DesiredGuest>,
-    policies: Vec<BackupPolicy>,
-    observed: Observed,
-    records: Records,
-    policy: Policy,
+pub(super) struct World {
+    pub(super) desired: Vec<DesiredGuest>,
+    pub(super) policies: Vec<BackupPolicy>,
+    pub(super) observed: Observed,
+    pub(super) records: Records,
+    pub(super) policy: Policy,
 }
 
-fn world(count: u32) -> World {
+pub(super) fn world(count: u32) -> World {
     let number = |n: u32| 299 + n;
     let seen = |n: u32| ObservedGuest {
         vmid: vmid(number(n)),
@@ -160,7 +160,7 @@ fn world(count: u32) -> World {
 }
 
 impl World {
-    fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> Plan {
         plan(&self.inputs())
     }
 

@@ -316,19 +316,18 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn used_vmids(&self) -> Result<Vec<(Vmid, GuestUid)>, StoreError> {
-        self.read(|connection| {
-            let rows = connection
-                .prepare_cached("SELECT vmid, uid FROM used_vmid ORDER BY vmid")
-                .and_then(|mut select| {
-                    select
-                        .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?
-                        .collect::<Result<Vec<_>, _>>()
-                })
-                .map_err(StoreError::sqlite("read the used VMIDs"))?;
-            rows.into_iter()
-                .map(|(number, uid)| Ok((vmid(number)?, parsed("a guest's uid", &uid)?)))
-                .collect()
-        })
-        .await
+        self.read(used_vmids).await
     }
+}
+
+pub(super) fn used_vmids(connection: &Connection) -> Result<Vec<(Vmid, GuestUid)>, StoreError> {
+    let rows = connection
+        .prepare_cached("SELECT vmid, uid FROM used_vmid ORDER BY vmid")
+        .and_then(|mut select| {
+            select
+                .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?
+                .collect::<Result<Vec<_>, _>>()
+        })
+        .map_err(StoreError::sqlite("read the used VMIDs"))?;
+    rows.into_iter().map(|(number, uid)| Ok((vmid(number)?, parsed("a guest's uid", &uid)?))).collect()
 }

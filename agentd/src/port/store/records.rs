@@ -142,6 +142,7 @@ impl Store {
                     touched: touched(connection, now)?,
                     snapshots: snapshot::all(connection)?,
                     besides: beside::all(connection)?,
+                    used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
                     requests: request::queued(connection)?,
                     protections: protection::all(connection)?,
