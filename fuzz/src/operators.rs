@@ -42,7 +42,9 @@ pub fn target(data: &[u8]) {
 /// The key of a line is its holder's, within its time and for its purpose.
 fn one(operators: &Operators, line: &str, name: &str, print: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let key = words.windows(2).find_map(|pair| match pair {
+    // What stands within quotes is no key.
+    let unquoted: String = line.split('"').step_by(2).collect();
+    let key = unquoted.split_whitespace().collect::<Vec<_>>().windows(2).find_map(|pair| match pair {
         [
             kind @ ("ssh-ed25519" | "sk-ssh-ed25519@openssh.com" | "sk-ecdsa-sha2-nistp256@openssh.com"),
             key,

@@ -149,7 +149,9 @@ fn read(line: &str) -> Result<Holder, LineError> {
     let (mut namespaces, mut after, mut before) = (None, None, None);
     for option in options(first) {
         let (what, value) = option.split_once('=').ok_or_else(|| LineError::Option(option.to_owned()))?;
+        // A quote within the quotes ends the value for OpenSSH, which then takes the line for none.
         let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let value = value.filter(|value| !value.contains('"'));
         let value = value.ok_or_else(|| LineError::Option(option.to_owned()))?;
         match what {
             "namespaces" if namespaces.is_none() => {

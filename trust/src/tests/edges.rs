@@ -52,6 +52,7 @@ fn no_option_stands_twice_and_a_space_in_quotes_is_none() {
         r#"valid-before="20261121Z",valid-before="20261121Z""#,
         r#"valid-after="20261121Z",namespaces="a",valid-after="20261121Z""#,
         r#"namespaces="holdfast-job"#,
+        r#"namespaces="a namespaces="holdfast-job""#,
         r#"namespaces=holdfast-job""#,
         r#"valid-after="20261121 Z""#,
         r#"valid-after="2026112Z""#,
