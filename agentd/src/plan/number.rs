@@ -1,7 +1,7 @@
 //! A number out of the range, for a guest that asks for none by name.
 //!
 //! What comes in: every number that was ever given to a guest of ours, those the document asks for by name, those that
-//! are seen taken. What goes out: the wish that an operation carries; or that the range is full, and then no operation is
+//! are seen taken, and how many guests are begun whose number is not chosen yet. What goes out: the wish that an operation carries; or that the range is full, and then no operation is
 //! begun: each would leave a record of a guest that never was, and a hub may wish for any number of guests. Deliberately
 //! absent: the choice itself, which is made when the operation runs, and numbers that are taken where we cannot look.
 
@@ -10,8 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, Vmid};
+use holdfast_protocol::operation::OperationKind;
 
 use super::{Context, Inputs};
+use crate::model::record::OpenOperation;
 use crate::operation::NumberWish;
 
 /// How many numbers are left, counted down as operations are proposed, and who had one before.
@@ -32,7 +34,11 @@ impl Numbers {
         for (vmid, uid) in inputs.records.used_vmids.iter().filter(|(vmid, _)| range.holds(*vmid)) {
             own.entry(*uid).or_default().push(*vmid);
         }
-        Self { fresh: Cell::new(range.size().saturating_sub(closed.len())), own }
+        // Begun, and its number not chosen yet.
+        let chooses =
+            |open: &&OpenOperation| open.kind == OperationKind::Provision && !own.contains_key(&open.guest);
+        let choosing = inputs.records.open.iter().filter(chooses).count();
+        Self { fresh: Cell::new(range.size().saturating_sub(closed.len() + choosing)), own }
     }
 }
 
@@ -80,7 +86,7 @@ mod tests {
     use super::*;
     use crate::model::policy::VmidRange;
     use crate::plan::Plan;
-    use crate::plan::tests::{World, guest, uid, vmid, world};
+    use crate::plan::tests::{World, guest, op, uid, vmid, world};
 
     /// One guest stands under 300; `wished` more are wanted, in a range that ends with `last`.
     fn wishes(wished: u32, last: u32) -> World {
@@ -106,6 +112,19 @@ mod tests {
                 "{wished} in {last}"
             );
         }
+    }
+
+    #[test]
+    fn a_guest_that_is_begun_has_one_of_them() {
+        let mut world = wishes(3, 302);
+        let begun =
+            |n: u32| OpenOperation { id: op(u128::from(n)), kind: OperationKind::Provision, guest: uid(n) };
+        world.records.open = vec![begun(2)];
+        let plan = world.plan();
+        assert_eq!((plan.actions.len(), full(&plan)), (1, 1));
+        world.records.open.push(begun(70));
+        let plan = world.plan();
+        assert_eq!((plan.actions.len(), full(&plan)), (0, 2), "also one that is not wanted any more");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) fn uid(n: u32) -> GuestUid {
     GuestUid::new(uuid::Uuid::from_u128(u128::from(n) << 96 | u128::from(n)))
 }
 
-fn op(n: u128) -> OperationId {
+pub(super) fn op(n: u128) -> OperationId {
     OperationId::new(uuid::Uuid::from_u128(n))
 }
 
