@@ -199,14 +199,15 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
         }
         LocalAct::PrivateFolder(path) => {
             atomic_file::private_folder(path)?;
-            give(path, choices)?;
+            give(path, choices, Given::ToOwn)?;
         }
         LocalAct::Settings { path, text } => {
             if let Some(old) = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
                 atomic_file::write(&path.with_extension("toml.old"), &old, Readers::Group)?;
             }
             atomic_file::write(path, text.as_bytes(), Readers::Group)?;
-            give(path, choices)?;
+            // They say which images root approved: the agent reads them and cannot change them.
+            give(path, choices, Given::ToRead)?;
         }
         LocalAct::TrustFile { path, text } => atomic_file::write(path, text.as_bytes(), Readers::All)?,
         LocalAct::RemoveFile(path) => atomic_file::remove(path)?,
@@ -222,10 +223,23 @@ pub fn useradd(name: &str, home: &Path) -> Vec<String> {
     words.into_iter().chain(["--shell", "/usr/sbin/nologin", name]).map(str::to_owned).collect()
 }
 
-fn give(path: &Path, choices: &Choices) -> Result<(), LocalError> {
+/// What the agent's user gets of a file.
+#[derive(Clone, Copy)]
+enum Given {
+    /// All of it.
+    ToOwn,
+    /// It stays root's; the user's group is the file's.
+    ToRead,
+}
+
+fn give(path: &Path, choices: &Choices, given: Given) -> Result<(), LocalError> {
     let Some(user) = &choices.system_user else { return Ok(()) };
     let owner = owner(user).ok_or_else(|| LocalError::NoUser { user: user.clone() })?;
-    chown(path, Some(owner.uid), Some(owner.gid)).map_err(|source| LocalError::Owner {
+    let uid = match given {
+        Given::ToOwn => Some(owner.uid),
+        Given::ToRead => None,
+    };
+    chown(path, uid, Some(owner.gid)).map_err(|source| LocalError::Owner {
         path: path.to_owned(),
         user: user.clone(),
         source,
@@ -239,7 +253,7 @@ fn give(path: &Path, choices: &Choices) -> Result<(), LocalError> {
 pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(), LocalError> {
     let path = choices.secret_file(role);
     atomic_file::write(&path, secret.expose().as_bytes(), Readers::Owner)?;
-    give(&path, choices)
+    give(&path, choices, Given::ToOwn)
 }
 
 /// The tokens whose secrets are at hand.
@@ -323,6 +337,32 @@ mod tests {
         assert_eq!(settings.brake.rule(), BrakeRule::usual());
         assert_eq!(settings.trust.operators, std::path::Path::new("/etc/holdfast/operators"));
         assert_eq!(settings.trust.policy, std::path::Path::new("/etc/holdfast/policy.toml"));
+    }
+
+    /// As root for somebody else, as in real life; anybody else can set up for themselves alone.
+    #[tokio::test]
+    async fn the_agent_owns_its_secrets_and_only_reads_its_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        let me = rustix::process::geteuid();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap();
+        let mine = |line: &&str| line.split(':').nth(2) == Some(me.as_raw().to_string().as_str());
+        let name = users.lines().find(mine).and_then(|line| line.split(':').next()).unwrap();
+        let name = if me.is_root() { "nobody" } else { name };
+        let user = owner(name).unwrap();
+        let mut choices = choices();
+        (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
+        choices.system_user = Some(name.to_owned());
+        let steps = prepare(&choices).into_iter().chain([settings_step(&choices)]);
+        for step in steps.filter(|step| step.standing != Standing::Done) {
+            carry_out(&step.act, &choices).await.unwrap();
+        }
+        keep_secret(&choices, Role::Observe, &Secret::new("uuid".to_owned())).unwrap();
+        let seen = |path: &Path| {
+            let meta = std::fs::metadata(path).unwrap();
+            (meta.uid(), meta.gid(), meta.mode() & 0o777)
+        };
+        assert_eq!(seen(&choices.config), (me.as_raw(), user.gid, 0o640));
+        assert_eq!(seen(&choices.secret_file(Role::Observe)), (user.uid, user.gid, 0o600));
     }
 
     #[tokio::test]
