@@ -119,6 +119,7 @@ fn lay_out(root: &Path) -> Result<PathBuf> {
         copy(&root.join("agentd/src").join(module), &package.join("src").join(module))?;
     }
     copy(&root.join("agentd/tests/intake"), &package.join("tests/intake"))?;
+    copy(&root.join("tests/support"), &place.join("tests/support"))?;
     copy(&root.join("docs/lanes.md"), &place.join("docs/lanes.md"))?;
     write(&package.join("src/lib.rs"), LIB)?;
     write(&place.join("Cargo.toml"), &workspace_toml(root)?)?;

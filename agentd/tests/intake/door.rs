@@ -9,11 +9,11 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{HostId, JobId};
 use holdfast_protocol::job::MailedJob;
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 use uuid::Uuid;
 
 use crate::hand::{Hand, job};
+use crate::rows::{Row, rows};
 
 pub const HOST: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02";
 pub const GUEST: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03";
@@ -161,20 +161,9 @@ impl Door {
     }
 
     /// Every row of every table but the audit.
-    pub fn state(&self) -> Vec<(String, Vec<Value>)> {
-        let raw = self.raw();
-        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'audit' ORDER BY name";
-        let names: Vec<String> =
-            raw.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        let mut all = Vec::new();
-        for name in names {
-            let mut select = raw.prepare(&format!("SELECT * FROM {name}")).unwrap();
-            let width = select.column_count();
-            let mut rows = select.query([]).unwrap();
-            while let Some(row) = rows.next().unwrap() {
-                all.push((name.clone(), (0..width).map(|place| row.get(place).unwrap()).collect()));
-            }
-        }
+    pub fn state(&self) -> Vec<Row> {
+        let mut all = rows(&self.folder.path().join("agent.db"));
+        all.retain(|(table, _)| table != "audit");
         all
     }
 

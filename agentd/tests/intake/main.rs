@@ -24,6 +24,8 @@ mod door;
 mod hand;
 mod loosen;
 mod once;
+#[path = "../../../tests/support/rows.rs"]
+mod rows;
 mod shapes;
 mod signatures;
 mod values;

@@ -18,6 +18,8 @@
 
 mod framing;
 mod paths;
+#[path = "../../../tests/support/rows.rs"]
+mod rows;
 mod shapes;
 mod tokens;
 mod wire;

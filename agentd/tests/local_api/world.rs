@@ -26,8 +26,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use holdfast_tls::Trust;
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::net::TcpSocket;
@@ -35,6 +34,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+use crate::rows::{Row, rows};
 use crate::wire::{Answer, HeadAlone, Wire};
 
 pub const WEB: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
@@ -253,22 +253,8 @@ impl World {
     }
 
     /// Every row of every table.
-    pub fn state(&self) -> Vec<(String, Vec<Value>)> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let raw = Connection::open_with_flags(self.folder.path().join("agent.db"), flags).unwrap();
-        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
-        let names: Vec<String> =
-            raw.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        let mut all = Vec::new();
-        for name in names {
-            let mut select = raw.prepare(&format!("SELECT * FROM {name}")).unwrap();
-            let width = select.column_count();
-            let mut rows = select.query([]).unwrap();
-            while let Some(row) = rows.next().unwrap() {
-                all.push((name.clone(), (0..width).map(|place| row.get(place).unwrap()).collect()));
-            }
-        }
-        all
+    pub fn state(&self) -> Vec<Row> {
+        rows(&self.folder.path().join("agent.db"))
     }
 
     /// How often a handler was called so far.

@@ -8,9 +8,8 @@ use holdfast_protocol::enrol::{CSR_BYTES_MAX, EnrolRequest, Enrolled, Invite};
 use holdfast_protocol::secret::Secret;
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use reqwest::{Method, StatusCode};
-use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags};
 
+use crate::rows::{Row, rows};
 use crate::world::{World, csr};
 
 fn der(pem: &str) -> Vec<u8> {
@@ -88,22 +87,8 @@ fn vectors() -> Vec<(String, String)> {
 }
 
 /// Every row of every table.
-pub fn state(world: &World) -> Vec<(String, Vec<Value>)> {
-    let path = world.folder.join("hub.db");
-    let raw = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
-    let names: Vec<String> =
-        raw.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let mut all = Vec::new();
-    for name in names {
-        let mut select = raw.prepare(&format!("SELECT * FROM {name}")).unwrap();
-        let width = select.column_count();
-        let mut rows = select.query([]).unwrap();
-        while let Some(row) = rows.next().unwrap() {
-            all.push((name.clone(), (0..width).map(|place| row.get(place).unwrap()).collect()));
-        }
-    }
-    all
+pub fn state(world: &World) -> Vec<Row> {
+    rows(&world.folder.join("hub.db"))
 }
 
 async fn ask(world: &World, invite: &Invite, csr_pem: String) -> crate::world::Answered<Enrolled> {

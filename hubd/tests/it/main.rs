@@ -22,6 +22,8 @@ mod layers;
 mod operators;
 mod process;
 mod restart;
+#[path = "../../../tests/support/rows.rs"]
+mod rows;
 mod sessions;
 mod store_story;
 mod tls;

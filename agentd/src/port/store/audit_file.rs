@@ -7,7 +7,8 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 use super::StoreError;
 
-fn line(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
+/// A line, from the columns `number, at, action, guest, operation, detail, chain`.
+pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
     Ok(AuditLine {
         number: row.get(0)?,
         at_us: row.get(1)?,

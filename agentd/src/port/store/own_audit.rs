@@ -1,11 +1,12 @@
 //! The records about one guest, by pages, each with what holds it to its place in the chain.
 
-use holdfast_protocol::audit::{AuditLine, hex};
+use holdfast_protocol::audit::hex;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::audit::{AuditPage, AuditRecord, RECORDS_MAX};
 use holdfast_protocol::report::AuditHead;
 use rusqlite::{Connection, Row};
 
+use super::audit_file::line;
 use super::{Store, StoreError, audit};
 
 /// A page ends behind the record with which it grows beyond this. Each record is a few hundred bytes; a reason that an
@@ -13,17 +14,8 @@ use super::{Store, StoreError, audit};
 const PAGE_BYTES: usize = 48 * 1024;
 
 fn record(row: &Row<'_>) -> rusqlite::Result<AuditRecord> {
-    let line = AuditLine {
-        number: row.get(0)?,
-        at_us: row.get(1)?,
-        action: row.get(2)?,
-        guest: row.get(3)?,
-        operation: row.get(4)?,
-        detail: row.get(5)?,
-        chain: hex(&row.get::<_, Vec<u8>>(6)?),
-    };
     let before: Option<Vec<u8>> = row.get(7)?;
-    Ok(AuditRecord { line, before: before.as_deref().map(hex).unwrap_or_default() })
+    Ok(AuditRecord { line: line(row)?, before: before.as_deref().map(hex).unwrap_or_default() })
 }
 
 fn page(connection: &Connection, guest: GuestUid, after: i64, limit: u32) -> Result<AuditPage, StoreError> {
