@@ -39,6 +39,7 @@ pub mod ordered;
 mod present;
 mod print;
 pub mod protect;
+mod questions;
 pub mod recovery;
 pub mod report;
 
@@ -401,20 +402,7 @@ fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
 }
 
 pub use golden::wanted as wanted_goldens;
-
-/// VMIDs that a plan will want to know about: those asked for by name for guests that are not there yet, and those of
-/// copies.
-#[must_use]
-pub fn questions(desired: &[DesiredGuest], records: &Records) -> Vec<Vmid> {
-    let placed: BTreeSet<GuestUid> = records
-        .guests
-        .iter()
-        .filter(|record| record.place != Place::Nowhere)
-        .map(|record| record.uid)
-        .collect();
-    let pinned = desired.iter().filter(|guest| !placed.contains(&guest.uid)).filter_map(|guest| guest.vmid);
-    pinned.chain(beside::questions(records)).collect()
-}
+pub use questions::{Questions, questions};
 
 #[cfg(test)]
 mod tests;

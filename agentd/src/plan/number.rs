@@ -1,9 +1,10 @@
 //! A number out of the range, for a guest that asks for none by name.
 //!
 //! What comes in: every number that was ever given to a guest of ours, those the document asks for by name, those that
-//! are seen taken, and how many guests are begun whose number is not chosen yet. What goes out: the wish that an operation carries; or that the range is full, and then no operation is
-//! begun: each would leave a record of a guest that never was, and a hub may wish for any number of guests. Deliberately
-//! absent: the choice itself, which is made when the operation runs, and numbers that are taken where we cannot look.
+//! are seen taken or were found taken when Proxmox was asked ([`super::questions`]), and how many guests are begun whose
+//! number is not chosen yet. What goes out: the wish that an operation carries; or that the range is full, and then no
+//! operation is begun: each would leave a record of a guest that never was, and a hub may wish for any number of guests.
+//! Deliberately absent: the choice itself, which is made when the operation runs.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use holdfast_protocol::id::{GuestUid, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::{Context, Inputs};
+use crate::model::observed::VmidFact;
 use crate::model::record::OpenOperation;
 use crate::operation::NumberWish;
 
@@ -28,7 +30,9 @@ impl Numbers {
         let range = inputs.policy.range;
         let used = inputs.records.used_vmids.iter().map(|(vmid, _)| *vmid);
         let seen = inputs.observed.guests.keys().copied();
-        let closed = used.chain(pinned.iter().copied()).chain(seen).filter(|vmid| range.holds(*vmid));
+        let taken = taken(inputs);
+        let closed = used.chain(pinned.iter().copied()).chain(seen).chain(taken);
+        let closed = closed.filter(|vmid| range.holds(*vmid));
         let closed: BTreeSet<Vmid> = closed.collect();
         let mut own: BTreeMap<GuestUid, Vec<Vmid>> = BTreeMap::new();
         for (vmid, uid) in inputs.records.used_vmids.iter().filter(|(vmid, _)| range.holds(*vmid)) {
@@ -42,7 +46,14 @@ impl Numbers {
     }
 }
 
-/// Any number of the range but those the document asks for by name and `lost`, the one that the guest had and lost.
+/// Numbers that somebody has, seen by us or not.
+fn taken<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Vmid> + use<'a> {
+    let facts = inputs.observed.vmids.iter();
+    facts.filter(|(_, fact)| **fact == VmidFact::Taken).map(|(vmid, _)| *vmid)
+}
+
+/// Any number of the range but those found taken, those the document asks for by name and `lost`, the one that the
+/// guest had and lost.
 ///
 /// # Errors
 /// That none is left, neither a fresh one nor one that was this guest's before.
@@ -52,8 +63,9 @@ pub(super) fn any(
     lost: Option<Vmid>,
 ) -> Result<NumberWish, (ErrorCode, String)> {
     let range = context.inputs.policy.range;
-    let except = context.pinned().iter().copied().chain(lost).filter(|vmid| range.holds(*vmid));
-    let except: Vec<Vmid> = except.collect();
+    let except = context.pinned().iter().copied().chain(lost).chain(taken(context.inputs));
+    let except: BTreeSet<Vmid> = except.filter(|vmid| range.holds(*vmid)).collect();
+    let except: Vec<Vmid> = except.into_iter().collect();
     let numbers = context.numbers();
     let own = numbers.own.get(&uid).into_iter().flatten();
     if numbers.fresh.get() == 0 && !own.into_iter().any(|vmid| !except.contains(vmid)) {
@@ -85,6 +97,7 @@ pub(super) fn promise(context: &Context<'_>, uid: GuestUid, wish: &NumberWish) {
 mod tests {
     use super::*;
     use crate::model::policy::VmidRange;
+    use crate::operation::Operation;
     use crate::plan::Plan;
     use crate::plan::tests::{World, guest, op, uid, vmid, world};
 
@@ -134,6 +147,20 @@ mod tests {
         let plan = world.plan();
         let begun: Vec<GuestUid> = plan.actions.iter().map(|action| action.operation.uid()).collect();
         assert_eq!((begun, full(&plan)), (vec![uid(3)], 1));
+    }
+
+    #[test]
+    fn a_number_taken_out_of_our_sight_is_not_left() {
+        let mut world = wishes(2, 302);
+        world.observed.vmids = [(vmid(301), VmidFact::Taken), (vmid(302), VmidFact::Unknown)].into();
+        let plan = world.plan();
+        assert_eq!((plan.actions.len(), full(&plan)), (1, 1), "one may still be free");
+        let Operation::Provision(first) = &plan.actions.first().unwrap().operation else { panic!("{plan}") };
+        let NumberWish::AnyOf { except, .. } = &first.number else { panic!("{plan}") };
+        assert_eq!(except, &[vmid(301)], "and the operation does not ask again about the other");
+        world.observed.vmids.insert(vmid(302), VmidFact::Taken);
+        let plan = world.plan();
+        assert_eq!((plan.actions.len(), full(&plan)), (0, 2));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::model::observed::{
     VmidFact,
 };
 use crate::model::record::VolumeId;
+use crate::plan::Questions;
 use crate::plan::lost::{Newcomer, Suspect};
 use crate::port::clock::Clock;
 use crate::port::pve::config::Switch;
@@ -106,11 +107,11 @@ impl Eye {
         self.known.remove(&vmid);
     }
 
-    /// One look. `ask` are VMIDs whose use the plan wants to know.
+    /// One look, and what the plan wants to know about numbers.
     ///
     /// # Errors
     /// When the list of guests cannot be had: then there is no picture at all.
-    pub async fn look(&mut self, ask: &[Vmid]) -> Result<Observed, PveError> {
+    pub async fn look(&mut self, ask: &Questions) -> Result<Observed, PveError> {
         let rows = self.pve.guests().await?;
         let sight = self.sight().await;
         self.forget_the_stale();
@@ -119,28 +120,46 @@ impl Eye {
             guests.insert(row.vmid, self.guest(row).await);
         }
         self.known.retain(|vmid, _| guests.contains_key(vmid));
-        let mut vmids = BTreeMap::new();
-        for vmid in ask {
-            let fact = match self.pve.vmid_use(*vmid).await {
-                Ok(VmidUse::Free) => VmidFact::Free,
-                Ok(VmidUse::Taken) => VmidFact::Taken,
-                Err(_) => VmidFact::Unknown,
-            };
-            vmids.insert(*vmid, fact);
-        }
+        let vmids = self.numbers(ask, &guests).await;
         let (storages, node) = (self.storages().await, self.node().await);
         let (at, lost, goldens) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
         Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens })
     }
 
-    /// Whether a guest that may be gone is gone, and who has its number. Who does not answer proves nothing.
-    /// `made_at` is when we made it.
-    pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
-        let fact = match self.pve.vmid_use(suspect.vmid).await {
+    async fn numbers(
+        &self,
+        ask: &Questions,
+        guests: &BTreeMap<Vmid, ObservedGuest>,
+    ) -> BTreeMap<Vmid, VmidFact> {
+        let mut facts = BTreeMap::new();
+        for vmid in &ask.named {
+            facts.insert(*vmid, self.number(*vmid).await);
+        }
+        let mut missing = ask.enough;
+        for vmid in ask.candidates.iter().filter(|vmid| !guests.contains_key(vmid)) {
+            if missing == 0 {
+                break;
+            }
+            let fact = self.number(*vmid).await;
+            missing -= usize::from(fact == VmidFact::Free);
+            facts.insert(*vmid, fact);
+        }
+        facts
+    }
+
+    /// Who does not answer proves nothing.
+    async fn number(&self, vmid: Vmid) -> VmidFact {
+        match self.pve.vmid_use(vmid).await {
             Ok(VmidUse::Free) => VmidFact::Free,
             Ok(VmidUse::Taken) => VmidFact::Taken,
             Err(_) => VmidFact::Unknown,
-        };
+        }
+    }
+
+    /// Whether a guest that may be gone is gone, and who has its number.
+    /// `made_at` is when we made it.
+    pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
+        let fact = self.number(suspect.vmid).await;
         let gone = match (suspect.newcomer, fact) {
             (Newcomer::None, VmidFact::Free) => true,
             // Under a number that is in our pool its volumes would be seen.

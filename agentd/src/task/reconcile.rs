@@ -41,7 +41,7 @@ use crate::plan::asked::{Answer, Asked};
 use crate::plan::lost::suspects;
 use crate::plan::protect::Raise;
 use crate::plan::recovery::{Seen, recovery};
-use crate::plan::{Inputs, plan, questions, report, wanted_goldens};
+use crate::plan::{Inputs, Questions, plan, questions, report, wanted_goldens};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
@@ -214,7 +214,7 @@ impl Reconcile {
         let (observed, tasks) = if open.is_empty() {
             (None, BTreeMap::new())
         } else {
-            let observed = self.eye.look(&[]).await;
+            let observed = self.eye.look(&Questions::default()).await;
             (observed.ok(), recover::lost_tasks(&self.ports, &open).await)
         };
         let plan = recovery(&open, Seen { observed: observed.as_ref(), tasks: &tasks }, now);
@@ -242,7 +242,8 @@ impl Reconcile {
         for vmid in due::targets(&store, now).await? {
             self.eye.forget(vmid);
         }
-        let mut observed = self.eye.look(&questions(desired.guests(), &records)).await?;
+        let ask = questions(desired.guests(), &records, self.policy.range);
+        let mut observed = self.eye.look(&ask).await?;
         self.look_for_the_lost(state, &records, &mut observed).await?;
         let goldens = wanted_goldens(desired.guests(), &records, &observed);
         observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;

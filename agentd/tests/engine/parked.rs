@@ -9,6 +9,7 @@ use agentd::execute::run::{Stopped, run};
 use agentd::model::record::Place;
 use agentd::operation::log::Status;
 use agentd::operation::{Operation, Target};
+use agentd::plan::Questions;
 use agentd::plan::recovery::{Known, Recover, Seen, recovery};
 use agentd::port::store::parked::Answer;
 use holdfast_protocol::id::OperationId;
@@ -139,7 +140,7 @@ async fn work_on_a_number_that_changed_hands_is_parked_by_the_plan() {
         policy.pool.clone(),
         storages,
     );
-    let observed = eye.look(&[]).await.unwrap();
+    let observed = eye.look(&Questions::default()).await.unwrap();
     let mut left = ports.store.open_operations().await.unwrap();
     // Begun, so that a step is at stake: what only waits in its lane is judged when its turn comes.
     let begun = agentd::operation::log::Event::Begun;

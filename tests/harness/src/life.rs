@@ -10,6 +10,7 @@ use agentd::execute::run::{Stopped, run};
 use agentd::execute::{Ports, recover};
 use agentd::operation::Operation;
 use agentd::operation::progress::Progress;
+use agentd::plan::Questions;
 use agentd::plan::recovery::{Seen, recovery};
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
@@ -92,7 +93,7 @@ async fn take_up(
     let open = ports.store.open_operations().await.map_err(|error| error.to_string())?;
     if let Some(first) = open.first() {
         conductor.takes_up(first.status());
-        let observed = world.eye(ports).look(&[]).await.ok();
+        let observed = world.eye(ports).look(&Questions::default()).await.ok();
         let tasks = recover::lost_tasks(ports, &open).await;
         let now = Clock::now(&world.timeline);
         let plan = recovery(&open, Seen { observed: observed.as_ref(), tasks: &tasks }, now);
