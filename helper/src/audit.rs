@@ -26,8 +26,8 @@ pub struct Line {
 impl Line {
     /// What is asked.
     pub fn heard(&mut self, request: &Request) {
-        let target = request.target().map_or("-".to_owned(), |target| target.to_string());
-        self.asked = Some((request.verb(), target));
+        self.asked =
+            Some((request.verb(), request.target().map_or("-".to_owned(), |target| target.to_string())));
     }
 
     /// Makes sure beforehand that the line will have somewhere to go, where something is to be changed.

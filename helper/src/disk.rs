@@ -12,12 +12,10 @@ use rustix::fs::{Dev, FileType, Mode, OFlags, major, minor};
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use crate::descend;
-use crate::mountinfo;
 use crate::names::{PartUuid, Serial};
-use crate::probe;
 use crate::procfs::attribute;
 use crate::reply::{Refusal, refusal};
+use crate::{descend, mountinfo, probe};
 
 const CLASS: &str = "/sys/class/block";
 
@@ -140,6 +138,7 @@ pub fn number_of(device: Dev) -> String {
 
 /// From the folder in `/sys/devices`, whose every component a bus of the kernel named.
 fn transport(folder: &str) -> Option<Transport> {
+    use Transport::{LoopForTestsOnly, Mmc, Nvme, Sata, Scsi, Usb, Virtio};
     let named = |bus: &str| {
         let numbered = |rest: &str| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit());
         folder.split('/').any(|part| part == bus || part.strip_prefix(bus).is_some_and(numbered))
@@ -149,16 +148,9 @@ fn transport(folder: &str) -> Option<Transport> {
         return None;
     }
     let buses: &[(&str, Transport)] = if folder.starts_with("/sys/devices/virtual/") {
-        &[("nvme-subsystem", Transport::Nvme), ("loop", Transport::LoopForTestsOnly)]
+        &[("nvme-subsystem", Nvme), ("loop", LoopForTestsOnly)]
     } else {
-        &[
-            ("usb", Transport::Usb),
-            ("nvme", Transport::Nvme),
-            ("ata", Transport::Sata),
-            ("virtio", Transport::Virtio),
-            ("mmc_host", Transport::Mmc),
-            ("host", Transport::Scsi),
-        ]
+        &[("usb", Usb), ("nvme", Nvme), ("ata", Sata), ("virtio", Virtio), ("mmc_host", Mmc), ("host", Scsi)]
     };
     buses.iter().find(|(bus, _)| named(bus)).map(|(_, transport)| *transport)
 }

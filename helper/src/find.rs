@@ -64,8 +64,7 @@ impl Survey {
             [one] => *one,
             [] => return Err(self.absent(target)),
             many => {
-                let names: Vec<&str> = many.iter().map(|seen| seen.disk.name.as_str()).collect();
-                let names = names.join(", ");
+                let names = many.iter().map(|seen| seen.disk.name.as_str()).collect::<Vec<_>>().join(", ");
                 return Err(refusal!(DeviceAmbiguous, "{at}: {names} wear its UUID: take the copies away"));
             }
         };

@@ -2,9 +2,9 @@
 //! standard output, one line in the journal, exit.
 //!
 //! In: at most one argument (a verb), at most 4 KiB of JSON, `/etc/holdfast/helper.toml`. Out: a file system mounted
-//! beneath `/mnt/holdfast`, or unmounted, or nothing at all and a code that says why.
-//! Deliberately absent: a path, option or program that a caller could choose; threads, network, children, the
-//! environment; any way for a test to loosen it (tests give it a machine of their own instead, see `tests/`).
+//! beneath `/mnt/holdfast`, or unmounted, or a golden image, or nothing at all and a code that says why.
+//! Deliberately absent: a path, option or program that a caller could choose; threads, network, the environment;
+//! children but the one builder; any way for a test to loosen it (tests give it a machine of their own instead, see `tests/`).
 #![forbid(unsafe_code)]
 
 mod audit;
@@ -12,6 +12,7 @@ mod descend;
 mod disk;
 mod door;
 mod find;
+mod golden;
 mod mount;
 mod mountinfo;
 mod names;
@@ -30,6 +31,7 @@ use std::process::ExitCode;
 
 use policy::Order;
 use reply::Outcome;
+use state::Turn;
 
 fn main() -> ExitCode {
     let mut line = audit::Line::default();
@@ -43,18 +45,18 @@ fn main() -> ExitCode {
 /// The whole of it: clean, without power, hear, judge, act.
 fn serve(line: &mut audit::Line) -> Outcome {
     let verb = sanitize::process()?;
-    let powers = powers::Powers::lay_down()?;
-    mountinfo::same_as_the_hosts()?;
+    let powers = powers::Powers::lay_down(verb)?;
+    mountinfo::same_as_the_hosts(verb)?;
     let policy = policy::Policy::read()?;
     line.caller = Some(door::caller(&policy)?);
     let request = request::read(verb)?;
     line.heard(&request);
     let powers = powers.for_verb(request.verb())?;
     line.reach_journal(request.verb())?;
-    let turn = state::Turn::take()?;
     match policy.judge(request)? {
-        Order::Mount(target, options) => mount::mount(target, &options, &policy, (&powers, &turn)),
-        Order::Unmount(target) => mount::unmount(&target, (&powers, &turn)),
-        Order::Status => status::look(&policy, &turn),
+        Order::Mount(target, options) => mount::mount(target, &options, &policy, (&powers, &Turn::take()?)),
+        Order::Unmount(target) => mount::unmount(&target, (&powers, &Turn::take()?)),
+        Order::Status => status::look(&policy, &Turn::take()?),
+        Order::GoldenBuild(dump) => golden::build(dump, &powers),
     }
 }

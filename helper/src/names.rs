@@ -13,7 +13,7 @@ macro_rules! names {
     ($($(#[$doc:meta])* $name:ident: $fits:ident, $code:ident, $says:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[serde(try_from = "String")]
         pub struct $name(String);
 
         impl TryFrom<String> for $name {
@@ -21,12 +21,6 @@ macro_rules! names {
 
             fn try_from(text: String) -> Result<Self, Refusal> {
                 if $fits(&text) { Ok(Self(text)) } else { Err(refusal!($code, $says)) }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
             }
         }
 
@@ -81,10 +75,7 @@ impl PartUuid {
 
 fn is_component(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    (1..=32).contains(&text.len())
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    (1..=32).contains(&text.len()) && text.bytes().all(inner) && text.trim_matches('-') == text
 }
 
 fn is_set_uuid(text: &str) -> bool {

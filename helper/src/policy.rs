@@ -31,6 +31,8 @@ pub struct Policy {
     pub caller_uid: u32,
     /// How disks may be attached.
     pub transports: BTreeSet<Transport>,
+    /// Where golden images are built, if they are.
+    pub golden_dump: Option<String>,
     #[serde(default, rename = "target")]
     pub targets: Vec<Target>,
 }
@@ -53,6 +55,7 @@ pub enum Order<'a> {
     Mount(&'a Target, Vec<MountOption>),
     Unmount(TargetName),
     Status,
+    GoldenBuild(&'a str),
 }
 
 impl Policy {
@@ -92,16 +95,17 @@ impl Policy {
         let (name, uuid, options) = match request {
             Request::Status => return Ok(Order::Status),
             Request::Unmount { target } => return Ok(Order::Unmount(target)),
+            Request::GoldenBuild => {
+                let dump = self.golden_dump.as_deref().map(Order::GoldenBuild);
+                return dump.ok_or_else(|| refusal!(Authz, "{PLACE} names no `golden_dump`: root adds it"));
+            }
             Request::Mount { target, uuid, options } => (target, uuid, options),
         };
         let Some(target) = self.targets.iter().find(|target| target.name == name) else {
             return Err(refusal!(Authz, "{PLACE} names no target {name}: root adds it"));
         };
         if target.uuid != uuid {
-            return Err(refusal!(
-                Authz,
-                "{PLACE} gives target {name} another UUID than {uuid}: root decides"
-            ));
+            return Err(refusal!(Authz, "{PLACE} gives {name} another UUID than {uuid}: root decides"));
         }
         Ok(Order::Mount(target, options))
     }

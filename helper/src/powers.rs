@@ -1,6 +1,7 @@
 //! What root may do that others may not, laid down: nothing while reading and judging, one power for the deed itself.
 //!
-//! The bounding set is left alone: it matters only when a program is started, and from here on none is.
+//! The bounding set is left alone: it matters only when a program is started. The builder is the one that is, and since
+//! nothing can be gained any more (`NO_NEW_PRIVS`) it has what is permitted here and no more.
 
 use std::collections::HashSet;
 
@@ -11,16 +12,19 @@ use crate::reply::{Refusal, refusal};
 use crate::request::Verb;
 
 const MOUNTING: Capability = Capability::CAP_SYS_ADMIN;
+/// What it takes to unpack a Debian into a folder, and to let its own scripts set it up in there.
+const BUILDING: &str = "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_MKNOD CAP_SETFCAP CAP_SETGID \
+                        CAP_SETUID CAP_SYS_ADMIN CAP_SYS_CHROOT";
 
-/// Proof that everything but mounting was given away, and that mounting is not in effect.
+/// Proof that everything but the powers of one door was given away, and that none is in effect.
 #[derive(Debug)]
 pub struct Powers(());
 
 impl Powers {
-    /// Keeps mounting for later, gives away the rest, has nothing in effect.
-    pub fn lay_down() -> Result<Self, Refusal> {
-        let may = caps::has_cap(None, CapSet::Permitted, MOUNTING).map_err(refused)?;
-        let kept: HashSet<Capability> = may.then_some(MOUNTING).into_iter().collect();
+    /// Keeps what this door may need for later, gives away the rest, has nothing in effect.
+    pub fn lay_down(door: Option<Verb>) -> Result<Self, Refusal> {
+        let may = caps::read(None, CapSet::Permitted).map_err(refused)?;
+        let kept = may.intersection(&wanted(door)?).copied().collect();
         caps::clear(None, CapSet::Ambient).map_err(refused)?;
         caps::set(None, CapSet::Effective, &HashSet::new()).map_err(refused)?;
         caps::set(None, CapSet::Inheritable, &HashSet::new()).map_err(refused)?;
@@ -28,12 +32,12 @@ impl Powers {
         Ok(Self(()))
     }
 
-    /// What the verb needs stays: mounting, or nothing for ever.
+    /// What the verb needs stays, or nothing for ever.
     pub fn for_verb(self, verb: Verb) -> Result<Self, Refusal> {
         if !verb.changes_something() {
             caps::set(None, CapSet::Permitted, &HashSet::new()).map_err(refused)?;
-        } else if !caps::has_cap(None, CapSet::Permitted, MOUNTING).map_err(refused)? {
-            return Err(refusal!(Caps, "the helper was started without CAP_SYS_ADMIN, which mounting needs"));
+        } else if !wanted(Some(verb))?.is_subset(&caps::read(None, CapSet::Permitted).map_err(refused)?) {
+            return Err(refusal!(Caps, "{} needs more powers than this door has", verb.as_str()));
         }
         Ok(self)
     }
@@ -44,6 +48,15 @@ impl Powers {
         let done = deed();
         caps::set(None, CapSet::Effective, &HashSet::new()).map_err(refused)?;
         done
+    }
+}
+
+fn wanted(verb: Option<Verb>) -> Result<HashSet<Capability>, Refusal> {
+    match verb {
+        Some(Verb::GoldenBuild) => {
+            BUILDING.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(refused)
+        }
+        _ => Ok(HashSet::from([MOUNTING])),
     }
 }
 

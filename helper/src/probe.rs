@@ -54,10 +54,9 @@ pub fn marks(device: &File) -> io::Result<Vec<Mark>> {
     if filled(device, &mut block, BTRFS_AT)? {
         marks.extend(btrfs(&block));
     }
-    if marks.len() > 1 {
-        for mark in &mut marks {
-            mark.fault = Some("it carries the marks of two file systems");
-        }
+    let ambiguous = marks.len() > 1;
+    for mark in marks.iter_mut().filter(|_| ambiguous) {
+        mark.fault = Some("it carries the marks of two file systems");
     }
     Ok(marks)
 }

@@ -13,27 +13,15 @@ use crate::names::{FsUuid, TargetName};
 /// How a request ends.
 pub type Outcome = Result<Reply, Refusal>;
 
-/// What was done or seen.
+/// What was done or seen. A target is mounted by us: `how` is `mounted` now, or `already`. The status has every target of
+/// the policy, and the mounts beneath `/mnt/holdfast` that the helper did not make. What was built the builder has told.
 #[derive(Debug, Serialize)]
-#[serde(tag = "verb", rename_all = "lowercase")]
+#[serde(tag = "verb", rename_all = "kebab-case")]
 pub enum Reply {
-    /// A target is mounted by us: `how` is `mounted` now, or `already`.
-    Mount {
-        target: TargetName,
-        uuid: FsUuid,
-        device: String,
-        at: String,
-        how: &'static str,
-    },
-    Unmount {
-        target: TargetName,
-        at: String,
-    },
-    /// Every target of the policy, and the mounts beneath `/mnt/holdfast` that the helper did not make.
-    Status {
-        targets: Vec<TargetStatus>,
-        foreign: Vec<String>,
-    },
+    Mount { target: TargetName, uuid: FsUuid, device: String, at: String, how: &'static str },
+    Unmount { target: TargetName, at: String },
+    Status { targets: Vec<TargetStatus>, foreign: Vec<String> },
+    GoldenBuild,
 }
 
 /// One target.
@@ -114,8 +102,6 @@ pub fn send(outcome: &Outcome) -> ExitCode {
         }
     };
     // Nobody may be listening any more; the journal has the line, and the caller asks `status`.
-    match text.map_err(std::io::Error::from).and_then(|text| writeln!(std::io::stdout(), "{text}")) {
-        Ok(()) => ExitCode::from(status),
-        Err(_) => ExitCode::FAILURE,
-    }
+    let sent = text.map_err(std::io::Error::from).and_then(|text| writeln!(std::io::stdout(), "{text}"));
+    sent.map_or(ExitCode::FAILURE, |()| ExitCode::from(status))
 }

@@ -22,11 +22,12 @@ pub enum Verb {
     Mount,
     Unmount,
     Status,
+    GoldenBuild,
 }
 
 impl Verb {
     /// All of them; `sudoers/holdfast-helper` has a line for each.
-    pub const ALL: [Self; 3] = [Self::Mount, Self::Unmount, Self::Status];
+    pub const ALL: [Self; 4] = [Self::Mount, Self::Unmount, Self::Status, Self::GoldenBuild];
 
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.as_str() == word)
@@ -37,6 +38,7 @@ impl Verb {
             Self::Mount => "mount",
             Self::Unmount => "unmount",
             Self::Status => "status",
+            Self::GoldenBuild => "golden-build",
         }
     }
 
@@ -51,6 +53,7 @@ pub enum Request {
     Mount { target: TargetName, uuid: FsUuid, options: Vec<MountOption> },
     Unmount { target: TargetName },
     Status,
+    GoldenBuild,
 }
 
 impl Request {
@@ -59,14 +62,13 @@ impl Request {
             Self::Mount { .. } => Verb::Mount,
             Self::Unmount { .. } => Verb::Unmount,
             Self::Status => Verb::Status,
+            Self::GoldenBuild => Verb::GoldenBuild,
         }
     }
 
     pub const fn target(&self) -> Option<&TargetName> {
-        match self {
-            Self::Mount { target, .. } | Self::Unmount { target } => Some(target),
-            Self::Status => None,
-        }
+        let (Self::Mount { target, .. } | Self::Unmount { target }) = self else { return None };
+        Some(target)
     }
 }
 
@@ -83,12 +85,10 @@ pub enum MountOption {
 pub fn read(argument: Option<Verb>) -> Result<Request, Refusal> {
     let bytes = until_end(std::io::stdin().as_fd(), Instant::now() + PATIENCE)?;
     let request = parse(&bytes)?;
-    match argument {
-        Some(verb) if verb != request.verb() => {
-            Err(refusal!(Argv, "argument and request name different verbs"))
-        }
-        _ => Ok(request),
+    if argument.is_some_and(|verb| verb != request.verb()) {
+        return Err(refusal!(Argv, "argument and request name different verbs"));
     }
+    Ok(request)
 }
 
 fn until_end(input: impl AsFd, deadline: Instant) -> Result<Vec<u8>, Refusal> {
@@ -99,9 +99,7 @@ fn until_end(input: impl AsFd, deadline: Instant) -> Result<Vec<u8>, Refusal> {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).unwrap_or_default();
         let mut ready = [PollFd::new(&input, PollFlags::IN)];
         match rustix::event::poll(&mut ready, Some(&left)) {
-            Ok(0) => {
-                return Err(refusal!(Timeout, "the request did not end within 5 s: close the writing side"));
-            }
+            Ok(0) => return Err(refusal!(Timeout, "no end of the request in 5 s: close the writing side")),
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(failed(error)),
@@ -143,12 +141,11 @@ fn parse(bytes: &[u8]) -> Result<Request, Refusal> {
         },
         Some(Verb::Unmount) => Request::Unmount { target: fields.text("target")?.try_into()? },
         Some(Verb::Status) => Request::Status,
-        None => return Err(refusal!(Range, "`verb` is one of mount, unmount, status")),
+        Some(Verb::GoldenBuild) => Request::GoldenBuild,
+        None => return Err(refusal!(Range, "`verb` is one of mount, unmount, status, golden-build")),
     };
-    match fields.0.as_slice() {
-        [] => Ok(request),
-        _ => Err(refusal!(UnknownField, "{verb} knows fewer fields than were given")),
-    }
+    let unknown = || refusal!(UnknownField, "{verb} knows fewer fields than were given");
+    fields.0.is_empty().then_some(request).ok_or_else(unknown)
 }
 
 /// The fields of a JSON object as they stand there, doubled names included; taken out one by one.
@@ -234,6 +231,7 @@ mod tests {
         assert_eq!((target.as_str(), uuid.as_str()), ("usb1", UUID));
         assert_eq!(options, [MountOption::NoAccessTimes, MountOption::ReadOnly]);
         assert_eq!(parse(b" {\"verb\":\"status\"}\n").unwrap(), Request::Status);
+        assert_eq!(parse(br#"{"verb":"golden-build"}"#).unwrap(), Request::GoldenBuild);
         assert!(matches!(parse(br#"{"target":"a","verb":"unmount"}"#), Ok(Request::Unmount { .. })));
     }
 
@@ -255,7 +253,9 @@ mod tests {
             (r#"{"verb":"status","v\u0065rb":"mount"}"#, "E_DUP_KEY"),
             (r#"{"verb":"status","target":"a"}"#, "E_UNKNOWN_FIELD"),
             (r#"{"verb":"unmount","target":"a","lazy":true}"#, "E_UNKNOWN_FIELD"),
-            (r#"{"verb":"golden-build"}"#, "E_RANGE"),
+            (r#"{"verb":"golden_build"}"#, "E_RANGE"),
+            (r#"{"verb":"golden-build","dump":"/etc"}"#, "E_UNKNOWN_FIELD"),
+            (r#"{"verb":"golden-build","target":"a"}"#, "E_UNKNOWN_FIELD"),
             (r#"{"verb":"Status"}"#, "E_RANGE"),
             (r#"{"verb":1}"#, "E_RANGE"),
             (r#"{"verb":null}"#, "E_RANGE"),

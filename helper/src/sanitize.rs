@@ -25,7 +25,7 @@ pub fn process() -> Result<Option<Verb>, Refusal> {
     let verb = argument(std::env::args_os().collect())?;
     procfs::is_the_kernels()?;
     whole_root()?;
-    own_program()?;
+    roots_program(OWN_PROGRAM)?;
     limits()?;
     only_standard_descriptors()?;
     must("go to /", rustix::process::chdir("/"))?;
@@ -39,7 +39,7 @@ pub fn process() -> Result<Option<Verb>, Refusal> {
 
 /// No argument, or exactly one known verb. The program's own name is read by nobody, but it must be there.
 fn argument(arguments: Vec<OsString>) -> Result<Option<Verb>, Refusal> {
-    let refused = || refusal!(Argv, "the one argument there may be is mount, unmount or status");
+    let refused = || refusal!(Argv, "the one argument there may be is a verb of the helper");
     let mut arguments = arguments.into_iter();
     if arguments.next().is_none_or(|name| name.is_empty()) {
         return Err(refused());
@@ -63,13 +63,13 @@ fn whole_root() -> Result<(), Refusal> {
     Err(refusal!(Caps, "root of a user namespace is not root of this machine: start the helper outside"))
 }
 
-/// The program's own file is root's alone and still there.
-fn own_program() -> Result<(), Refusal> {
-    let stat = must("look at its own file", rustix::fs::stat(OWN_PROGRAM))?;
+/// A program's file is root's alone and still there.
+pub fn roots_program(file: &str) -> Result<(), Refusal> {
+    let stat = must("look at a program's file", rustix::fs::stat(file))?;
     if stat.st_uid == 0 && stat.st_mode & 0o022 == 0 && stat.st_nlink > 0 {
         return Ok(());
     }
-    Err(refusal!(Env, "the helper's own file can be written by others or was replaced: reinstall it"))
+    Err(refusal!(Env, "{file} can be written by others or was replaced: reinstall the helper"))
 }
 
 /// No core dump; of what the caller made small, as much as it may give back.
@@ -130,7 +130,9 @@ mod tests {
 
     #[test]
     fn one_known_verb_or_nothing() {
-        for good in [&["x"][..], &["\\", "mount"], &["sudoedit", "unmount"], &["-", "status"]] {
+        for good in
+            [&["x"][..], &["\\", "mount"], &["sudoedit", "unmount"], &["-", "status"], &["x", "golden-build"]]
+        {
             assert!(argument(words(good)).is_ok(), "{good:?}");
         }
         for bad in [
@@ -143,7 +145,8 @@ mod tests {
             &["x", "mount", ""],
             &["x", "--help"],
             &["x", "-s", "\\"],
-            &["x", "golden-build"],
+            &["x", "golden_build"],
+            &["x", "golden-build", "--out"],
             &["x", "mount", "unmount"],
         ] {
             assert_eq!(argument(words(bad)).unwrap_err().code, Code::Argv, "{bad:?}");

@@ -46,9 +46,7 @@ impl Turn {
         let lock = descend::open(&folder, LOCK, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { folder, _lock: lock }),
-            Err(Errno::WOULDBLOCK) => {
-                Err(refusal!(Busy, "another call is at work; ask again when it is done"))
-            }
+            Err(Errno::WOULDBLOCK) => Err(refusal!(Busy, "another call is at work; ask again after it")),
             Err(error) => Err(failed(error)),
         }
     }

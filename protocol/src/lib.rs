@@ -11,6 +11,7 @@
 //! | [`net`] | addresses of guests |
 //! | [`generation`] | the law of numbered documents |
 //! | [`desired`] | what a host should be |
+//! | [`golden`] | what an image is that guests are made from |
 //! | [`report`] | what a host says of itself |
 //! | [`job`] | signed one-shot acts |
 //! | [`audit`] | the chain of what a host did |
@@ -35,6 +36,7 @@ pub mod desired;
 pub mod enrol;
 pub mod envelope;
 pub mod generation;
+pub mod golden;
 pub mod id;
 pub mod job;
 pub mod local;

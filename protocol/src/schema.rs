@@ -17,7 +17,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Named> {
-    use crate::{bootstrap, checkin, desired, enrol, envelope, local, operation, operator};
+    use crate::{bootstrap, checkin, desired, enrol, envelope, golden, local, operation, operator};
     vec![
         named::<bootstrap::Bootstrap>("bootstrap"),
         named::<bootstrap::Ticket>("ticket"),
@@ -30,6 +30,7 @@ pub fn all() -> Vec<Named> {
         named::<enrol::KnockRequest>("knock-request"),
         named::<enrol::RenewRequest>("renew-request"),
         named::<envelope::Envelope<envelope::Problem>>("envelope"),
+        named::<golden::GoldenManifest>("golden-manifest"),
         named::<local::work::Accepted>("local-accepted"),
         named::<local::audit::AuditPage>("local-audit"),
         named::<local::work::BackupView>("local-backup"),

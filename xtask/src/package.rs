@@ -57,7 +57,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
 ];
 
 /// What the agent's package carries beside the agent.
-const HELPER: &str = "holdfast-helper";
+const BESIDE: [&str; 2] = ["holdfast-helper", "holdfast-golden"];
 
 const SHELLS: &[(&str, &str, &str)] = &[("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
@@ -118,7 +118,10 @@ fn programs(build: Build) -> Result<()> {
     for (_, name, _) in PACKAGES {
         words.args(["--bin", name]);
     }
-    must(words.args(["--bin", HELPER]))
+    for name in BESIDE {
+        words.args(["--bin", name]);
+    }
+    must(&mut words)
 }
 
 /// What each program writes about itself, and the changelog in Debian's form.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::disks::{LoopDisk, fresh_uuid};
 use crate::doors::shipped;
+use crate::golden::{POWERS, SAYS};
 use crate::stage::{CALLER_UID, Host, mount_request, on_a_host, run};
 
 const BOX: &str = "/run/box/root";
@@ -18,12 +19,15 @@ const CHECK: &str = r#"
 exec >/check/log 2>/check/errors
 P=/usr/lib/holdfast/holdfast-helper
 as() { local uid=$1; shift; setpriv --reuid=$uid --regid=990 --clear-groups "$@"; }
-ask() { echo "$1 $(as $2 env HOLDFAST_HELPER_SOCKET=/run/holdfast-helper.sock HOLDFAST_HELPER_CLIENT="$3" /usr/lib/holdfast/client doors::a_client --exact --nocapture | grep -o '{.*')"; }
+door() { as $1 env HOLDFAST_HELPER_SOCKET=$2 HOLDFAST_HELPER_CLIENT="$3" /usr/lib/holdfast/client doors::a_client --exact --nocapture | grep -o '{.*'; }
+ask() { echo "$1 $(door $2 /run/holdfast-helper.sock "$3")"; }
+built() { echo "$1-builder $(echo "$2" | head -n 1)"; echo "$1 $(echo "$2" | tail -n 1)"; }
 by_sudo() { echo "$1 $(echo "$2" | as 990 sudo -n $P $3)"; }
 seen() { echo "$1 $(grep -c ' - ext4 /dev/loop' <(grep ' /mnt/holdfast/usb1 ' /proc/1/mountinfo))"; }
 denied() { if echo '{"verb":"status"}' | as 990 "$@" >/dev/null 2>&1; then echo "let-in $*"; else echo "denied"; fi; }
 U='{"verb":"unmount","target":"usb1"}'
 S='{"verb":"status"}'
+G='{"verb":"golden-build"}'
 ask socket-mount 990 "$MOUNT"
 seen socket-seen
 ask socket-status 990 "$S"
@@ -36,9 +40,14 @@ by_sudo sudo-status "$S" status
 by_sudo sudo-mismatch "$S" mount
 by_sudo sudo-unmount "$U" unmount
 seen sudo-gone
+built socket-golden "$(door 990 /run/holdfast-golden.sock "$G")"
+built sudo-golden "$(echo "$G" | as 990 sudo -n $P golden-build)"
+built golden-stranger "$(door 991 /run/holdfast-golden.sock "$G")"
+built golden-mounts "$(door 990 /run/holdfast-golden.sock "$MOUNT")"
+ask golden-elsewhere 990 "$G"
 denied sudo -n $P
 denied sudo -n $P mount x
-denied sudo -n $P golden-build
+denied sudo -n $P golden-build --out /etc
 denied sudo -n /bin/sh
 denied sudo -n LD_PRELOAD=/x $P status
 denied sudo -n -E $P status
@@ -58,7 +67,8 @@ journalctl --sync
 echo "journal $(journalctl -t holdfast-helper -o verbose | grep -c HOLDFAST_CODE=)"
 "#;
 
-const UNIT: &str = "[Unit]\nRequires=holdfast-helper.socket\nAfter=holdfast-helper.socket systemd-journald.service\n\
+const UNIT: &str = "[Unit]\nRequires=holdfast-helper.socket holdfast-golden.socket\n\
+    After=holdfast-helper.socket holdfast-golden.socket systemd-journald.service\n\
     [Service]\nType=oneshot\nExecStart=/bin/bash /check/check.sh\nExecStopPost=/bin/systemctl --no-block exit 0\n";
 
 #[test]
@@ -101,6 +111,15 @@ fn the_shipped_doors_mount_for_the_whole_host() {
             assert_eq!(reply(&format!("{door}-unmount"))["ok"], true, "{log}");
             assert_eq!(of(&format!("{door}-gone")), "0", "{log}");
         }
+        for door in ["socket", "sudo"] {
+            let builder = reply(&format!("{door}-golden-builder"));
+            assert_eq!(builder["words"], "build --output json --out /var/lib/vz/dump", "{log}{errors}");
+            assert_eq!((&builder["environment"], &builder["powers"]), (&"".into(), &POWERS.into()), "{log}");
+            assert_eq!(reply(&format!("{door}-golden"))["ok"], true, "{log}{errors}");
+        }
+        assert_eq!(reply("golden-stranger")["code"], "E_PEER", "{log}");
+        assert_eq!(reply("golden-mounts")["code"], "E_ARGV", "{log}");
+        assert_eq!(reply("golden-elsewhere")["code"], "E_CAPS", "{log}");
         assert_eq!(reply("socket-stranger")["code"], "E_PEER", "{log}");
         assert_eq!(reply("sudo-mismatch")["code"], "E_ARGV", "{log}");
         assert_eq!(
@@ -118,7 +137,7 @@ fn the_shipped_doors_mount_for_the_whole_host() {
             true,
             "sudo compares the file, not its spelling: the same grant: {log}"
         );
-        assert_eq!(of("journal"), "10", "one line for each call: {log}");
+        assert_eq!(of("journal"), "15", "one line for each call: {log}");
     });
 }
 
@@ -132,9 +151,30 @@ fn lay_out(disk: &LoopDisk) {
         &["-t", "overlay", "-o", "lowerdir=/,upperdir=/run/box/upper,workdir=/run/box/work", "overlay", BOX],
     );
     let inside = |path: &str| format!("{BOX}{path}");
-    run("install", &["-d", &inside("/usr/lib/holdfast"), &inside("/etc/holdfast"), &inside("/mnt/holdfast")]);
+    run(
+        "install",
+        &[
+            "-d",
+            &inside("/usr/lib/holdfast"),
+            &inside("/etc/holdfast"),
+            &inside("/mnt/holdfast"),
+            &inside("/var/lib/vz/dump"),
+        ],
+    );
+    std::fs::write("/run/box/builder", SAYS).unwrap();
     run("chmod", &["755", &inside("/mnt")]);
     for (from, to, mode) in [
+        ("/run/box/builder", "/usr/lib/holdfast/holdfast-golden", "755"),
+        (
+            shipped("systemd/holdfast-golden.socket").0.to_str().unwrap(),
+            "/etc/systemd/system/holdfast-golden.socket",
+            "644",
+        ),
+        (
+            shipped("systemd/holdfast-golden@.service").0.to_str().unwrap(),
+            "/etc/systemd/system/holdfast-golden@.service",
+            "644",
+        ),
         (env!("CARGO_BIN_EXE_holdfast-helper"), "/usr/lib/holdfast/holdfast-helper", "755"),
         (std::env::current_exe().unwrap().to_str().unwrap(), "/usr/lib/holdfast/client", "755"),
         (
@@ -152,7 +192,8 @@ fn lay_out(disk: &LoopDisk) {
         run("install", &["-m", mode, from, &inside(to)]);
     }
     let policy = format!(
-        "caller_uid = {CALLER_UID}\ntransports = [\"loop-for-tests-only\"]\n{}",
+        "caller_uid = {CALLER_UID}\ntransports = [\"loop-for-tests-only\"]\n\
+         golden_dump = \"/var/lib/vz/dump\"\n{}",
         disk.target("usb1", "ext4")
     );
     std::fs::write(inside("/etc/holdfast/helper.toml"), policy).unwrap();

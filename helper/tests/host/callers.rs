@@ -12,7 +12,7 @@ const STATUS: &str = r#"{"verb":"status"}"#;
 const TOOLS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The helper started by another program that prepares its state.
-fn through(words: &[&str]) -> Command {
+pub fn through(words: &[&str]) -> Command {
     let mut command = command(words[0]);
     command.args(&words[1..]).arg(PROGRAM).env_clear().env("PATH", TOOLS);
     command

@@ -14,6 +14,7 @@ mod callers;
 mod devices;
 mod disks;
 mod doors;
+mod golden;
 mod mounts;
 mod places;
 mod stage;

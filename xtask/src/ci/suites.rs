@@ -6,7 +6,7 @@ use crate::package::PackageOptions;
 use crate::schemas::{self, Mode};
 use crate::tools::DENY;
 use crate::workspace::{self, cargo, must};
-use crate::{demo, e2e_suite, fuzz, tidy};
+use crate::{demo, e2e_suite, fuzz, golden, tidy};
 
 /// Whether a suite needs root.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,12 @@ pub const ALL: &[Suite] = &[
         shows: "the whole story with booted guests",
         needs_root: Root::Needed,
         run: demo::once_as_root,
+    },
+    Suite {
+        name: "golden",
+        shows: "the golden of Debian built twice, the same bytes, nothing secret, booted",
+        needs_root: Root::Needed,
+        run: golden::prove,
     },
 ];
 

@@ -5,7 +5,7 @@ use e2e::programs::{NAMES, Programs};
 use e2e::stage::{Golden, Runtime};
 
 use crate::golden::BuildOptions;
-use crate::workspace::{PROGRAM_PACKAGES, cargo, must, root, target};
+use crate::workspace::{PROGRAM_PACKAGES, cargo, must, target};
 
 /// Builds the programs as cargo builds everything else here, so that tests and demo share the work.
 pub fn programs() -> Result<Programs> {
@@ -27,11 +27,10 @@ pub fn golden(programs: &Programs, runtime: Runtime) -> Result<Golden> {
         guestd: programs.path("guestd"),
         out: target().join("golden").join(if tiny { "tiny" } else { "debian" }),
         tiny,
-        full: false,
-        version: None,
+        small: !tiny,
+        version: "2026.11.1".parse()?,
         fresh: false,
     };
-    let built =
-        crate::golden::build(&root(), &target(), &options).context("the golden image was not built")?;
+    let built = crate::golden::made(&options).context("the golden image was not built")?;
     Golden::read(&built.manifest_file)
 }

@@ -26,6 +26,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"],
         &["axum", "rusqlite"],
     ),
+    ("holdfast-golden", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
     (
         "holdfast-helper",
         &[],
@@ -37,7 +38,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
     ("pve-sim", &[], &["reqwest"]),
-    ("xtask", &["e2e", "holdfast-protocol"], &[]),
+    ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
 ];
 
 /// Linked nowhere, by nobody.

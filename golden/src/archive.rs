@@ -17,17 +17,17 @@ const ZSTD_LEVEL: i32 = 10;
 /// In the user namespace of an unprivileged container the host's root is nobody.
 const NOBODY: u64 = 65_534;
 
+/// More than a golden ever has; a full disk is worse than a refused build.
+const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
+
 /// Writes the archive. `base` is the file that the image's `Content::Base` points into.
-pub fn write(path: &Path, pct_conf: &str, image: &Image, base: Option<&Path>, epoch_s: u64) -> Result<()> {
-    let failed = || format!("cannot write {}", path.display());
-    let folder = path.parent().context("the archive needs a folder")?;
-    let unfinished = tempfile::NamedTempFile::new_in(folder).with_context(failed)?;
-    write_entries(unfinished.as_file(), pct_conf, image, base, epoch_s).with_context(failed)?;
-    unfinished.as_file().sync_all().with_context(failed)?;
-    std::fs::set_permissions(unfinished.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .with_context(failed)?;
-    unfinished.persist(path).with_context(failed)?;
-    Ok(())
+pub fn write(
+    output: &File,
+    pct_conf: &str,
+    image: &Image,
+    (base, epoch_s): (Option<&Path>, u64),
+) -> Result<()> {
+    write_entries(output, pct_conf, image, base, epoch_s).context("the archive cannot be written")
 }
 
 fn write_entries(
@@ -151,6 +151,9 @@ impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
         self.bytes += count as u64;
+        if self.bytes > ARCHIVE_BYTES_MAX {
+            return Err(io::Error::other("the image is larger than any golden may be"));
+        }
         Ok(count)
     }
 

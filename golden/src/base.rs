@@ -1,76 +1,122 @@
-//! The Debian beneath: made by mmdebstrap from the machine's own release, kept by what it was made of.
+//! The Debian beneath: made by mmdebstrap from Debian's signed archives, of the release that the recipe names.
+//!
+//! In: the recipe, and a folder of root's to work in. Out: one tar, read entry by entry; nothing that leads out of it.
+//! Only one build works in a folder at a time, and what a killed one left there is removed by the next.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use holdfast_protocol::golden::{GoldenContents, GoldenPackage};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use super::image::{Content, Entry, Image, Kind};
-use super::manifest::{Package, hex};
+use super::program::{finished, program};
 use super::recipe::Recipe;
-use crate::workspace::{must, program};
 
 /// Where dpkg keeps what is installed.
 const DPKG_STATUS: &str = "./var/lib/dpkg/status";
-/// The releases whose packages carry the names of the recipe.
-const SUITES: [&str; 2] = ["bookworm", "trixie"];
 /// The extended attributes that Proxmox restores.
 const PAX_XATTR_PREFIX: &str = "SCHILY.xattr.";
+/// What a build's own folder is called while it works.
+const SCRATCH: &str = "build-";
 
-/// The release of this machine: its `guestd` was linked against that C library.
-pub fn host_suite() -> Result<String> {
-    let text = std::fs::read_to_string("/etc/os-release")
-        .context("this is no Debian: /etc/os-release is missing")?;
-    let suite = text
-        .lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
-        .map(|name| name.trim_matches('"').to_owned())
-        .context("/etc/os-release names no release; the golden is built on Debian")?;
-    ensure!(
-        SUITES.contains(&suite.as_str()),
-        "the golden is built on Debian {}, not {suite}",
-        SUITES.join(" or ")
-    );
-    Ok(suite)
+/// Whether the Debian of an earlier build will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It will, where it was made of the same.
+    Used,
+    /// A new one is made and kept.
+    Renewed,
+    /// A new one is made, and removed at the end.
+    Nothing,
 }
 
-/// The base archive for a recipe: the kept one, or a new one.
-pub fn debian(recipe: &Recipe, suite: &str, extra: &[String], folder: &Path, fresh: bool) -> Result<PathBuf> {
+/// A base archive, and what is removed together with it.
+pub struct Base {
+    /// The archive.
+    pub path: PathBuf,
+    _scratch: Option<TempDir>,
+    _turn: File,
+}
+
+/// The base archive for a recipe.
+pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, kept: Kept) -> Result<Base> {
+    std::fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
+    let turn = turn(work)?;
     let debian = &recipe.debian;
-    let packages: Vec<&str> = debian.packages.iter().chain(extra).map(String::as_str).collect();
+    let stacks = if contents == GoldenContents::Complete { recipe.stacks.packages.as_slice() } else { &[] };
+    let packages: Vec<&str> = debian.packages.iter().chain(stacks).map(String::as_str).collect();
     let include = packages.join(",");
-    let made_of = format!("{suite}\n{}\n{include}\n{}\n", debian.variant, debian.leave_out.join("\n"));
-    let digest = hex(&Sha256::digest(made_of.as_bytes()));
+    let options: Vec<String> = (debian.leave_out.iter().map(|path| format!("--dpkgopt=path-exclude={path}")))
+        .chain(debian.but_keep.iter().map(|path| format!("--dpkgopt=path-include={path}")))
+        .collect();
+    let (suite, variant) = (&debian.suite, &debian.variant);
+    let made_of = format!("{suite}\n{variant}\n{include}\n{}\n", options.join("\n"));
+    let digest = hex::encode(Sha256::digest(made_of.as_bytes()));
     let key = digest.get(..16).unwrap_or(&digest);
-    let kept = folder.join(format!("base-{suite}-{key}.tar"));
-    if kept.exists() && !fresh {
-        return Ok(kept);
+    let path = work.join(format!("base-{suite}-{key}.tar"));
+    if kept == Kept::Used && path.exists() {
+        return Ok(Base { path, _scratch: None, _turn: turn });
     }
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let unfinished = folder.join(format!("base-{suite}-{key}.{}.tar", std::process::id()));
-    let mut command = program("mmdebstrap");
+    let scratch = scratch(work)?;
+    let made = scratch.path().join("base.tar");
+    let mut command = program("unshare");
     command
-        .arg("--quiet")
-        .arg(format!("--variant={}", debian.variant))
+        // Whatever mmdebstrap mounts, and however it ends, nothing of that is left on the machine.
+        .args(["--mount", "--propagation=private", "--", "mmdebstrap", "--quiet", "--mode=root"])
+        .arg(format!("--variant={variant}"))
         .arg(format!("--include={include}"))
-        .args(debian.leave_out.iter().map(|path| format!("--dpkgopt=path-exclude={path}")))
+        .args(options)
         .arg(suite)
-        .arg(&unfinished)
+        .arg(&made)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("LC_ALL", "C.UTF-8")
+        .env("TMPDIR", scratch.path())
         .env("SOURCE_DATE_EPOCH", recipe.source_date_epoch.to_string());
-    if let Err(error) = must(&mut command) {
-        // What is half done must not be taken for a base; the reason counts more than the removal.
-        let _ = std::fs::remove_file(&unfinished);
-        return Err(error).context("mmdebstrap made no base; `--tiny` needs neither it nor a network");
+    finished(&mut command).context("mmdebstrap made no Debian")?;
+    if kept == Kept::Nothing {
+        return Ok(Base { path: made, _scratch: Some(scratch), _turn: turn });
     }
-    std::fs::rename(&unfinished, &kept).with_context(|| format!("cannot keep {}", kept.display()))?;
-    Ok(kept)
+    std::fs::rename(&made, &path).with_context(|| format!("cannot keep {}", path.display()))?;
+    Ok(Base { path, _scratch: None, _turn: turn })
+}
+
+/// Held for as long as a build goes on.
+fn turn(work: &Path) -> Result<File> {
+    let path = work.join("lock");
+    let failed = || format!("cannot use {}", path.display());
+    let file = File::options().create(true).append(true).open(&path).with_context(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            bail!("another golden is being built in {}: wait for its end", work.display())
+        }
+        Err(std::fs::TryLockError::Error(error)) => Err(error).with_context(failed),
+    }
+}
+
+/// A folder that apt's own user may look into, in place of those that killed builds left.
+fn scratch(work: &Path) -> Result<TempDir> {
+    let failed = || format!("cannot use {}", work.display());
+    for entry in std::fs::read_dir(work).with_context(failed)? {
+        let entry = entry.with_context(failed)?;
+        let left_over = entry.file_name().to_string_lossy().starts_with(SCRATCH);
+        if left_over && entry.file_type().with_context(failed)?.is_dir() {
+            std::fs::remove_dir_all(entry.path()).with_context(failed)?;
+        }
+    }
+    let readable = Permissions::from_mode(0o755);
+    tempfile::Builder::new().prefix(SCRATCH).permissions(readable).tempdir_in(work).with_context(failed)
 }
 
 /// Reads a base archive: its entries, and the packages that dpkg names.
-pub fn read(base: &Path) -> Result<(Image, Vec<Package>)> {
-    let failed = || format!("the base {} cannot be read; try --fresh", base.display());
+pub fn read(base: &Path) -> Result<(Image, Vec<GoldenPackage>)> {
+    let failed = || format!("the base {} cannot be read", base.display());
     let mut archive = tar::Archive::new(File::open(base).with_context(failed)?);
     let mut image = Image::default();
     let mut packages = Vec::new();
@@ -89,7 +135,7 @@ pub fn read(base: &Path) -> Result<(Image, Vec<Package>)> {
         }
     }
     linked_within(&image).with_context(failed)?;
-    ensure!(!packages.is_empty(), "the base {} names no packages; try --fresh", base.display());
+    ensure!(!packages.is_empty(), "the base {} names no packages", base.display());
     sort_hard_links(&mut image);
     Ok((image, packages))
 }
@@ -181,14 +227,18 @@ fn linked_within(image: &Image) -> Result<()> {
 }
 
 /// The installed packages, by name.
-fn packages_of(status: &str) -> Vec<Package> {
-    let mut packages: Vec<Package> = status
+fn packages_of(status: &str) -> Vec<GoldenPackage> {
+    let mut packages: Vec<GoldenPackage> = status
         .split("\n\n")
         .filter_map(|stanza| {
             let field =
                 |name: &str| stanza.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
             let installed = field("Status: ")? == "install ok installed";
-            installed.then_some(Package { name: field("Package: ")?, version: field("Version: ")? })
+            if !installed {
+                return None;
+            }
+            let architecture = field("Architecture: ")?;
+            Some(GoldenPackage { name: field("Package: ")?, version: field("Version: ")?, architecture })
         })
         .collect();
     packages.sort_by(|one, other| one.name.cmp(&other.name));
@@ -221,7 +271,7 @@ mod tests {
             header.set_cksum();
             Ok(builder.append(&header, bytes)?)
         };
-        let status = "Package: apt\nStatus: install ok installed\nVersion: 2.6\n";
+        let status = "Package: apt\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.6\n";
         put(tar::EntryType::Regular, DPKG_STATUS, "", status.as_bytes())?;
         put(tar::EntryType::Regular, "./usr/bin/perl", "", b"x")?;
         put(kind, name, target, b"")?;
@@ -257,9 +307,9 @@ mod tests {
 
     #[test]
     fn installed_packages_are_named_with_their_versions() {
-        let status = "Package: zlib1g\nStatus: install ok installed\nVersion: 1:1.2\n\n\
+        let status = "Package: zlib1g\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1:1.2\n\n\
                       Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n\
-                      Package: apt\nStatus: install ok installed\nVersion: 2.6\nDescription: x\n y\n";
+                      Package: apt\nStatus: install ok installed\nArchitecture: all\nVersion: 2.6\nDescription: x\n y\n";
         let named: Vec<String> = packages_of(status)
             .iter()
             .map(|package| format!("{} {}", package.name, package.version))

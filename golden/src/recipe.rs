@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 const SCHEMA: &str = "holdfast.golden-recipe/v1";
 
@@ -18,8 +19,8 @@ pub struct Recipe {
     pub container: Container,
     /// What Debian brings.
     pub debian: Debian,
-    /// What `--full` adds.
-    pub full: Full,
+    /// What guests with app stacks need on top.
+    pub stacks: Stacks,
     /// Our own units.
     #[serde(rename = "unit")]
     pub units: Vec<Unit>,
@@ -44,16 +45,18 @@ pub struct Container {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Debian {
+    pub suite: String,
     pub variant: String,
     pub packages: Vec<String>,
     pub leave_out: Vec<String>,
+    pub but_keep: Vec<String>,
     pub masked_units: Vec<String>,
 }
 
-/// What `--full` adds.
+/// What guests with app stacks need on top.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Full {
+pub struct Stacks {
     pub packages: Vec<String>,
 }
 
@@ -66,9 +69,9 @@ pub struct Unit {
 }
 
 impl Recipe {
-    /// Reads the recipe of a workspace.
-    pub fn read(workspace: &Path) -> Result<(Self, String)> {
-        let path = workspace.join("golden/recipe.toml");
+    /// Reads the recipe of a folder.
+    pub fn read(folder: &Path) -> Result<(Self, String)> {
+        let path = folder.join("recipe.toml");
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let recipe = Self::parse(&text).with_context(|| format!("{} is refused", path.display()))?;
@@ -79,6 +82,14 @@ impl Recipe {
     pub fn parse(text: &str) -> Result<Self> {
         let recipe: Self = toml::from_str(text)?;
         ensure!(recipe.schema == SCHEMA, "its schema is `{}`, not `{SCHEMA}`", recipe.schema);
+        let debian = &recipe.debian;
+        let words =
+            debian.packages.iter().chain(&recipe.stacks.packages).chain([&debian.suite, &debian.variant]);
+        for word in words {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.+".contains(&byte);
+            let first = word.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+            ensure!(first && word.bytes().all(plain), "`{word}` is no name of a package or a suite");
+        }
         for unit in &recipe.units {
             for name in [&unit.file, &unit.wanted_by] {
                 let plain =
@@ -87,6 +98,28 @@ impl Recipe {
             }
         }
         Ok(recipe)
+    }
+
+    /// The moment that no time in the archive is later than.
+    pub fn epoch(&self) -> Result<u64> {
+        match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(text) => text
+                .parse()
+                .with_context(|| format!("SOURCE_DATE_EPOCH is `{text}`, not a number of seconds")),
+            Err(_) => Ok(self.source_date_epoch),
+        }
+    }
+
+    /// One digest over everything of ours that shapes the image.
+    pub fn digest(&self, folder: &Path, text: &str) -> Result<String> {
+        let mut digest = Sha256::new();
+        digest.update(text.as_bytes());
+        for unit in &self.units {
+            let path = folder.join("units").join(&unit.file);
+            digest.update(unit.file.as_bytes());
+            digest.update(std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        }
+        Ok(hex::encode(digest.finalize()))
     }
 
     /// The `pct.conf` that travels in the archive.

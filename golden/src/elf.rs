@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::manifest::Package;
-use crate::workspace::program;
+use holdfast_protocol::golden::GoldenPackage;
+
+use super::program::program;
 
 /// A version such as 2.36, compared part by part.
 type Version = (u32, u32);
 
 /// Refuses a program that wants a newer C library than the image has.
-pub fn fits(program: &Path, packages: &[Package]) -> Result<()> {
+pub fn fits(program: &Path, packages: &[GoldenPackage]) -> Result<()> {
     let bytes = std::fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     ensure!(bytes.starts_with(b"\x7fELF"), "{} is no program of Linux", program.display());
     let libc = packages.iter().find(|package| package.name == "libc6").context("the image has no libc6")?;
@@ -78,10 +79,16 @@ mod tests {
 
     #[test]
     fn a_program_that_wants_too_much_is_refused() {
-        let folder = tempfile::TempDir::new().expect("a folder");
+        let folder = tempfile::TempDir::new().unwrap();
         let program = folder.path().join("guestd");
         std::fs::write(&program, b"\x7fELF GLIBC_2.38\0").expect("written");
-        let image = |version: &str| [Package { name: "libc6".to_owned(), version: version.to_owned() }];
+        let image = |version: &str| {
+            [GoldenPackage {
+                name: "libc6".to_owned(),
+                version: version.to_owned(),
+                architecture: "amd64".to_owned(),
+            }]
+        };
         assert!(fits(&program, &image("2.41-12")).is_ok());
         let error = fits(&program, &image("2.36-9+deb12u10")).expect_err("too old");
         assert!(error.to_string().contains("needs glibc 2.38; the image has 2.36-9"), "{error}");

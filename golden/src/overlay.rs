@@ -12,15 +12,19 @@ const CONTROLLER: &str = "usr/bin/guestd";
 
 /// Puts the controller in.
 pub fn put_controller(image: &mut Image, guestd: &Path) -> Result<()> {
-    ensure!(guestd.is_file(), "{} is no file; build it with `cargo build -p guestd`", guestd.display());
+    ensure!(
+        guestd.is_file(),
+        "{} is no file: it is the controller that goes into every guest",
+        guestd.display()
+    );
     image.put(CONTROLLER, Entry::own(0o755, Kind::File(Content::Host(guestd.to_owned()))));
     Ok(())
 }
 
 /// Puts our units in, enabled, and masks those that the recipe names.
-pub fn put_units(image: &mut Image, workspace: &Path, recipe: &Recipe) -> Result<()> {
+pub fn put_units(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()> {
     for unit in &recipe.units {
-        let path = workspace.join("golden/units").join(&unit.file);
+        let path = folder.join("units").join(&unit.file);
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         ensure!(
@@ -39,23 +43,36 @@ pub fn put_units(image: &mut Image, workspace: &Path, recipe: &Recipe) -> Result
     Ok(())
 }
 
-/// Takes off what belongs to one machine or to one moment.
+/// Takes off what belongs to one machine, to one moment, or to nobody any more.
 pub fn strip(image: &mut Image) {
-    const EXACT: [&str; 5] = [
+    const EXACT: [&str; 8] = [
         "etc/hostname",
         "etc/resolv.conf",
+        "var/cache/ldconfig/aux-cache",
         "var/lib/dbus/machine-id",
+        "var/lib/systemd/credential.secret",
         "var/lib/systemd/random-seed",
         "var/log/lastlog",
+        "var/log/wtmp",
     ];
     const BELOW: [&str; 7] =
         ["dev/", "proc/", "run/", "sys/", "tmp/", "var/cache/apt/", "var/lib/apt/lists/"];
-    let is_log = |path: &str| path.starts_with("var/log/") && path.contains(".log");
+    // What a program keeps of the state before its last change.
+    const COPIES: [&str; 6] =
+        ["etc/passwd-", "etc/group-", "etc/shadow-", "etc/gshadow-", "etc/subuid-", "etc/subgid-"];
+    let is_log =
+        |path: &str| path.starts_with("var/log/") && (path.contains(".log") || path.ends_with("btmp"));
     let is_host_key = |path: &str| path.starts_with("etc/ssh/ssh_host_");
+    let is_old = |path: &str| {
+        path.ends_with("-old")
+            && (path.starts_with("var/lib/dpkg/") || path.starts_with("var/cache/debconf/"))
+    };
     image.remove_where(|path| {
         EXACT.contains(&path)
+            || COPIES.contains(&path)
             || BELOW.iter().any(|top| path.starts_with(top))
             || is_log(path)
+            || is_old(path)
             || is_host_key(path)
     });
     // Empty, not absent: systemd then makes one at the first boot without taking it for an installation.

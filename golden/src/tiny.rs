@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::elf::libraries;
 use super::image::{Content, Entry, Image, Kind};
-use crate::workspace::program;
+use super::program::{finished, program};
 
 const DIRECTORIES: [&str; 13] = [
     "dev",
@@ -65,7 +65,7 @@ fn busybox() -> Result<PathBuf> {
 }
 
 fn applets(busybox: &Path) -> Result<Vec<String>> {
-    let output = program(busybox).arg("--list").output().context("cannot run busybox")?;
+    let output = finished(program(busybox).arg("--list"))?;
     let listed = String::from_utf8(output.stdout).context("busybox lists odd names")?;
     let plain = |name: &&str| !name.is_empty() && *name != "busybox" && !name.contains('/');
     Ok(listed.lines().filter(plain).map(str::to_owned).collect())

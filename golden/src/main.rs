@@ -1,0 +1,168 @@
+//! `holdfast-golden`: builds the golden image of a box, after the recipe that the package laid down.
+//!
+//! In: fixed arguments (the root helper's verb `golden-build` gives `build --out DIR --output json`), or a person's. Out:
+//! archive, manifest and bill of materials in one folder; one line for each stage and one for the end.
+//! Deliberately absent: anything that a caller of the helper could choose.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use holdfast_golden::{Build, Built, Existing, How, Kept, Stage, Wanted, build, scan};
+use holdfast_protocol::golden::GoldenContents;
+use holdfast_protocol::id::GoldenVersion;
+
+/// Builds the image that guests are made from, and looks through one.
+#[derive(Parser)]
+#[command(name = "holdfast-golden", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build an archive with its manifest and its bill of materials; needs root, mmdebstrap and Debian's archives.
+    Build(BuildArguments),
+    /// Look through an archive for keys, identities, passwords and tokens.
+    Scan {
+        /// The archive.
+        archive: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct BuildArguments {
+    /// The folder that the files go to; nothing in it is ever replaced.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The folder with `recipe.toml` and `units/`.
+    #[arg(long, value_name = "DIR", default_value = "/usr/share/holdfast/golden")]
+    recipe: PathBuf,
+    /// The controller to put in.
+    #[arg(long, value_name = "FILE", default_value = "/usr/lib/holdfast/golden/guestd")]
+    guestd: PathBuf,
+    /// Where Debian is unpacked; it is emptied before and after.
+    #[arg(long, value_name = "DIR", default_value = "/var/cache/holdfast-golden")]
+    work: PathBuf,
+    /// `YYYY.MM.N`; otherwise the next of this month.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<GoldenVersion>,
+    /// A busybox image for trying things out, without root, mmdebstrap or network.
+    #[arg(long)]
+    tiny: bool,
+    /// Lines for people, or one JSON object for each line.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+fn main() -> ExitCode {
+    // Whoever calls may have any mask; what Debian's own scripts make must be readable.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let outcome = match Arguments::parse().command {
+        Command::Build(arguments) => run(&arguments),
+        Command::Scan { archive } => look(&archive),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("holdfast-golden: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
+    let now_s = std::time::UNIX_EPOCH.elapsed()?.as_secs();
+    let order = Build {
+        recipe: &arguments.recipe,
+        guestd: &arguments.guestd,
+        out: &arguments.out,
+        work: &arguments.work,
+        contents: if arguments.tiny { GoldenContents::Tiny } else { GoldenContents::Complete },
+        version: arguments.version.clone().map_or(Wanted::NextOfMonth(now_s), Wanted::This),
+        existing: Existing::Stays,
+        kept: Kept::Nothing,
+        now_s,
+    };
+    let output = arguments.output;
+    let built = build(&order, |stage| tell(output, stage));
+    if let (Output::Json, Err(error)) = (output, &built) {
+        say(&serde_json::json!({ "problem": format!("{error:#}") }).to_string());
+    }
+    let built = built?;
+    match output {
+        Output::Table => show(&built),
+        Output::Json => say(&reply(&built).to_string()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// For the helper's caller; the helper's own reply follows it.
+fn reply(built: &Built) -> serde_json::Value {
+    let Built { how, manifest, .. } = built;
+    serde_json::json!({ "built": {
+        "version": manifest.version,
+        "archive": manifest.archive,
+        "sha256": manifest.sha256,
+        "size_bytes": manifest.size_bytes,
+        "how": match how { How::Built => "built", How::Already => "already" },
+    } })
+}
+
+fn tell(output: Output, stage: Stage) {
+    let (word, text) = match stage {
+        Stage::Debian => ("debian", "fetching and unpacking Debian"),
+        Stage::Image => ("image", "putting the image together"),
+        Stage::Pack => ("pack", "packing it"),
+        Stage::Scan => ("scan", "looking for secrets in it"),
+    };
+    match output {
+        Output::Table => eprintln!("{text} …"),
+        Output::Json => say(&serde_json::json!({ "stage": word }).to_string()),
+    }
+}
+
+/// Nobody may be listening any more; the build goes on, and its files tell of it.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _nobody_listens = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn show(built: &Built) {
+    let manifest = &built.manifest;
+    let how = match built.how {
+        How::Built => "built",
+        How::Already => "the same bytes were there already",
+    };
+    say(&format!(
+        "golden   {} ({how})\narchive  {}\nmanifest {}\nsha256   {}\nsize     {} bytes, {} packages\ntook     {} s",
+        manifest.version,
+        built.archive.display(),
+        built.manifest_file.display(),
+        manifest.sha256,
+        manifest.size_bytes,
+        manifest.packages.len(),
+        manifest.build.seconds,
+    ));
+}
+
+fn look(archive: &std::path::Path) -> anyhow::Result<ExitCode> {
+    let findings = scan(archive)?;
+    for found in &findings {
+        say(&format!("{}: {}", found.path, found.what));
+    }
+    if findings.is_empty() {
+        say("nothing secret was found");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}
