@@ -149,7 +149,7 @@ fn fixed(blob: &[u8]) -> Option<[u8; 64]> {
 }
 
 /// An SSH `mpint`: positive, without a needless zero before it.
-fn number(blob: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn number(blob: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = blob.split_first_chunk::<4>()?;
     let (digits, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
     let digits = match digits {

@@ -1,9 +1,10 @@
 //! `cargo xtask mutants`: small changes to the code that decides, each of which a test must notice.
 //!
 //! In: which part. Out: the table of `cargo-mutants` under `target/mutants`, and failure when a change was noticed by no
-//! test. `trust` and `protocol` are mutated where they are. The agent is large, and a change of it costs a build of the
-//! whole crate; so its deciding part and its store are laid out as a package of their own, with their tests, which holds
-//! neither a TLS stack nor a web server. What is left out, and why, stands in `.cargo/mutants.toml`.
+//! test. A change costs a build of the package it is in and a run of its tests, so each part is laid out under
+//! `target/mutants/layout` as a package with nothing but what it needs: of the agent its deciding part alone, or that and
+//! its store, with neither a TLS stack nor a web server. It is mutated there, in place, and what it links is built once
+//! and kept. What is left out, and why, stands in `.cargo/mutants.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -35,57 +36,130 @@ pub struct Options {
     words: Vec<String>,
 }
 
-const PROTOCOL: &[&str] = &[
-    "protocol/src/job/**",
-    "protocol/src/audit.rs",
-    "protocol/src/desired.rs",
-    "protocol/src/enrol.rs",
-    "protocol/src/generation.rs",
-    "protocol/src/id.rs",
-    "protocol/src/net.rs",
-    "protocol/src/pin.rs",
-    "protocol/src/strict.rs",
-];
-const LEDGER: &[&str] = &["agentd/src/port/store/job.rs", "agentd/src/port/store/audit.rs"];
+/// What a part is made of, and what of it is changed.
+struct Layout {
+    package: &'static str,
+    /// The package's folder in the checkout.
+    folder: &'static str,
+    /// What is copied of that folder, and from elsewhere in the checkout, to where it stands there.
+    copied: &'static [&'static str],
+    /// Where not all modules are copied, those that are.
+    cut: Option<Cut>,
+    /// What is changed; all of `src` when nothing is named.
+    files: &'static [&'static str],
+    /// Which tests must notice.
+    tests: &'static [&'static str],
+}
+
+/// A part of a crate.
+struct Cut {
+    /// The crate's root.
+    modules: &'static str,
+    /// What they link.
+    linked: &'static [&'static [&'static str]],
+}
+
+impl Part {
+    const fn layout(self) -> Layout {
+        match self {
+            Self::Trust => Layout {
+                package: "holdfast-trust",
+                folder: "trust",
+                copied: &["trust/src"],
+                cut: None,
+                files: &["trust/src/**"],
+                tests: &["--lib"],
+            },
+            Self::Protocol => Layout {
+                package: "holdfast-protocol",
+                folder: "protocol",
+                copied: &["protocol/src"],
+                cut: None,
+                files: &[
+                    "protocol/src/job/**",
+                    "protocol/src/audit.rs",
+                    "protocol/src/desired.rs",
+                    "protocol/src/enrol.rs",
+                    "protocol/src/generation.rs",
+                    "protocol/src/id.rs",
+                    "protocol/src/net.rs",
+                    "protocol/src/pin.rs",
+                    "protocol/src/strict.rs",
+                ],
+                tests: &["--lib"],
+            },
+            Self::Gate => Layout {
+                package: "agentd",
+                folder: "agentd",
+                copied: &["agentd/src/gate", "agentd/src/model", "agentd/src/operation"],
+                cut: Some(Cut {
+                    modules: "pub mod gate;\npub mod model;\npub mod operation;\n",
+                    linked: &[PURE],
+                }),
+                files: &["agentd/src/gate/**"],
+                tests: &["--lib", "gate::"],
+            },
+            Self::Ledger => Layout {
+                package: "agentd",
+                folder: "agentd",
+                copied: &[
+                    "agentd/src/gate",
+                    "agentd/src/model",
+                    "agentd/src/operation",
+                    "agentd/src/plan",
+                    "agentd/src/port/store",
+                    "agentd/src/task/intake.rs",
+                    "agentd/tests/intake",
+                    "tests/support",
+                ],
+                cut: Some(Cut {
+                    modules: "pub mod gate;\npub mod model;\npub mod operation;\npub mod plan;\n\
+                        pub mod port {\n    pub mod store;\n}\npub mod task {\n    pub mod intake;\n}\n",
+                    linked: &[PURE, STORE],
+                }),
+                files: &["agentd/src/port/store/job.rs", "agentd/src/port/store/audit.rs"],
+                tests: &[
+                    "--lib",
+                    "--test",
+                    "intake",
+                    "--",
+                    "--skip",
+                    "gate::",
+                    "--skip",
+                    "model::",
+                    "--skip",
+                    "operation::",
+                    "--skip",
+                    "plan::",
+                ],
+            },
+        }
+    }
+}
 
 /// Runs it.
 pub fn run(options: &Options) -> Result<()> {
     let root = workspace::root();
-    let (folder, package, files, tests): (PathBuf, _, &[&str], &[&str]) = match options.part {
-        Part::Trust => (root.clone(), "holdfast-trust", &["trust/src/**"], &["--lib", "--tests"]),
-        Part::Protocol => (root.clone(), "holdfast-protocol", PROTOCOL, &["--lib"]),
-        Part::Gate => (lay_out(&root)?, "agentd", &["agentd/src/gate/**"], &["--lib", "gate::"]),
-        Part::Ledger => (lay_out(&root)?, "agentd", LEDGER, &["--lib", "--tests"]),
-    };
-    let out = workspace::target().join("mutants").join(format!("{:?}", options.part).to_lowercase());
+    let name = format!("{:?}", options.part).to_lowercase();
+    let layout = options.part.layout();
+    let folder = lay_out(&root, &name, &layout)?;
+    let mutants = workspace::target().join("mutants");
+    let out = mutants.join(&name);
     std::fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
-    // A copy of the tree is mutated, never the tree; it has a target folder of its own.
-    let mut mutants = program("cargo");
-    mutants.current_dir(folder).env_remove("CARGO_TARGET_DIR").args([
-        "mutants",
-        "--no-shuffle",
-        "-p",
-        package,
-    ]);
-    mutants.args(files.iter().flat_map(|file| ["-f", *file])).arg("-o").arg(out);
-    // Keys and hashes are slow without it, and the tests spend their time there.
-    mutants.args(["--cargo-arg=--config", "--cargo-arg=profile.dev.package.\"*\".opt-level=2"]);
-    mutants.args(["--timeout", "300", "--build-timeout", "900"]).args(&options.words);
+    let mut command = program("cargo");
+    command.current_dir(&folder).env("CARGO_TARGET_DIR", mutants.join("build")).env("INSTA_UPDATE", "no");
+    // The folder is nobody's: each run lays it out anew, and what is built in it stays where it was.
+    command.args(["mutants", "--in-place", "-p", layout.package]);
+    command.args(layout.files.iter().flat_map(|file| ["-f", *file])).arg("-o").arg(out);
+    command.args(["--timeout", "60", "--build-timeout", "600"]).args(&options.words);
     if !options.words.iter().any(|word| word == "--list") {
-        mutants.arg("--").args(tests);
+        command.arg("--").args(layout.tests);
     }
-    must(&mut mutants)
+    must(&mut command)
 }
 
-/// The modules of the agent that are laid out, as they stand in its `src`.
-const MODULES: &[&str] = &["gate", "model", "operation", "plan", "port/store", "task/intake.rs"];
-
-const LIB: &str = "//! Modules of the agent, laid out for `cargo xtask mutants`.\n#![forbid(unsafe_code)]\n\
-    pub mod gate;\npub mod model;\npub mod operation;\npub mod plan;\n\
-    pub mod port {\n    pub mod store;\n}\npub mod task {\n    pub mod intake;\n}\n";
-
-/// What these modules and their tests link; the rest of the agent's dependencies is left out.
-const LINKED: &[&str] = &[
+/// What the agent's deciding modules and their tests link; the rest of the agent's dependencies is left out.
+const PURE: &[&str] = &[
     "base64",
     "ed25519-dalek",
     "hex",
@@ -94,65 +168,69 @@ const LINKED: &[&str] = &[
     "insta",
     "jiff",
     "percent-encoding",
-    "rusqlite",
-    "rustix",
     "serde",
     "serde_json",
-    "serde_path_to_error",
     "sha2",
     "tempfile",
     "thiserror",
-    "tokio",
     "tracing",
     "uuid",
 ];
 
-/// A workspace with one package, `agentd`, of the agent's pure part and its store.
-fn lay_out(root: &Path) -> Result<PathBuf> {
-    let place = workspace::target().join("mutants/layout");
-    let package = place.join("agentd");
+/// And what its store links besides.
+const STORE: &[&str] = &["rusqlite", "rustix", "serde_path_to_error", "tokio"];
+
+/// A workspace with one package.
+fn lay_out(root: &Path, name: &str, layout: &Layout) -> Result<PathBuf> {
+    let place = workspace::target().join("mutants/layout").join(name);
     match std::fs::remove_dir_all(&place) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    for module in MODULES {
-        copy(&root.join("agentd/src").join(module), &package.join("src").join(module))?;
+    for part in layout.copied.iter().chain(&["Cargo.lock", ".cargo/mutants.toml"]) {
+        copy(&root.join(part), &place.join(part))?;
     }
-    copy(&root.join("agentd/tests/intake"), &package.join("tests/intake"))?;
-    copy(&root.join("tests/support"), &place.join("tests/support"))?;
-    copy(&root.join("docs/lanes.md"), &place.join("docs/lanes.md"))?;
-    write(&package.join("src/lib.rs"), LIB)?;
-    write(&place.join("Cargo.toml"), &workspace_toml(root)?)?;
-    write(&package.join("Cargo.toml"), &package_toml(root)?)?;
-    copy(&root.join("Cargo.lock"), &place.join("Cargo.lock"))?;
-    copy(&root.join(".cargo/mutants.toml"), &place.join(".cargo/mutants.toml"))?;
+    let package = place.join(layout.folder);
+    let mut manifest = read(&root.join(layout.folder).join("Cargo.toml"))?;
+    // What is only worth a warning in the checkout is not worth the compiler's time here.
+    manifest.remove("lints");
+    if let Some(Cut { modules, linked }) = &layout.cut {
+        write(&package.join("src/lib.rs"), &format!("//! Laid out for its mutants.\n{modules}"))?;
+        cut_down(&mut manifest, linked)?;
+    }
+    write(&package.join("Cargo.toml"), &toml::to_string(&manifest)?)?;
+    write(&place.join("Cargo.toml"), &workspace_toml(root, layout.folder)?)?;
     Ok(place)
 }
 
 /// The root's, for one member, with our other crates where they are.
-fn workspace_toml(root: &Path) -> Result<String> {
+fn workspace_toml(root: &Path, member: &str) -> Result<String> {
     let mut all = read(&root.join("Cargo.toml"))?;
     let workspace = table(&mut all, "workspace")?;
-    workspace.insert("members".to_owned(), Value::Array(vec![Value::String("agentd".to_owned())]));
+    workspace.insert("members".to_owned(), Value::Array(vec![Value::String(member.to_owned())]));
     for (_, dependency) in table(workspace, "dependencies")?.iter_mut() {
         if let Some(path) = dependency.as_table_mut().and_then(|table| table.get_mut("path")) {
             let place = root.join(path.as_str().context("a path is text")?);
             *path = Value::String(place.to_str().context("a path in UTF-8")?.to_owned());
         }
     }
+    // What is linked is built once and run in each test of each change; what is changed is built each time.
+    let profile = table(table(&mut all, "profile")?, "dev")?;
+    profile.insert("debug".to_owned(), Value::Boolean(false));
+    table(table(profile, "package")?, "*")?.insert("opt-level".to_owned(), Value::Integer(1));
     Ok(toml::to_string(&all)?)
 }
 
-fn package_toml(root: &Path) -> Result<String> {
-    let mut all = read(&root.join("agentd/Cargo.toml"))?;
-    all.remove("bench");
+/// The agent's manifest, for some of its modules.
+fn cut_down(manifest: &mut Table, linked: &[&[&str]]) -> Result<()> {
+    manifest.remove("bench");
     for kind in ["dependencies", "dev-dependencies"] {
-        table(&mut all, kind)?.retain(|name, _| LINKED.contains(&name));
+        table(manifest, kind)?.retain(|name, _| linked.iter().any(|names| names.contains(&name)));
     }
     // In the agent it is a test's own dependency on itself that sets this.
-    table(&mut all, "features")?
+    table(manifest, "features")?
         .insert("default".to_owned(), Value::Array(vec![Value::String("warrants-for-tests".to_owned())]));
-    Ok(toml::to_string(&all)?)
+    Ok(())
 }
 
 fn table<'a>(of: &'a mut Table, name: &str) -> Result<&'a mut Table> {

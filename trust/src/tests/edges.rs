@@ -1,10 +1,14 @@
 //! The last value that passes and the first that does not, at every bound; and what must be said exactly.
 
+use std::collections::BTreeSet;
+
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use holdfast_protocol::job::Verb;
 
 use super::*;
 use crate::OperatorKey;
 use crate::operators::Standing;
+use crate::policy::Rule;
 
 /// `text` with comments up to a length.
 fn filled(text: &str, length: usize) -> String {
@@ -72,6 +76,27 @@ fn no_option_stands_twice_and_a_space_in_quotes_is_none() {
     assert!(matches!(spaced.standing(&key, Namespace::Job, now()), Standing::May(_)));
 }
 
+/// A comma within quotes parts no options, wherever it stands and however long what is quoted is.
+#[test]
+fn options_are_parted_by_the_commas_outside_quotes() {
+    let alice = Hand::plain(1);
+    let key = OperatorKey::from_openssh(alice.line("alice").split_once(' ').unwrap().1).unwrap();
+    let line = |options: &str| Operators::parse(&alice.line(&format!("alice {options}")));
+    for length in 1..=8 {
+        let other = "x".repeat(length);
+        for options in [
+            format!(r#"namespaces="{other},holdfast-job""#),
+            format!(r#"namespaces="{other},holdfast-job",valid-before="20271121Z""#),
+            format!(r#"valid-before="20271121Z",namespaces="holdfast-job,{other}""#),
+        ] {
+            let operators = line(&options).unwrap();
+            assert!(matches!(operators.standing(&key, Namespace::Job, now()), Standing::May(_)), "{options}");
+        }
+        let elsewhere = line(&format!(r#"namespaces="{other},{other}",valid-before="20271121Z""#)).unwrap();
+        assert!(matches!(elsewhere.standing(&key, Namespace::Job, now()), Standing::MayNot(_)), "{other}");
+    }
+}
+
 /// Each way of writing a time says the same moment, and the key may sign from it on, or up to it.
 #[test]
 fn times_are_taken_to_the_second() {
@@ -111,6 +136,21 @@ fn a_policy_is_as_long_as_it_may_be_and_asks_for_as_many_as_there_are() {
     let few = of("signatures = 2\nsigners = [\"bob\"]");
     assert!(matches!(few, Err(PolicyError::OutOfReach { needed: 2, people: 1, .. })), "{few:?}");
     assert!(of("signatures = 2\nsigners = [\"alice\", \"bob\"]").is_ok());
+}
+
+/// What a box lives by that was given no policy.
+#[test]
+fn without_a_policy_what_destroys_waits_and_is_counted() {
+    for verb in Verb::ALL {
+        let (delay_s, per_day) = match verb {
+            Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => (600, 10),
+            Verb::LoosenPolicy => (600, 1_000),
+            _ => (0, 1_000),
+        };
+        let rule = Rule { signatures: 1, delay_s, per_day, signers: BTreeSet::new() };
+        assert_eq!(Rule::first(*verb), rule, "{verb:?}");
+        assert_eq!(Policy::first().rule(*verb), rule, "{verb:?}");
+    }
 }
 
 #[test]
