@@ -96,6 +96,13 @@ fn special() -> Vec<(&'static str, Row)> {
         snapshot("the guest in capitals", format!("{{\"guest\":\"{}\"}}", WEB.to_uppercase()), Range),
         snapshot("the guest without dashes", format!("{{\"guest\":\"{}\"}}", WEB.replace('-', "")), Range),
         snapshot("the guest by its number", "{\"guest\":300}".to_owned(), Range),
+        snapshot(
+            "null for another field's absence",
+            "{\"name\":\"before\",\"keep_s\":null}".to_owned(),
+            Range,
+        ),
+        snapshot("null for a name", "{\"name\":null}".to_owned(), Range),
+        snapshot("null for a guest", "{\"guest\":null}".to_owned(), Range),
         snapshot("two guests", format!("{{\"guest\":[\"{WEB}\",\"{DB}\"]}}"), Range),
     ];
     let of = |call: &'static str, name, body: &str, code| (call, (name, body.as_bytes().to_vec(), code));
@@ -107,6 +114,20 @@ fn special() -> Vec<(&'static str, Row)> {
         of("/v1/rollback", "a snapshot nobody took", "{\"snapshot\":\"never\"}", ErrorCode::NotFound),
         of("/v1/backups", "another guest", &format!("{{\"guest\":\"{DB}\"}}"), NotYours),
         of("/v1/backups", "a storage", "{\"storage\":\"other\"}", ErrorCode::UnknownField),
+        of("/v1/rollback", "null for a guest", r#"{"snapshot":"before","guest":null}"#, Range),
+        of("/v1/backups", "null for a guest", "{\"guest\":null}", Range),
+        of(
+            "/v1/hello",
+            "null for a build",
+            r#"{"version":"0.1.0","health":"well","boot_id":"b-1","build":null}"#,
+            Range,
+        ),
+        of(
+            "/v1/claim",
+            "null for a redeemer",
+            r#"{"claim":"0123456789abcdef0123456789abcdef","redeemer":null}"#,
+            Range,
+        ),
         of("/v1/hello", "half said", "{\"version\":\"1\"}", Missing),
         of(
             "/v1/hello",

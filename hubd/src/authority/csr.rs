@@ -1,6 +1,8 @@
 //! What is taken of a CSR: its public key, once its own signature proves that the applicant holds it. Nothing else.
 //!
-//! The names, usages and CA flag that an applicant asks for are not even looked at.
+//! The names, usages and CA flag that an applicant asks for are not even looked at, but for being there once each.
+
+use std::collections::BTreeSet;
 
 use holdfast_protocol::enrol::CSR_BYTES_MAX;
 use holdfast_protocol::pin::{Pin, PinKind};
@@ -8,6 +10,7 @@ use rcgen::SubjectPublicKeyInfo;
 use rustls::pki_types::{CertificateSigningRequestDer, pem::PemObject as _};
 use sha2::{Digest as _, Sha256};
 use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::cri_attributes::{ParsedCriAttribute, X509CriAttribute};
 use x509_parser::prelude::FromDer as _;
 
 /// Why a CSR is refused.
@@ -28,6 +31,9 @@ pub enum CsrError {
     /// A kind of key that is not taken.
     #[error("the CSR's key is of a kind that is not taken: make an Ed25519, P-256 or P-384 key")]
     Kind,
+    /// It asks for the same thing twice.
+    #[error("the CSR asks for the same thing twice: make it anew with each attribute and extension once")]
+    Twice,
     /// The signature is not by the CSR's own key.
     #[error(
         "the CSR is not signed by its own key: the applicant must hold the key it asks a certificate for"
@@ -63,6 +69,9 @@ impl AgentKey {
         let spki = csr.certification_request_info.subject_pki.raw.to_vec();
         // Before the signature: a kind that is not taken should not cost a verification.
         let key = Self::from_spki(spki)?;
+        if asks_twice(&csr) {
+            return Err(CsrError::Twice);
+        }
         csr.verify_signature().map_err(|_| CsrError::Signature)?;
         Ok(key)
     }
@@ -99,6 +108,20 @@ impl AgentKey {
     pub fn fingerprint(&self) -> Pin {
         Pin::of(PinKind::Spki, &self.der)
     }
+}
+
+/// Whether an attribute, or an extension in one, stands there twice. What is asked for is not given in any case, but which
+/// of the two would count no two readers agree on, so it is no CSR.
+fn asks_twice(csr: &X509CertificationRequest<'_>) -> bool {
+    let info = &csr.certification_request_info;
+    let extensions = |attribute: &X509CriAttribute<'_>| match attribute.parsed_attribute() {
+        ParsedCriAttribute::ExtensionRequest(asked) => {
+            let different: BTreeSet<&[u8]> = asked.extensions.iter().map(|one| one.oid.as_bytes()).collect();
+            different.len() < asked.extensions.len()
+        }
+        _ => false,
+    };
+    info.attributes_map().is_err() || info.iter_attributes().any(extensions)
 }
 
 /// Whether a text is one PEM block of a CSR and nothing besides. The reader would take the first of several and overlook

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::{CSR_BYTES_MAX, EnrolRequest, Enrolled, Invite};
 use holdfast_protocol::secret::Secret;
-use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+use rcgen::{Attribute, CertificateParams, CustomExtension, DnType, KeyPair, PKCS_ED25519};
 use reqwest::{Method, StatusCode};
 
 use crate::rows::{Row, rows};
@@ -71,6 +71,10 @@ fn vectors() -> Vec<(String, String)> {
         ("Ed448", include_str!("../csr/ed448.csr.pem")),
     ];
     all.extend(stock.map(|(name, pem)| (name.to_owned(), pem.to_owned())));
+    all.extend(asked_twice(&key).map(|(name, pem)| (name.to_owned(), pem)));
+    let mut long = CertificateParams::default();
+    long.distinguished_name.push(DnType::CommonName, "x".repeat(32 * 1024));
+    all.push(("a subject of 32 KiB".to_owned(), long.serialize_request(&key).unwrap().pem().unwrap()));
     // Its body signed by another key: the applicant holds neither.
     let tail = bytes.len() - 64;
     let mixed = [&bytes[..tail], &der(&second)[der(&second).len() - 64..]].concat();
@@ -84,6 +88,30 @@ fn vectors() -> Vec<(String, String)> {
         all.push((format!("cut at {cut}"), armoured(LABEL, &bytes[..cut])));
     }
     all
+}
+
+/// Whole and signed by their own key, with something in them twice.
+fn asked_twice(key: &KeyPair) -> [(&'static str, String); 4] {
+    const NAMES: [u64; 4] = [2, 5, 29, 17];
+    const UNKNOWN: [u64; 8] = [1, 3, 6, 1, 4, 1, 99_999, 1];
+    let asks = || CertificateParams::new(vec!["box7.example".to_owned()]).unwrap();
+    let with = |oids: &[&[u64]]| {
+        let mut asks = asks();
+        asks.custom_extensions =
+            oids.iter().map(|oid| CustomExtension::from_oid_content(oid, vec![0x30, 0])).collect();
+        asks.serialize_request(key).unwrap().pem().unwrap()
+    };
+    let attributes = |oid: &'static [u64], values: &[u8]| {
+        let one = || Attribute { oid, values: values.to_vec() };
+        asks().serialize_request_with_attributes(key, vec![one(), one()]).unwrap().pem().unwrap()
+    };
+    [
+        ("its names twice", with(&[&NAMES])),
+        ("an unknown extension twice", with(&[&UNKNOWN, &UNKNOWN])),
+        // A set of an empty list of extensions, beside the list that is there already.
+        ("extensions in two lists", attributes(&[1, 2, 840, 113_549, 1, 9, 14], &[0x31, 2, 0x30, 0])),
+        ("a challenge twice", attributes(&[1, 2, 840, 113_549, 1, 9, 7], &[0x31, 3, 0x13, 1, 0x61])),
+    ]
 }
 
 /// Every row of every table.
