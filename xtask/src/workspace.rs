@@ -26,6 +26,15 @@ pub const PROGRAM_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
 pub fn cargo() -> Command {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // What cargo says of the program it runs. Build scripts that look at it would run again, `ring`'s for one, and all that
+    // is built on it: a build from here and one that a person begins would take turns in undoing each other.
+    let own = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| own(name)) {
+        command.env_remove(name);
+    }
     command
 }
 
