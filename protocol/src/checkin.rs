@@ -35,7 +35,7 @@ pub struct CheckinRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// All of them.
+    /// All that the agent knows. What it has not looked at yet stays as it was last told.
     Full,
     /// Those that changed since the acknowledged report.
     Changed,

@@ -100,6 +100,11 @@ impl ReportTask {
             _ => self.store.desired_section().await?,
         };
         let view = Arc::clone(&self.view.borrow());
+        // Until the first look nothing is known, and an empty list would say that there is nothing.
+        let (guests, waiting) = match view.seen_at {
+            Some(_) => (Some(view.guests.clone()), Some(self.with_backups(view.waiting.clone()).await?)),
+            None => (None, None),
+        };
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
@@ -109,9 +114,9 @@ impl ReportTask {
             agent: Some(agent),
             host: view.host.clone(),
             desired: Some(desired),
-            guests: Some(view.guests.clone()),
+            guests,
             operations: Some(operations),
-            waiting: Some(self.with_backups(view.waiting.clone()).await?),
+            waiting,
             trust: Some(self.store.trust_section().await?),
             jobs: Some(self.store.job_reports().await?),
         })
@@ -153,7 +158,12 @@ mod tests {
             told.wait_for(|told| held(told) == Some(1)).await.unwrap();
             let problem = Problem::new(ErrorCode::Unavailable, "Proxmox does not answer");
             view_tx.send_replace(Arc::new(View { problems: vec![problem], ..View::default() }));
-            told.wait_for(|told| told.agent.as_ref().is_some_and(|a| a.problems.len() == 1)).await.unwrap();
+            let told_of =
+                told.wait_for(|told| told.agent.as_ref().is_some_and(|a| a.problems.len() == 1)).await;
+            assert!(told_of.unwrap().guests.is_none(), "nobody looked yet");
+            view_tx.send_replace(Arc::new(View { seen_at: Some(clock.now()), ..View::default() }));
+            let seen = |told: &Arc<Sections>| told.guests.is_some() && told.waiting.is_some();
+            told.wait_for(seen).await.unwrap();
             stopper.stop();
         };
         let both = async { tokio::join!(task.run(stop), story) };

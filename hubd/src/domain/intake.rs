@@ -1,4 +1,4 @@
-//! Whether a report replaces what is kept, is laid over it, or comes too late.
+//! Whether a report begins a run of the agent anew, is laid over what is kept, or comes too late.
 //!
 //! In: what is kept (the agent run and its sequence), and the new report's coverage, run and sequence. Out: what to do
 //! with its sections and what the next report should carry. A run is told by when the agent started; each run begins
@@ -30,8 +30,9 @@ pub struct Arriving {
 /// What is done with a report's sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intake {
-    /// They become all there is.
-    Replace,
+    /// They are all that a run of the agent knows, and are laid over what is kept: what it has not looked at yet stays as
+    /// it was last told. Later changes are laid over them.
+    Anew,
     /// They are laid over what is kept.
     LayOver,
     /// They are left aside; the host was heard of all the same.
@@ -43,7 +44,7 @@ pub enum Intake {
 pub fn judge(kept: Option<Kept>, arriving: Arriving) -> (Intake, Need) {
     let Some(kept) = kept else {
         return match arriving.coverage {
-            Coverage::Full => (Intake::Replace, Need::Changed),
+            Coverage::Full => (Intake::Anew, Need::Changed),
             Coverage::Changed | Coverage::Farewell => (Intake::Aside, Need::Full),
         };
     };
@@ -52,7 +53,7 @@ pub fn judge(kept: Option<Kept>, arriving: Arriving) -> (Intake, Need) {
     match arriving.coverage {
         // A late copy of an old full report of the same run would put back what changed since.
         Coverage::Full if same_run && arriving.run.is_some() && !newer => (Intake::Aside, Need::Changed),
-        Coverage::Full => (Intake::Replace, Need::Changed),
+        Coverage::Full => (Intake::Anew, Need::Changed),
         Coverage::Changed | Coverage::Farewell if same_run && newer => (Intake::LayOver, Need::Changed),
         Coverage::Changed | Coverage::Farewell => (Intake::Aside, Need::Full),
     }
@@ -67,7 +68,7 @@ mod tests {
         let (old, new) = (Timestamp::from_second(10).unwrap(), Timestamp::from_second(20).unwrap());
         let kept = Some(Kept { run: Some(new), sequence: 5 });
         let table = [
-            (None, Coverage::Full, Some(new), 1, Intake::Replace, Need::Changed),
+            (None, Coverage::Full, Some(new), 1, Intake::Anew, Need::Changed),
             (None, Coverage::Changed, None, 9, Intake::Aside, Need::Full),
             (None, Coverage::Farewell, None, 9, Intake::Aside, Need::Full),
             (kept, Coverage::Changed, None, 6, Intake::LayOver, Need::Changed),
@@ -75,10 +76,10 @@ mod tests {
             (kept, Coverage::Changed, None, 5, Intake::Aside, Need::Full),
             (kept, Coverage::Changed, Some(old), 6, Intake::Aside, Need::Full),
             (kept, Coverage::Full, Some(new), 5, Intake::Aside, Need::Changed),
-            (kept, Coverage::Full, Some(new), 6, Intake::Replace, Need::Changed),
+            (kept, Coverage::Full, Some(new), 6, Intake::Anew, Need::Changed),
             // Another run, and be its clock behind: its own full report is the truth now.
-            (kept, Coverage::Full, Some(old), 1, Intake::Replace, Need::Changed),
-            (kept, Coverage::Full, None, 1, Intake::Replace, Need::Changed),
+            (kept, Coverage::Full, Some(old), 1, Intake::Anew, Need::Changed),
+            (kept, Coverage::Full, None, 1, Intake::Anew, Need::Changed),
             (kept, Coverage::Farewell, None, 6, Intake::LayOver, Need::Changed),
         ];
         for (kept, coverage, run, sequence, intake, need) in table {

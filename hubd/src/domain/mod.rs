@@ -8,7 +8,7 @@
 //! | [`event`] | what things that happen are called |
 //! | [`host`] | how an operator names a host |
 //! | [`identity`] | what a presented certificate is worth |
-//! | [`intake`] | whether a report replaces, is laid over, or is late |
+//! | [`intake`] | whether a report begins anew, is laid over, or is late |
 //! | [`mail`] | whether a signed job is taken in, and what the host says of it |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | what of a report the host list shows |

@@ -239,11 +239,11 @@ fn document(
 fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kept> {
     let (intake, need) = intake::judge(host.kept, checkin.arriving);
     let sequence = match intake {
-        Intake::Replace | Intake::LayOver => Some(checkin.arriving.sequence),
+        Intake::Anew | Intake::LayOver => Some(checkin.arriving.sequence),
         Intake::Aside => host.kept.map(|kept| kept.sequence),
     };
     let run = match intake {
-        Intake::Replace => checkin.arriving.run,
+        Intake::Anew => checkin.arriving.run,
         Intake::LayOver | Intake::Aside => host.kept.and_then(|kept| kept.run),
     };
     let farewell = checkin.arriving.coverage == Coverage::Farewell;
@@ -261,14 +261,16 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         checkin.summary.audit.and_then(|number| i64::try_from(number).ok()).unwrap_or(0),
     ])?;
     match intake {
-        Intake::Replace => replace(tx, host.number, checkin)?,
+        Intake::Anew => {
+            tx.prepare_cached("INSERT OR IGNORE INTO reports (host) VALUES (?1)")?.execute([host.number])?;
+            lay_over(tx, host.number, checkin)?;
+        }
         Intake::LayOver if !checkin.sections.is_empty() => lay_over(tx, host.number, checkin)?,
         Intake::LayOver | Intake::Aside => {}
     }
     let refused = match (intake, checkin.summary.refused) {
-        (Intake::Replace, refused) => refused.flatten(),
-        (Intake::LayOver, Some(refused)) => refused,
-        (Intake::LayOver | Intake::Aside, _) => host.refused,
+        (Intake::Anew | Intake::LayOver, Some(refused)) => refused,
+        _ => host.refused,
     };
     tell(tx, checkin, host, refused, intake)?;
     if intake != Intake::Aside {
@@ -317,38 +319,6 @@ fn tell(
         }
         _ => Ok(()),
     }
-}
-
-fn replace(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO reports (host, agent, host_text, desired, guests, operations, waiting,
-                   trust, jobs)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    let texts = &checkin.sections;
-    tx.prepare_cached(sql)?.execute(params![
-        number,
-        texts.agent,
-        texts.host,
-        texts.desired,
-        texts.guests,
-        texts.operations,
-        texts.waiting,
-        texts.trust,
-        texts.jobs
-    ])?;
-    let summary = &checkin.summary;
-    let counts = summary.guests.unwrap_or_default();
-    let sql = "UPDATE hosts SET agent_version = ?2, guests = ?3, guests_running = ?4, attention_guests = ?5,
-                   attention_waiting = ?6, refused = ?7 WHERE number = ?1";
-    tx.prepare_cached(sql)?.execute(params![
-        number,
-        summary.agent_version,
-        counts.guests,
-        counts.running,
-        counts.attention,
-        summary.waiting.unwrap_or(0),
-        summary.refused.flatten().map(Number),
-    ])?;
-    Ok(())
 }
 
 fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {

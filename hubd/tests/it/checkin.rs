@@ -46,10 +46,14 @@ async fn changed_sections_are_laid_over_the_full_report() {
     assert_eq!((late.acknowledged, late.need), (4, Need::Full));
     let after: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
     assert_eq!(after.sections, detail.sections);
-    // A full report replaces: what it leaves out is gone.
+    // What a full report leaves out the agent has not looked at yet: it stays until it has.
     host.check_in(&host.full(5, 0), "0s").await.data(StatusCode::OK);
     let after: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
-    assert_eq!((after.sections.waiting, after.host.attention), (None, 0));
+    assert_eq!((after.sections.waiting, after.host.attention), (detail.sections.waiting, 1));
+    let none = Sections { waiting: Some(Vec::new()), ..Sections::default() };
+    host.check_in(&host.changed(6, 0, none), "0s").await.data(StatusCode::OK);
+    let after: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!((after.sections.waiting, after.host.attention), (Some(Vec::new()), 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
