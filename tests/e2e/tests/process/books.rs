@@ -11,11 +11,20 @@ use rusqlite::Connection;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+/// One operation.
+#[derive(Debug)]
+pub struct Operation {
+    pub id: String,
+    pub kind: String,
+    /// How it ended, if it did.
+    pub outcome: Option<String>,
+}
+
 /// What was written down.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// Operations by serial: kind, and how they ended.
-    pub operations: BTreeMap<i64, (String, Option<String>)>,
+    /// Operations by serial.
+    pub operations: BTreeMap<i64, Operation>,
     /// Every task of Proxmox that the journal names.
     pub tasks: BTreeSet<String>,
     /// The hash of each audit line, the first one first.
@@ -39,9 +48,11 @@ impl Books {
         assert_eq!(sound, "ok", "the database file");
         let mut books = Self { chain: audit(&connection), ..Self::default() };
         let mut rows =
-            connection.prepare("SELECT serial, kind, outcome FROM operation ORDER BY serial").unwrap();
+            connection.prepare("SELECT serial, id, kind, outcome FROM operation ORDER BY serial").unwrap();
         books.operations = rows
-            .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))
+            .query_map([], |row| {
+                Ok((row.get(0)?, Operation { id: row.get(1)?, kind: row.get(2)?, outcome: row.get(3)? }))
+            })
             .unwrap()
             .collect::<Result<_, _>>()
             .unwrap();
@@ -57,10 +68,11 @@ impl Books {
     pub fn assert_continues(&self, before: &Self) {
         assert!(self.chain.starts_with(&before.chain), "the audit lost or changed a line");
         assert!(self.tasks.is_superset(&before.tasks), "the journal lost a task");
-        for (serial, (kind, outcome)) in &before.operations {
-            let (kind_now, outcome_now) = &self.operations[serial];
-            assert_eq!(kind_now, kind, "operation {serial}");
-            assert!(outcome.is_none() || outcome == outcome_now, "operation {serial} ended twice");
+        for (serial, then) in &before.operations {
+            let now = &self.operations[serial];
+            assert_eq!((&now.id, &now.kind), (&then.id, &then.kind), "operation {serial}");
+            let went_on = then.outcome.is_none() || then.outcome == now.outcome;
+            assert!(went_on, "operation {serial} ended twice");
         }
     }
 }

@@ -128,7 +128,7 @@ impl Fire {
                 .books
                 .operations
                 .values()
-                .filter(|(_, outcome)| outcome.as_deref() != Some("done"))
+                .filter(|operation| operation.outcome.as_deref() != Some("done"))
                 .collect();
             assert!(open.is_empty(), "an operation did not end well: {open:?}");
         }
@@ -136,7 +136,12 @@ impl Fire {
 
     /// The kinds of operations that were performed.
     pub fn kinds(&self) -> BTreeSet<&str> {
-        self.books.operations.values().map(|(kind, _)| kind.as_str()).collect()
+        self.books.operations.values().map(|operation| operation.kind.as_str()).collect()
+    }
+
+    /// What was written down when the last life had ended.
+    pub fn books(&self) -> &Books {
+        &self.books
     }
 }
 

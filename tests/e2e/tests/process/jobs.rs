@@ -11,7 +11,7 @@ use super::stand::{self, Stand, well};
 
 /// A key of the operator's, and its line for the operators file.
 #[expect(clippy::disallowed_methods, reason = "stock OpenSSH, as an operator has it")]
-fn key(folder: &Path) -> String {
+pub(super) fn key(folder: &Path) -> String {
     let path = folder.join("key");
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f"])
@@ -22,7 +22,7 @@ fn key(folder: &Path) -> String {
 }
 
 /// Root lays down who may sign, where the settings say, before the agent starts.
-fn lay_down(stand: &Stand, operators: &str) {
+pub(super) fn lay_down(stand: &Stand, operators: &str) {
     let folder = stand.stage.state().parent().unwrap().to_owned();
     let (names, policy) = (folder.join("operators"), folder.join("policy.toml"));
     std::fs::write(&names, operators).unwrap();

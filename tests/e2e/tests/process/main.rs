@@ -14,5 +14,6 @@ mod fire;
 mod jobs;
 mod judges;
 mod kill;
+mod kill_intake;
 mod lifecycle;
 mod stand;
