@@ -28,7 +28,7 @@ use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
 use crate::execute::{GuestDoor, Ports};
 use crate::model::limits;
-use crate::model::policy::{Golden, Policy, Sha256Hex, VmidRange};
+use crate::model::policy::{Golden, GoldenDump, Policy, Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
 use crate::model::view::{ProgressLines, View};
 use crate::port::backoff::spread;
@@ -430,6 +430,10 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         backup_storage: proxmox.backup_storage.clone(),
         bridge: proxmox.bridge.clone(),
         goldens,
+        golden_dump: settings
+            .golden_dump
+            .as_ref()
+            .map(|dump| GoldenDump { storage: dump.storage.clone(), folder: dump.folder.clone() }),
         brake: settings.brake.rule(),
     })
 }

@@ -44,6 +44,9 @@ pub struct Settings {
     /// The golden images that root named on this box.
     #[serde(default)]
     pub golden: Vec<GoldenSettings>,
+    /// Where golden images are built on this box.
+    #[serde(default)]
+    pub golden_dump: Option<GoldenDumpSettings>,
     /// Where guests reach us.
     pub local_api: LocalApiSettings,
     /// Where we keep what must last.
@@ -127,6 +130,16 @@ pub struct GoldenSettings {
     pub sha256: Option<String>,
     /// The same archive as a file this agent can read, for checking the digest.
     pub file: PathBuf,
+}
+
+/// Where golden images are built on this box: what lies there may be made guests from, once an operator signed for it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoldenDumpSettings {
+    /// The storage as Proxmox names it, such as `local`.
+    pub storage: StorageName,
+    /// Its dump folder, such as `/var/lib/vz/dump`: `golden_dump` of /etc/holdfast/helper.toml.
+    pub folder: PathBuf,
 }
 
 /// Where guests reach us.
@@ -289,6 +302,9 @@ impl Settings {
     }
 
     fn golden_mistake(&self) -> Option<(String, &'static str)> {
+        if self.golden_dump.as_ref().is_some_and(|dump| !dump.folder.is_absolute()) {
+            return Some(("golden_dump.folder".to_owned(), "an absolute path"));
+        }
         self.golden.iter().enumerate().find_map(|(index, golden)| {
             let at = |field: &str| format!("golden[{index}].{field}");
             let twice = self.golden.iter().take(index).any(|earlier| earlier.version == golden.version);

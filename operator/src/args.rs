@@ -56,6 +56,9 @@ pub enum Command {
     /// Guests, as their agents see them.
     #[command(subcommand)]
     Guest(GuestCommand),
+    /// Golden images: what guests are made from.
+    #[command(subcommand)]
+    Golden(GoldenCommand),
     /// Sign what waits on a host, with your own SSH key.
     Sign(SignArgs),
     /// Signed jobs on their way to hosts, and what became of them.
@@ -87,10 +90,10 @@ pub struct SignArgs {
     /// The host's name or id.
     pub host: String,
     /// What: its number in the host's list, its verb, or its guest's name, uid or VMID. Not needed when one thing waits.
-    #[arg(conflicts_with_all = ["also", "policy"])]
+    #[arg(conflicts_with_all = ["also", "policy", "draft"])]
     pub what: Option<String>,
     /// Add your signature to a job that somebody signed before.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "act"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"])]
     pub also: Option<PathBuf>,
     /// Take a backup of the guest now.
     #[arg(long, group = "act", requires = "what")]
@@ -107,6 +110,9 @@ pub struct SignArgs {
     /// Exchange the operators file and the policy of the host for these two files.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"])]
     pub policy: Option<Vec<PathBuf>>,
+    /// Sign what this file asks for, as the box wrote it (`agentd golden approve-request`).
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    pub draft: Option<PathBuf>,
     #[command(flatten)]
     pub key: KeyArgs,
     /// Why; it goes with the job and stays in the host's audit.
@@ -306,6 +312,16 @@ pub struct Sure {
     /// Do not ask.
     #[arg(long, short)]
     pub yes: bool,
+}
+
+/// Of `holdfast golden`.
+#[derive(Debug, Subcommand)]
+pub enum GoldenCommand {
+    /// Show the images of one host, or of all, which guests came from which, and which are old.
+    List {
+        /// The host's name or id; otherwise all.
+        host: Option<String>,
+    },
 }
 
 /// Of `holdfast guest`.

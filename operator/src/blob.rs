@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::job::envelope::{SIGNATURES_MAX, SIGNED_BYTES_MAX, SignedJobError};
-use holdfast_protocol::job::{Payload, PayloadError, SignedJob};
+use holdfast_protocol::job::{Draft, Payload, PayloadError, SignedJob};
 use holdfast_trust::OperatorKey;
 use holdfast_trust::signature::{Namespace, SignatureError, check};
 
@@ -41,6 +41,15 @@ pub enum BlobError {
         #[source]
         source: PayloadError,
     },
+    /// Not a draft.
+    #[error("{from} asks for nothing that can be signed")]
+    Draft {
+        /// What was read.
+        from: String,
+        /// Why.
+        #[source]
+        source: PayloadError,
+    },
     /// A signature in it is none.
     #[error("signature {number} in {from} does not hold: sign anew")]
     Signature {
@@ -64,6 +73,15 @@ pub enum BlobError {
     /// Cannot happen for strings.
     #[error("the signed job cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
+}
+
+/// Reads what a box wrote down to be signed.
+pub fn draft(path: &Path) -> Result<Draft, BlobError> {
+    let failed = |source| BlobError::Io { verb: "read", path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(SIGNED_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Draft::parse(&bytes).map_err(|source| BlobError::Draft { from: path.display().to_string(), source })
 }
 
 /// A signed job that was read, with what is in it.

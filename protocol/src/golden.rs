@@ -12,6 +12,16 @@ use crate::id::GoldenVersion;
 /// A manifest has a few hundred packages; this is twenty times that.
 pub const MANIFEST_BYTES_MAX: usize = 1024 * 1024;
 
+impl GoldenVersion {
+    /// Year, month and number: the order in which goldens were made.
+    #[must_use]
+    pub fn age_key(&self) -> (u32, u32, u32) {
+        let mut parts = self.as_str().split('.').map(|part| part.parse().unwrap_or_default());
+        let mut next = || parts.next().unwrap_or_default();
+        (next(), next(), next())
+    }
+}
+
 /// The version of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GoldenManifestSchema {
@@ -91,4 +101,16 @@ pub struct GoldenPackage {
     pub version: String,
     /// Its architecture, `all` where it has none.
     pub architecture: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        let key = |text: &str| text.parse::<GoldenVersion>().unwrap().age_key();
+        assert!(key("2026.11.10") > key("2026.11.9") && key("2027.01.1") > key("2026.12.99"));
+        assert_eq!(key("2026.11.0010"), (2026, 11, 10));
+    }
 }

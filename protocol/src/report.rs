@@ -11,7 +11,7 @@ use crate::code::ErrorCode;
 use crate::desired::{GuestSize, RunState};
 use crate::envelope::Problem;
 use crate::generation::Generation;
-use crate::id::{GuestUid, NodeName, Vmid};
+use crate::id::{GoldenVersion, GuestUid, NodeName, Vmid};
 use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
@@ -137,6 +137,34 @@ pub struct HostSection {
     pub memory_used_bytes: u64,
     /// The storages the agent uses.
     pub storages: Vec<StorageReport>,
+    /// The golden images on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goldens: Vec<GoldenReport>,
+}
+
+/// One golden image on the box.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GoldenReport {
+    /// Its version.
+    pub version: GoldenVersion,
+    /// What its archive hashes to, in hex, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Whether guests may be made from it.
+    pub standing: GoldenStanding,
+}
+
+/// Whether guests may be made from a golden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GoldenStanding {
+    /// Root or an operator approved these bytes.
+    Approved,
+    /// Nobody approved these bytes yet.
+    Waiting,
+    /// Its archive cannot be read, or was not yet.
+    Unread,
 }
 
 /// One storage. Unknown is a value: a storage that does not answer is neither full nor empty.
@@ -219,6 +247,9 @@ pub struct GuestReport {
     /// Its volumes as Proxmox names them, where it is ours and they could be read: what an operator signs for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<String>,
+    /// The golden image that it was made from, or will be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub golden: Option<GoldenVersion>,
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,

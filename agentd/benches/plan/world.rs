@@ -159,6 +159,7 @@ fn policy() -> Result<Policy> {
         backup_storage: None,
         bridge: "vmbr0".parse()?,
         goldens: BTreeMap::new(),
+        golden_dump: None,
         brake: BrakeRule::usual(),
     })
 }

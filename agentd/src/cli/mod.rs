@@ -8,6 +8,7 @@
 //! | `audit` | [`audit`] |
 //! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
+//! | `golden` | [`golden`] |
 //! | `parked` | [`parked`] |
 //! | `recovery` | [`recovery`] |
 //! | `run` | [`run`] |
@@ -25,6 +26,7 @@ use crate::port::clock::{Clock, RealClock};
 pub mod audit;
 pub mod doctor;
 pub mod enroll;
+pub mod golden;
 pub mod parked;
 pub mod recovery;
 pub mod run;
@@ -59,6 +61,8 @@ enum Command {
     Recovery(recovery::RecoveryArguments),
     /// Let a guest use the local API again that was frozen because two held its claim or its token.
     Thaw(thaw::ThawArguments),
+    /// The images that guests are made from: have one built, show them, ask for an approval.
+    Golden(golden::GoldenArguments),
     /// The chain of all that was decided and done here: hold it to its hashes, show it, export it.
     Audit(audit::AuditArguments),
 }
@@ -99,6 +103,9 @@ pub enum CommandError {
     /// `thaw`.
     #[error(transparent)]
     Thaw(#[from] thaw::ThawError),
+    /// `golden`.
+    #[error(transparent)]
+    Golden(#[from] golden::GoldenError),
     /// `audit`.
     #[error(transparent)]
     Audit(#[from] audit::AuditError),
@@ -117,6 +124,7 @@ impl CommandError {
             Self::Parked(error) => error.exit_code(),
             Self::Recovery(error) => error.exit_code(),
             Self::Thaw(error) => error.exit_code(),
+            Self::Golden(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
     }
@@ -145,6 +153,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
         Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),
+        Command::Golden(arguments) => Ok(golden::run(arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),

@@ -194,7 +194,9 @@ pub struct Approved {
 }
 
 impl Approved {
-    fn has(&self, golden: &GoldenVersion, sha256: &Sha256Hex) -> bool {
+    /// Whether guests may be made of these bytes under this version.
+    #[must_use]
+    pub fn has(&self, golden: &GoldenVersion, sha256: &Sha256Hex) -> bool {
         self.goldens.iter().any(|(version, bytes)| (version, bytes) == (golden, sha256))
     }
 }

@@ -28,8 +28,30 @@ pub struct Policy {
     pub bridge: BridgeName,
     /// The goldens whose archives root named.
     pub goldens: BTreeMap<GoldenVersion, Golden>,
+    /// Where root lets goldens be built: those that lie there are named by it, each to be signed for.
+    pub golden_dump: Option<GoldenDump>,
     /// How many guests documents may touch at once.
     pub brake: BrakeRule,
+}
+
+/// A folder of archives that is also a storage of Proxmox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoldenDump {
+    /// The storage.
+    pub storage: StorageName,
+    /// The folder.
+    pub folder: PathBuf,
+}
+
+impl GoldenDump {
+    /// The number in the names of the archives that are built: `[container]` of golden/recipe.toml.
+    const VMID: u32 = 900_001;
+
+    /// That number, which a restore needs a privilege on.
+    #[must_use]
+    pub fn vmid() -> Option<Vmid> {
+        Vmid::try_from(Self::VMID).ok()
+    }
 }
 
 /// How much may be done without a signature.
@@ -160,6 +182,13 @@ impl From<VmidRange> for [Vmid; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_built_archives_is_the_recipes() {
+        let recipe: toml::Table = include_str!("../../../golden/recipe.toml").parse().unwrap();
+        assert_eq!(recipe["container"]["vmid"].as_integer(), Some(i64::from(GoldenDump::VMID)));
+        assert!(GoldenDump::vmid().is_some());
+    }
 
     #[test]
     fn a_range_and_a_hash_have_one_form() {

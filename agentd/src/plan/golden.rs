@@ -11,8 +11,9 @@ use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::GoldenVersion;
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target};
+use holdfast_protocol::report::{GoldenReport, GoldenStanding};
 
-use super::Context;
+use super::{Context, Inputs};
 use crate::gate::Approved;
 use crate::gate::held::{Held, Remedy};
 use crate::model::observed::{GoldenFact, Observed};
@@ -72,6 +73,27 @@ pub(super) fn archive<'a>(
             Err((ErrorCode::Unavailable, text))
         }
     }
+}
+
+/// What is told of each golden on the box.
+pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
+    let approved = approved(inputs.policy, inputs.records);
+    let told = inputs.policy.goldens.iter().map(|(version, golden)| {
+        let (bytes, readable) = match inputs.observed.goldens.get(version) {
+            Some(GoldenFact::Is(sha256)) => (Some(sha256), true),
+            Some(GoldenFact::Unread(_)) => (golden.sha256.as_ref(), false),
+            // What root named is not hashed before it is wanted.
+            None => (golden.sha256.as_ref(), golden.sha256.is_some()),
+        };
+        let standing = match bytes {
+            Some(sha256) if readable && approved.has(version, sha256) => GoldenStanding::Approved,
+            Some(_) if readable => GoldenStanding::Waiting,
+            _ => GoldenStanding::Unread,
+        };
+        let sha256 = bytes.map(|sha256| sha256.as_str().to_owned());
+        GoldenReport { version: version.clone(), sha256, standing }
+    });
+    told.collect()
 }
 
 /// A guest that waits for its golden's approval, with what an operator would sign.

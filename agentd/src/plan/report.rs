@@ -12,7 +12,7 @@ use holdfast_protocol::report::{
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
 use super::{GuestVerdict, Inputs, Plan};
-use crate::model::observed::{Detail, GuestFacts, Observed, StorageFact};
+use crate::model::observed::{Detail, GuestFacts, StorageFact};
 use crate::model::record::Records;
 use crate::model::view::{LaneView, WaitingView};
 
@@ -57,6 +57,7 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
         volumes: record.and(facts).map(volumes).unwrap_or_default(),
+        golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         controller,
         protection: verdict.protection.clone(),
         conditions: verdict.conditions.clone(),
@@ -120,7 +121,8 @@ pub fn lanes(records: &Records) -> Vec<LaneView> {
 
 /// The box, when it answered.
 #[must_use]
-pub fn host(node: &NodeName, observed: &Observed) -> Option<HostSection> {
+pub fn host(node: &NodeName, inputs: &Inputs<'_>) -> Option<HostSection> {
+    let observed = inputs.observed;
     let facts = observed.node.as_ref()?;
     let storages = observed.storages.iter().map(|(name, fact)| {
         let (state, sizes) = match fact {
@@ -142,6 +144,7 @@ pub fn host(node: &NodeName, observed: &Observed) -> Option<HostSection> {
         memory_bytes: facts.memory_bytes,
         memory_used_bytes: round(facts.memory_used_bytes),
         storages: storages.collect(),
+        goldens: super::golden::reports(inputs),
     })
 }
 

@@ -69,6 +69,7 @@ fn policy() -> Policy {
         backup_storage: None,
         bridge: "vmbr0".parse().unwrap(),
         goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+        golden_dump: None,
         brake: BrakeRule::usual(),
     }
 }

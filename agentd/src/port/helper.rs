@@ -4,6 +4,8 @@
 //! The answer is bounded in size and time and read strictly. Deliberately absent as yet: mounting and unmounting, which
 //! come with the storage manifest.
 
+mod golden;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+
+pub use golden::{BuiltGolden, BuiltHow, GoldenStage};
 
 /// Sixty-four targets with their refusals are a tenth of it.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
@@ -103,6 +107,12 @@ pub enum HelperError {
     /// Too much of it.
     #[error("the helper's answer is longer than {ANSWER_BYTES_MAX} bytes: reinstall it")]
     TooLong,
+    /// It ended without saying what came of it.
+    #[error("the helper's answer has no end: its journal says why (`journalctl -t holdfast-helper`)")]
+    Nothing,
+    /// The builder's own words.
+    #[error("no golden was built: {0}")]
+    Unbuilt(String),
     /// The helper said no.
     #[error("the helper refuses ({code}): {says}")]
     Refused {
@@ -111,6 +121,12 @@ pub enum HelperError {
         /// Its sentence.
         says: String,
     },
+}
+
+impl From<HelperRefusal> for HelperError {
+    fn from(HelperRefusal { code, says }: HelperRefusal) -> Self {
+        Self::Refused { code, says }
+    }
 }
 
 impl Helper {

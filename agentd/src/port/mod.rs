@@ -5,6 +5,7 @@
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
 //! | [`clock`] | time |
+//! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`helper`] | the root helper |
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
@@ -19,6 +20,7 @@
 pub mod atomic_file;
 pub mod backoff;
 pub mod clock;
+pub mod golden_dump;
 pub mod helper;
 pub mod hub;
 pub mod identity;

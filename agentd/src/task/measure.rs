@@ -9,10 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_protocol::id::GoldenVersion;
+use holdfast_protocol::strict::chain;
 
 use crate::execute::DigestCache;
 use crate::model::observed::GoldenFact;
-use crate::model::policy::{Policy, Sha256Hex};
+use crate::model::policy::{Golden, Policy, Sha256Hex};
+use crate::model::record::VolumeId;
+use crate::port::golden_dump::{self, LyingGolden};
 
 /// Looks at the archives of these goldens. One that root did not name is left out.
 pub(super) async fn archives(
@@ -27,6 +30,34 @@ pub(super) async fn archives(
         }
     }
     facts
+}
+
+/// Takes up the goldens that were built into root's folder since, and names them all. One that root named himself stays as
+/// he named it.
+pub(super) async fn lying(policy: &mut Policy) -> Vec<GoldenVersion> {
+    let Some(dump) = policy.golden_dump.clone() else { return Vec::new() };
+    let folder = dump.folder.clone();
+    let read = match tokio::task::spawn_blocking(move || golden_dump::read(&folder)).await {
+        Ok(Ok((found, wrong))) => {
+            for error in &wrong {
+                tracing::warn!("{}", chain(error));
+            }
+            found
+        }
+        Ok(Err(error)) => {
+            tracing::warn!("{}", chain(&error));
+            Vec::new()
+        }
+        // The agent stops just now.
+        Err(_) => Vec::new(),
+    };
+    let mut versions = Vec::new();
+    for LyingGolden { manifest, archive: file } in read {
+        versions.push(manifest.version.clone());
+        let archive = VolumeId::new(format!("{}:backup/{}", dump.storage, manifest.archive));
+        policy.goldens.entry(manifest.version).or_insert(Golden { archive, sha256: None, file });
+    }
+    versions
 }
 
 async fn archive(digests: &Arc<DigestCache>, file: &Path) -> GoldenFact {

@@ -245,7 +245,9 @@ impl Reconcile {
         let ask = questions(desired.guests(), &records, self.policy.range);
         let mut observed = self.eye.look(&ask).await?;
         self.look_for_the_lost(state, &records, &mut observed).await?;
-        let goldens = wanted_goldens(desired.guests(), &records, &observed);
+        let lying = measure::lying(&mut self.policy).await;
+        let goldens =
+            wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(lying).collect();
         observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;
         let inputs = Inputs {
             generation,
@@ -537,7 +539,7 @@ impl Reconcile {
         }
         self.view.send_replace(Arc::new(View {
             seen_at: Some(inputs.observed.at),
-            host: report::host(&self.node, inputs.observed),
+            host: report::host(&self.node, inputs),
             guests: report::guests(inputs, plan),
             waiting: waiting(plan),
             problems,

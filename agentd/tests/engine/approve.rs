@@ -1,13 +1,15 @@
 //! Code that runs with customers' data: a golden that nobody approved waits with its digest to sign for, and an approval
 //! is for exactly those bytes.
 
-use agentd::model::policy::{Golden, Policy};
+use std::collections::BTreeMap;
+
+use agentd::model::policy::{Golden, GoldenDump, Policy};
 use agentd::model::record::HelloRecord;
 use agentd::task::intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{ReleaseKind, args};
 use holdfast_protocol::job::{Act, Draft, JobState, Target, Verb};
-use holdfast_protocol::report::Health;
+use holdfast_protocol::report::{GoldenStanding, Health};
 
 use super::drift::{report, serves, start, start_with};
 use super::jobs::{ended, found, lay_down, leave, order, signed, waits};
@@ -148,5 +150,49 @@ async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it()
     let mail = signed(&agent, &waiting).await;
     assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
     agent.until("it is approved", |view| serves(view, 1) && view.waiting.is_empty()).await;
+    agent.stop().await;
+}
+
+/// What the helper builds into root's folder is taken up by a running agent; that it lies there approves nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
+    let world = World::start().await;
+    let folder = world.golden.parent().unwrap().to_owned();
+    let dump = GoldenDump { storage: "backup2".parse().unwrap(), folder: folder.clone() };
+    let policy = Policy { goldens: BTreeMap::new(), golden_dump: Some(dump), ..world.policy() };
+    let mut agent = start_with(&world, policy).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1)]).await;
+    let told = |view: &agentd::model::view::View| {
+        report(view, 1)
+            .is_some_and(|one| one.conditions.iter().any(|c| c.code == ErrorCode::GoldenUnapproved))
+    };
+    let view = agent.until("there is no such golden", told).await;
+    assert!(view.host.as_ref().is_none_or(|host| host.goldens.is_empty()), "{:?}", view.host);
+    let archive = world.golden.file_name().unwrap().to_str().unwrap();
+    let manifest = serde_json::json!({
+        "schema": "holdfast.golden-manifest/v1", "version": "2026.11.1", "contents": "tiny", "archive": archive,
+        "sha256": world.golden_sha256, "size_bytes": 1, "recipe_sha256": "", "guestd_sha256": "",
+        "source_date_epoch": 1, "packages": [],
+        "build": { "made_at_s": 1, "seconds": 1, "entries": 1, "content_bytes": 1 },
+    });
+    std::fs::write(folder.join("golden-2026.11.1.json"), manifest.to_string()).unwrap();
+    let standing = |view: &agentd::model::view::View, wanted: GoldenStanding| {
+        let goldens = view.host.iter().flat_map(|host| &host.goldens);
+        let sha256 = world.golden_sha256.as_str();
+        goldens.filter(|one| one.standing == wanted && one.sha256.as_deref() == Some(sha256)).count() == 1
+    };
+    let held = |view: &agentd::model::view::View| holds(view, 1) && standing(view, GoldenStanding::Waiting);
+    let view = agent.until("it is held", held).await;
+    assert!(world.guests().is_empty(), "nothing was made");
+    let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
+    let mail = signed(&agent, &waiting).await;
+    assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+    let made = |view: &agentd::model::view::View| serves(view, 1) && standing(view, GoldenStanding::Approved);
+    let view = agent.until("it serves", made).await;
+    assert_eq!(
+        report(&view, 1).unwrap().golden.as_ref().map(ToString::to_string).as_deref(),
+        Some("2026.11.1")
+    );
     agent.stop().await;
 }

@@ -181,6 +181,7 @@ impl World {
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+            golden_dump: None,
             brake: BrakeRule::usual(),
         }
     }

@@ -151,6 +151,7 @@ fn guest(number: u32) -> GuestReport {
         size: None,
         address: None,
         volumes: Vec::new(),
+        golden: None,
         controller: None,
         protection: None,
         conditions: Vec::new(),

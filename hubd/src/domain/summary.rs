@@ -90,6 +90,7 @@ mod tests {
             size: None,
             address: None,
             volumes: Vec::new(),
+            golden: None,
             controller: None,
             protection: None,
             conditions: Vec::new(),

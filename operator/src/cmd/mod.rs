@@ -3,6 +3,7 @@
 pub mod audit;
 mod desired;
 mod events;
+pub mod golden;
 mod guest;
 mod host;
 mod job;
@@ -41,6 +42,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Host(command) => host::run(command, &hub, screen).await,
         Command::Desired(command) => desired::run(command, &hub, screen).await,
         Command::Guest(command) => guest::run(command, &hub, screen).await,
+        Command::Golden(command) => golden::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(args, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {

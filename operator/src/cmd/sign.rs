@@ -69,8 +69,8 @@ fn unsigned(payload: Payload) -> Result<Blob, BlobError> {
 fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, said) = match (args.policy.as_deref(), act(args, detail)?, args.what.as_deref()) {
-        (Some([operators, policy]), _, _) => (policy_update(operators, policy)?, None),
+    let (draft, said) = match (files(args)?, act(args, detail)?, args.what.as_deref()) {
+        (Some(draft), _, _) => (draft, None),
         (_, Some(act), Some(guest)) => {
             let guests = detail.sections.guests.as_deref().unwrap_or_default();
             (order::upon(act, &name, guests, guest)?, None)
@@ -85,6 +85,15 @@ fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<Wait
     let trust = detail.sections.trust.as_ref();
     let epoch = trust.ok_or(OrderError::NoEpoch { host: name })?.epoch;
     Ok((order::complete(draft, (detail.host.id, epoch), args.hours, reason, clock::now())?, said))
+}
+
+/// What files ask for.
+fn files(args: &SignArgs) -> Result<Option<Draft>, CliError> {
+    Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
+        (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
+        (_, Some(draft)) => Some(blob::draft(draft)?),
+        _ => None,
+    })
 }
 
 /// What is ordered although no host asks for it.

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod desired;
 pub mod event;
+pub mod golden;
 pub mod guest;
 pub mod host;
 pub mod job;

@@ -264,6 +264,20 @@ pub fn sections() -> Sections {
     sections
 }
 
+/// Three goldens, of which the newest waits, and guests of two of them and of one that is gone.
+pub fn with_goldens() -> Sections {
+    let digest = |start: &str| start.repeat(32);
+    let guest = |name: &str, golden: &str| json!({ "name": name, "standing": "managed", "run": "running", "golden": golden });
+    read(json!({
+        "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 1, "memory_used_bytes": 1,
+            "storages": [], "goldens": [
+                { "version": "2026.11.9", "sha256": digest("ab"), "standing": "approved" },
+                { "version": "2026.11.10", "sha256": digest("cd"), "standing": "approved" },
+                { "version": "2026.12.1", "sha256": digest("ef"), "standing": "waiting" } ] },
+        "guests": [guest("web-1", "2026.11.9"), guest("web-2", "2026.11.10"), guest("mail", "2026.08.1")],
+    }))
+}
+
 pub fn events() -> Vec<EventView> {
     read(json!([
         { "number": 12, "at": "2026-11-21T02:40:00Z", "kind": "heartbeat_missed", "host": id(104), "message": "box8 was not heard of for 3 polls" },

@@ -15,7 +15,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{self, now, read};
-use super::{desired, event, guest, host, job, login, protection};
+use super::{desired, event, golden, guest, host, job, login, protection};
 use crate::diff::diff;
 use crate::screen::{Colour, Style};
 
@@ -69,6 +69,13 @@ fn guest_list() {
     let pairs: Vec<_> = reports.iter().map(|report| (&name, report)).collect();
     assert_snapshot!(guest::guests(&pairs, PLAIN));
     assert_snapshot!("guest_list_narrow", guest::guests(&pairs, Style { columns: Some(110), ..PLAIN }));
+}
+
+#[test]
+fn golden_list() {
+    let sections = samples::with_goldens();
+    let placed = crate::cmd::golden::placed(&"box7".parse().unwrap(), &sections);
+    assert_snapshot!(golden::goldens(&placed, PLAIN));
 }
 
 #[test]

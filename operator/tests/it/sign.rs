@@ -246,3 +246,29 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
     assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
 }
+
+/// What `agentd golden approve-request` writes, and what a person may mistake for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_box_wrote_down_is_signed_from_its_file() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let file = folder.path().join("job.json");
+    let draft = json!({ "schema": "holdfast.job-draft/v1", "verb": "approve_release", "target": { "kind": "host" },
+        "args": { "kind": "golden", "version": "2026.11.1", "sha256": "ab".repeat(32) } });
+    let draft = hub.file("golden-2026.11.1.approve.json", &draft.to_string());
+    let other = hub.file("golden-2026.11.1.json", r#"{"schema":"holdfast.golden-manifest/v1"}"#);
+    let sign = |draft: &Path| {
+        let words =
+            ["sign", "box1", "--key", ada.to_str().unwrap(), "--reason", "November", "--confirm", "box1"];
+        let files = ["--draft", draft.to_str().unwrap(), "--out", file.to_str().unwrap()];
+        hub.holdfast(&[&words[..], &files].concat())
+    };
+    let refused = sign(&other);
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(stderr(&refused).contains("asks for nothing that can be signed"), "{}", stderr(&refused));
+    let output = sign(&draft);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&"ab".repeat(32)), "the digest is shown whole: {}", stderr(&output));
+    let job = SignedJob::parse(std::fs::read_to_string(&file).unwrap().as_bytes()).unwrap();
+    assert_eq!(Payload::parse(&job.payload).unwrap().act.verb(), Verb::ApproveRelease);
+}

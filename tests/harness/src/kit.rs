@@ -80,6 +80,7 @@ impl Kit {
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
+            golden_dump: None,
             brake: BrakeRule::usual(),
         }
     }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::judge::{judge, paths_to_ask};
 use crate::cli::setup::file_sha256;
 use crate::cli::setup::plan::{Places, archive_vmid};
+use crate::model::policy::GoldenDump;
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
 use crate::port::status_door;
@@ -59,13 +60,16 @@ fn places(settings: &Settings) -> Places {
     let archives: Vec<VolumeId> =
         settings.golden.iter().filter_map(|golden| golden.archive.parse().ok()).collect();
     let of_goldens = archives.iter().filter_map(|archive| archive.storage().parse().ok());
+    let dump = settings.golden_dump.as_ref();
+    let built_on = dump.map(|dump| dump.storage.clone());
+    let built_as = dump.and_then(|_| GoldenDump::vmid());
     Places {
         node: proxmox.node.clone(),
         pool: proxmox.pool.clone(),
         scratch_pool: None,
         guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
-        archive_storages: proxmox.backup_storage.iter().cloned().chain(of_goldens).collect(),
-        golden_vmids: archives.iter().filter_map(archive_vmid).collect(),
+        archive_storages: proxmox.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
+        golden_vmids: archives.iter().filter_map(archive_vmid).chain(built_as).collect(),
         bridge: proxmox.bridge.clone(),
         vlans: Vec::new(),
     }

@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use super::plan::{Choices, Golden, Trust, archive_vmid};
 use crate::cli::Output;
+use crate::model::policy::GoldenDump;
 use crate::port::pve::VolumeId;
 use crate::settings::ConfigPath;
 
@@ -72,6 +73,9 @@ pub struct SetupArguments {
     /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may stand several times.
     #[arg(long = "golden", value_name = "VERSION,VOLUME,FILE")]
     pub(super) goldens: Vec<GoldenArgument>,
+    /// Where the root helper builds goldens: STORAGE,FOLDER, such as local,/var/lib/vz/dump.
+    #[arg(long, value_name = "STORAGE,FOLDER", value_parser = golden_dump)]
+    pub(super) golden_dump: Option<GoldenDump>,
     /// Who may sign for this box: a file of public keys in OpenSSH's allowed_signers form, laid down as root's.
     #[arg(long, value_name = "FILE")]
     pub(super) operators: Option<PathBuf>,
@@ -133,6 +137,16 @@ impl FromStr for GoldenArgument {
             file: PathBuf::from(next("the file")?),
         })
     }
+}
+
+fn golden_dump(text: &str) -> Result<GoldenDump, String> {
+    let (storage, folder) =
+        text.split_once(',').ok_or("a storage and its folder, such as local,/var/lib/vz/dump")?;
+    let folder = PathBuf::from(folder);
+    if !folder.is_absolute() {
+        return Err("the folder is an absolute path".to_owned());
+    }
+    Ok(GoldenDump { storage: storage.parse().map_err(|error| format!("{error}"))?, folder })
 }
 
 /// `name@pve`: what Proxmox takes, and nothing that means something elsewhere in a path or a line.
@@ -254,6 +268,7 @@ impl SetupArguments {
             vlans: self.vlans.clone(),
             vmid_range: self.vmid_range,
             goldens: self.goldens.iter().map(golden).collect::<Result<_, _>>()?,
+            golden_dump: self.golden_dump.clone(),
             trust: trust(self.operators.as_deref(), self.policy.as_deref())?,
             listen: self.listen.clone(),
             state_dir: self.state_dir.clone(),

@@ -298,6 +298,10 @@ pub fn settings_text(choices: &Choices) -> String {
         line("sha256", quoted(&golden.sha256));
         line("file", quoted(&golden.file.display().to_string()));
     }
+    if let Some(dump) = &choices.golden_dump {
+        line("\n[golden_dump]\nstorage", quoted(dump.storage.as_str()));
+        line("folder", quoted(&dump.folder.display().to_string()));
+    }
     line(
         "\n[local_api]\nlisten",
         format!("[{}]", list(choices.listen.iter().map(ToString::to_string).collect())),
@@ -323,12 +327,18 @@ fn beside(choices: &Choices, name: &str) -> String {
 mod tests {
     use super::super::plan::tests::choices;
     use super::*;
+    use crate::model::policy::GoldenDump;
     use crate::settings::Settings;
 
     #[test]
     fn the_agent_reads_what_setup_writes() {
-        let choices = choices();
+        let mut choices = choices();
+        choices.golden_dump =
+            Some(GoldenDump { storage: "local".parse().unwrap(), folder: "/var/lib/vz/dump".into() });
         let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
+        assert_eq!(settings.golden_dump.unwrap().folder, std::path::Path::new("/var/lib/vz/dump"));
+        let places = choices.places();
+        assert!(places.archive_storages.iter().any(|storage| storage.as_str() == "local"));
         assert_eq!(settings.proxmox.tokens.allocate.id, "holdfast@pve!allocate");
         assert_eq!(settings.proxmox.bulk_storage, choices.bulk_storage);
         assert_eq!(settings.golden[0].sha256, Some(choices.goldens[0].sha256.clone()));

@@ -13,6 +13,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::size::VlanTag;
 
 use super::privilege::{PLACES, Place, pve_role, pve_roles};
+use crate::model::policy::GoldenDump;
 use crate::port::pve::{AclPath, Role, VolumeId};
 
 /// A golden archive that root approves here and now.
@@ -70,6 +71,8 @@ pub struct Choices {
     pub vmid_range: [Vmid; 2],
     /// Approved goldens.
     pub goldens: Vec<Golden>,
+    /// Where goldens are built on this box.
+    pub golden_dump: Option<GoldenDump>,
     /// Who may sign, where that is laid down now.
     pub trust: Option<Trust>,
     /// Where guests reach the agent.
@@ -96,13 +99,15 @@ impl Choices {
     pub fn places(&self) -> Places {
         // The name before the colon is a storage's: VolumeId saw to its form.
         let of_goldens = self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
+        let built_on = self.golden_dump.iter().map(|dump| dump.storage.clone());
+        let built_as = self.golden_dump.iter().filter_map(|_| GoldenDump::vmid());
         Places {
             node: self.node.clone(),
             pool: self.pool.clone(),
             scratch_pool: self.scratch_pool.clone(),
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
-            archive_storages: self.backup_storage.iter().cloned().chain(of_goldens).collect(),
-            golden_vmids: self.goldens.iter().map(|golden| golden.vmid).collect(),
+            archive_storages: self.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
+            golden_vmids: self.goldens.iter().map(|golden| golden.vmid).chain(built_as).collect(),
             bridge: self.bridge.clone(),
             vlans: self.vlans.clone(),
         }
@@ -257,6 +262,7 @@ pub(super) mod tests {
                 sha256: "cd".repeat(32),
                 file: "/mnt/backup2/dump/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst".into(),
             }],
+            golden_dump: None,
             trust: Some(Trust {
                 operators: "alice ssh-ed25519 AAAA\n".to_owned(),
                 policy: Some("version = 1\n".to_owned()),

@@ -1,0 +1,77 @@
+//! `holdfast golden`: the images that guests are made from, over the fleet.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::id::{GoldenVersion, HostName};
+use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::report::{GoldenReport, GoldenStanding, Sections};
+use serde::Serialize;
+
+use crate::args::GoldenCommand;
+use crate::exit::CliError;
+use crate::hub::{Hub, WHOLE};
+use crate::render;
+use crate::screen::Screen;
+
+/// One version on one host: the document for programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlacedGolden {
+    /// Which host.
+    pub host: HostName,
+    /// Which version.
+    pub version: GoldenVersion,
+    /// What its archive there hashes to, as far as the host told.
+    pub sha256: Option<String>,
+    /// Whether guests may be made from it; none where the archive is gone.
+    pub standing: Option<GoldenStanding>,
+    /// The guests that came from it.
+    pub guests: Vec<String>,
+    /// The newest version that this host may make guests from, where that is newer than this one.
+    pub newer: Option<GoldenVersion>,
+}
+
+pub async fn run(command: GoldenCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let GoldenCommand::List { host } = command;
+    let names = match host {
+        Some(host) => vec![host],
+        None => {
+            let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
+            let kept = hosts.iter().filter(|host| host.state != HostState::Revoked);
+            kept.map(|host| host.id.to_string()).collect()
+        }
+    };
+    let mut goldens = Vec::new();
+    for name in names {
+        let detail: HostDetail = hub.get(&["v1", "hosts", &name]).await?;
+        goldens.extend(placed(&detail.host.name, &detail.sections));
+    }
+    screen.show(&goldens, |goldens, style| render::golden::goldens(goldens, style))
+}
+
+/// Every version that lies on a host or that a guest there came from; the newest first.
+pub fn placed(host: &HostName, sections: &Sections) -> Vec<PlacedGolden> {
+    let mut found: BTreeMap<_, PlacedGolden> = BTreeMap::new();
+    let empty = |version: &GoldenVersion| PlacedGolden {
+        host: host.clone(),
+        version: version.clone(),
+        sha256: None,
+        standing: None,
+        guests: Vec::new(),
+        newer: None,
+    };
+    for GoldenReport { version, sha256, standing } in sections.host.iter().flat_map(|host| &host.goldens) {
+        let golden = PlacedGolden { sha256: sha256.clone(), standing: Some(*standing), ..empty(version) };
+        found.insert(version.age_key(), golden);
+    }
+    for guest in sections.guests.iter().flatten() {
+        let Some(version) = &guest.golden else { continue };
+        found.entry(version.age_key()).or_insert_with(|| empty(version)).guests.push(guest.name.clone());
+    }
+    let usable = found.values().rfind(|golden| golden.standing == Some(GoldenStanding::Approved));
+    let newest = usable.map(|golden| golden.version.clone());
+    let mut goldens: Vec<PlacedGolden> = found.into_values().rev().collect();
+    for golden in &mut goldens {
+        golden.newer = newest.clone().filter(|newest| newest.age_key() > golden.version.age_key());
+    }
+    goldens
+}
