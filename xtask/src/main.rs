@@ -15,6 +15,7 @@ mod demo;
 mod e2e_suite;
 mod fuzz;
 mod golden;
+mod host;
 mod matrix;
 mod mutants;
 mod package;
@@ -61,6 +62,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// A booted Debian that installs the packages, lives with them and purges them; needs root.
+    Host,
     /// The crash matrix, as a table; words are handed on, such as `--case provision/12,5`.
     Matrix {
         /// Such as `--story provision`.
@@ -113,6 +116,7 @@ fn main() -> ExitCode {
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden(task) => golden::run(task),
+        Task::Host => host::run(),
         Task::Hostile { words } => schedules::hostile(&words),
         Task::Matrix { words } => matrix::run(&words),
         Task::Mutants(options) => mutants::run(&options),

@@ -94,6 +94,10 @@ pub fn make(build: Build) -> Result<Vec<PathBuf>> {
             "--package",
             member,
         ]);
+        if build == Build::Debug {
+            // Packed quickly, too: these are installed once and thrown away.
+            deb.arg("--fast");
+        }
         must(deb.arg("--output").arg(&out))?;
     }
     let mut made = fs::read_dir(&out)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

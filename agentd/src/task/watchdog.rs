@@ -16,7 +16,7 @@ use crate::model::view::View;
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
 
-/// The status line is refreshed this often when no watchdog asks for more.
+/// The status line is refreshed at least this often: it is what a person sees first.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
 /// The loop.
@@ -35,7 +35,7 @@ impl WatchdogTask {
     /// Tells until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         // A third of the bound, so that one late cycle is forgiven.
-        let every = sd_notify::watchdog_enabled().map_or(LINE_EVERY, |bound| bound / 3);
+        let every = sd_notify::watchdog_enabled().map_or(LINE_EVERY, |bound| LINE_EVERY.min(bound / 3));
         tell(&[NotifyState::Ready]);
         loop {
             let line = self.line();

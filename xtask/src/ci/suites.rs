@@ -101,6 +101,12 @@ pub const ALL: &[Suite] = &[
         run: package,
     },
     Suite {
+        name: "host",
+        shows: "a whole Debian that installs the packages, is set up and enrolled, lives with them and purges them",
+        needs_root: Root::Needed,
+        run: crate::host::run,
+    },
+    Suite {
         name: "demo-user",
         shows: "the whole story as an ordinary user",
         needs_root: Root::NotNeeded,

@@ -14,7 +14,7 @@ use super::judge::{judge, paths_to_ask};
 use crate::cli::setup::file_sha256;
 use crate::cli::setup::plan::{Places, archive_vmid};
 use crate::model::policy::GoldenDump;
-use crate::port::pve::read::StorageStatus;
+use crate::port::pve::read::{Resources, StorageStatus};
 use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
 use crate::port::status_door;
 use crate::settings::{GoldenSettings, Settings};
@@ -109,31 +109,53 @@ pub async fn examine(pve: &dyn Pve, settings: &Settings) -> Vec<Check> {
     ] {
         checks.extend(token_rights(pve, role, &token.id, &places).await);
     }
+    let node = format!("node {}", places.node);
     checks.push(match pve.node_status().await {
-        Ok(status) => Check::new(
-            State::Good,
-            format!("node {}", places.node),
-            format!("up for {} h", status.uptime_s / 3600),
-        ),
-        Err(error) => Check::of_error(format!("node {}", places.node), &error),
+        Ok(status) => match filled(status.rootfs_used, status.rootfs_total) {
+            Some(full) => Check::new(State::Failed, node, format!("its root file system is {full} % full")),
+            None => Check::new(State::Good, node, format!("up for {} h", status.uptime_s / 3600)),
+        },
+        Err(error) => Check::of_error(node, &error),
     });
-    checks.push(match pve.resources().await {
-        Ok(all) if all.has_pool(&places.pool) => {
-            Check::new(State::Good, format!("pool {}", places.pool), "visible")
-        }
-        Ok(_) => Check::new(
-            State::Failed,
-            format!("pool {}", places.pool),
-            "not visible: it is missing, or Pool.Audit is",
-        ),
-        Err(error) => Check::of_error(format!("pool {}", places.pool), &error),
-    });
+    checks.extend(pool(pve.resources().await, &places));
     checks.extend(storages(pve, &places).await);
     for golden in &settings.golden {
         checks.push(golden_listed(pve, golden).await);
         checks.push(golden_file(&golden.file, golden));
     }
     checks
+}
+
+/// The pool, and locks on guests in it. A lock is a task at work, or one that died; which of the two a person sees.
+fn pool(seen: Result<Resources, PveError>, places: &Places) -> Vec<Check> {
+    let name = format!("pool {}", places.pool);
+    let all = match seen {
+        Ok(all) => all,
+        Err(error) => return vec![Check::of_error(name, &error)],
+    };
+    if !all.has_pool(&places.pool) {
+        return vec![Check::new(State::Failed, name, "not visible: it is missing, or Pool.Audit is")];
+    }
+    let ours = all.guests.iter().filter(|guest| guest.pool.as_deref() == Some(places.pool.as_str()));
+    let locked = ours.filter_map(|guest| Some((guest.vmid, guest.lock.as_deref()?)));
+    let mut checks = vec![Check::new(State::Good, name, "visible")];
+    checks.extend(locked.map(|(vmid, lock)| {
+        let detail =
+            format!("{lock}: a task is at it; if none is (`pvesh get /cluster/tasks`), `pct unlock {vmid}`");
+        Check::new(State::Unknown, format!("lock on guest {vmid}"), detail)
+    }));
+    checks
+}
+
+/// From here on a write may fail at any moment.
+const FILL_MAX: u64 = 95;
+
+/// How full, where it is too full.
+const fn filled(used: u64, total: u64) -> Option<u64> {
+    match used.saturating_mul(100).checked_div(total) {
+        Some(share) if share >= FILL_MAX => Some(share),
+        _ => None,
+    }
 }
 
 /// The first answer also proves address, pin and token.
@@ -221,6 +243,11 @@ fn storage_check(name: String, status: &StorageStatus, content: &str) -> Check {
         let all = status.content.join(",");
         let mend = vec![format!("pvesm set {} --content {all},{content}", status.storage)];
         return Check { mend, ..Check::new(State::Failed, name, format!("holds {all} only")) };
+    }
+    if let Some(full) = filled(status.used, status.total) {
+        let mend = vec![format!("pvesm list {}", status.storage)];
+        let detail = format!("{full} % full, {free}: make room, or give it more");
+        return Check { mend, ..Check::new(State::Failed, name, detail) };
     }
     Check::new(State::Good, name, free)
 }

@@ -5,6 +5,7 @@
 
 mod check;
 mod helper;
+mod here;
 pub mod judge;
 mod trust;
 
@@ -85,6 +86,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DoctorError::Runtime)?;
     let mut checks = runtime.block_on(examine(&client, &settings));
+    checks.extend(runtime.block_on(here::checks(&settings, super::now())));
     checks.push(check::records(&settings.state.dir));
     checks.push(trust::files(&settings));
     checks.extend(helper::judge(runtime.block_on(Helper::shipped().status())));

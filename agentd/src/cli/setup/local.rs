@@ -57,6 +57,13 @@ pub enum LocalAct {
         /// What.
         text: String,
     },
+    /// Lays down the helper's policy, or puts the user's number in it right.
+    HelperPolicy {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Runs a command of the system's.
+    Command(Vec<String>),
     /// Removes a file.
     RemoveFile(PathBuf),
 }
@@ -101,6 +108,15 @@ pub enum LocalError {
         /// Who.
         user: String,
     },
+    /// The helper's policy is there and is none.
+    #[error("{} is no policy that the helper would take: correct it, or remove it and run this again", path.display())]
+    HelperPolicy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A command of the system's failed.
+    #[error("a step on this box failed")]
+    Command(#[source] WayError),
     /// `useradd` failed.
     #[error("the user could not be made")]
     UserAdd(#[source] WayError),
@@ -110,12 +126,14 @@ pub enum LocalError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     name: String,
-    uid: u32,
+    /// Its number.
+    pub uid: u32,
     gid: u32,
 }
 
 /// Looks a user up in `/etc/passwd`, where `useradd --system` writes.
-fn owner(name: &str) -> Option<Owner> {
+#[must_use]
+pub fn owner(name: &str) -> Option<Owner> {
     let text = std::fs::read_to_string("/etc/passwd").ok()?;
     text.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -173,7 +191,7 @@ pub fn settings_step(choices: &Choices) -> LocalStep {
 #[must_use]
 pub fn unprepare(choices: &Choices) -> Vec<LocalStep> {
     let files = Role::ALL.map(|role| choices.secret_file(role)).into_iter().chain([choices.config.clone()]);
-    let files = files.chain(super::trust::files(choices));
+    let files = files.chain(super::trust::files(choices)).chain(super::helper::removable(choices));
     let there = files.filter(|path| path.exists());
     there
         .map(|path| LocalStep {
@@ -210,6 +228,15 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             give(path, choices, Given::ToRead)?;
         }
         LocalAct::TrustFile { path, text } => atomic_file::write(path, text.as_bytes(), Readers::All)?,
+        LocalAct::HelperPolicy { path } => {
+            let user = choices.system_user.clone().unwrap_or_default();
+            let owner = owner(&user).ok_or(LocalError::NoUser { user })?;
+            let there = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)?;
+            let there = there.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let text = super::helper::fitted(there.as_deref(), owner.uid);
+            atomic_file::write(path, text.as_bytes(), Readers::All)?;
+        }
+        LocalAct::Command(words) => run_local(words).await.map_err(LocalError::Command)?,
         LocalAct::RemoveFile(path) => atomic_file::remove(path)?,
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! absent: guests, storages, networks: all of these must be there already.
 
 mod args;
+mod helper;
 mod local;
 pub mod plan;
 pub mod privilege;
@@ -147,6 +148,7 @@ struct Todo {
     before: Vec<LocalStep>,
     steps: Vec<Step>,
     after: Vec<LocalStep>,
+    left: Vec<String>,
 }
 
 impl Todo {
@@ -154,18 +156,35 @@ impl Todo {
         let wanted = Wanted::of(choices);
         let seen = look(way, &choices.user).await?;
         if arguments.remove {
-            let after = local::unprepare(choices);
-            return Ok(Self { before: Vec::new(), steps: unsettle(&wanted, &seen), after });
+            let (before, after) = (helper::stopping(choices), local::unprepare(choices));
+            return Ok(Self { before, steps: unsettle(&wanted, &seen), after, left: left(choices) });
         }
         let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices));
         let mut after = trust::steps(choices)?;
         after.push(local::settings_step(choices));
-        Ok(Self { before: local::prepare(choices), steps, after })
+        after.extend(helper::steps(choices)?);
+        Ok(Self { before: local::prepare(choices), steps, after, left: Vec::new() })
     }
 
     fn shown(&self, outcome: &'static str) -> Shown {
-        Shown::of(outcome, &self.before, &self.steps, &self.after)
+        Shown::of(outcome, &self.before, &self.steps, &self.after).leaving(&self.left)
     }
+}
+
+/// What `--remove` does not touch, in words.
+fn left(choices: &Choices) -> Vec<String> {
+    let pools = std::iter::once(&choices.pool).chain(&choices.scratch_pool);
+    let mut left: Vec<String> = pools
+        .map(|pool| format!("every guest in the pool {pool}, and the pool as long as it has one"))
+        .collect();
+    left.push("every storage, archive and backup".to_owned());
+    left.push(format!("{} with the agent's records and identity", choices.state_dir.display()));
+    let policy = helper::file(choices);
+    if policy.exists() && helper::removable(choices).is_none() {
+        left.push(format!("{}, which names disks that root added", policy.display()));
+    }
+    left.extend(choices.system_user.iter().map(|user| format!("the Debian user {user}")));
+    left
 }
 
 async fn look(way: &Way, user: &str) -> Result<Seen, SetupError> {

@@ -27,6 +27,9 @@ pub struct Shown {
     pub to_do: usize,
     /// All steps.
     pub steps: Vec<Line>,
+    /// What is left as it is by a removal.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
 }
 
 impl Shown {
@@ -39,7 +42,14 @@ impl Shown {
         let lines: Vec<Line> =
             before.iter().map(local).chain(steps.iter().map(remote)).chain(after.iter().map(local)).collect();
         let to_do = lines.iter().filter(|line| line.state != "there").count();
-        Self { schema: "holdfast.setup/v1", outcome, to_do, steps: lines }
+        Self { schema: "holdfast.setup/v1", outcome, to_do, steps: lines, left: Vec::new() }
+    }
+
+    /// With what stays.
+    #[must_use]
+    pub fn leaving(mut self, left: &[String]) -> Self {
+        self.left = left.to_vec();
+        self
     }
 
     /// For people.
@@ -60,6 +70,7 @@ impl Shown {
                 text.push_str(&format!("    {command}\n"));
             }
         }
+        self.left.iter().for_each(|what| text.push_str(&format!("  stays: {what}\n")));
         let done = self.steps.len() - self.to_do;
         text.push_str(&format!("\n{} to do, {done} there already\n", self.to_do));
         text

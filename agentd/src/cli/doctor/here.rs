@@ -1,0 +1,189 @@
+//! What can be seen on the box itself: clock, service, identity, secrets, pins.
+//!
+//! What comes in: the settings, files and links that anybody may look at, and what the running agent says of itself. What
+//! goes out: [`Check`]s with the line that mends. The judging is pure; looking is a function beside each.
+
+use std::path::Path;
+
+use holdfast_protocol::pin::PinSet;
+use holdfast_protocol::strict::chain;
+use jiff::{SignedDuration, Timestamp};
+
+use super::check::{Check, State};
+use crate::model::timekeeper::Synchrony;
+use crate::port::hub::Contact;
+use crate::port::{status_door, synchrony};
+use crate::settings::{Settings, TokenSettings};
+
+/// A renewal is tried from ten days before the end; with less than this it has failed for a week.
+const CERTIFICATE_LEFT_MIN: SignedDuration = SignedDuration::from_hours(3 * 24);
+/// Older secrets are made anew by `setup` once their file is gone.
+const SECRET_AGE_MAX: SignedDuration = SignedDuration::from_hours(400 * 24);
+const UNITS: &str = "/usr/lib/systemd/system";
+const WANTED: &str = "/etc/systemd/system";
+
+/// All of them.
+pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
+    let mut checks = vec![clock(synchrony::ask().await), pins(&settings.proxmox.pins)];
+    let tokens = &settings.proxmox.tokens;
+    checks
+        .extend([&tokens.observe, &tokens.operate, &tokens.allocate].map(|token| secret_on_disk(token, now)));
+    checks.extend(units(Path::new(UNITS), Path::new(WANTED)));
+    match status_door::ask(&settings.state.dir) {
+        Ok(status) => checks.extend(standing(&status.contact, now)),
+        Err(error) => {
+            let mend = vec!["systemctl start agentd".to_owned()];
+            checks.push(Check { mend, ..Check::new(State::Unknown, "hub and certificate", chain(&error)) });
+        }
+    }
+    checks
+}
+
+fn clock(kept: Synchrony) -> Check {
+    match kept {
+        Synchrony::Kept => Check::new(State::Good, "clock", "a time service keeps it"),
+        Synchrony::Unkept => Check {
+            mend: vec!["apt-get install chrony".to_owned(), "systemctl enable --now chrony".to_owned()],
+            ..Check::new(State::Failed, "clock", "no time service keeps it: signed jobs with times wait")
+        },
+    }
+}
+
+/// Proxmox renews its certificate and keeps its key.
+fn pins(pins: &PinSet) -> Check {
+    if pins.iter().all(|pin| pin.to_string().starts_with("spki/")) {
+        return Check::new(State::Good, "pins of Proxmox", "of its key: they outlive a renewed certificate");
+    }
+    Check::new(
+        State::Failed,
+        "pins of Proxmox",
+        "one is of a whole certificate and breaks when Proxmox renews it: give `agentd setup` --pin spki/sha256:…, or no --pin",
+    )
+}
+
+fn secret_on_disk(token: &TokenSettings, now: Timestamp) -> Check {
+    let name = format!("secret of {}", token.id);
+    let made = std::fs::metadata(&token.secret_file).and_then(|meta| meta.modified());
+    match made.map(Timestamp::try_from) {
+        Ok(Ok(made)) => secret(name, &token.secret_file, now.duration_since(made)),
+        Ok(Err(error)) => {
+            Check::new(State::Failed, name, format!("the age of its file makes no sense: {error}"))
+        }
+        Err(error) => Check::new(State::Failed, name, format!("{}: {error}", token.secret_file.display())),
+    }
+}
+
+fn secret(name: String, file: &Path, age: SignedDuration) -> Check {
+    let said = format!("{} days old", age.as_hours() / 24);
+    if age <= SECRET_AGE_MAX {
+        return Check::new(State::Good, name, said);
+    }
+    // `setup` makes a token anew whose secret is gone.
+    let mend = vec![format!("rm {}", file.display())];
+    Check {
+        mend,
+        ..Check::new(State::Failed, name, format!("{said}: remove its file and run `agentd setup` again"))
+    }
+}
+
+/// The units of the package, where it is installed: whether they come back after a restart.
+fn units(units: &Path, wanted: &Path) -> Vec<Check> {
+    let ours = [("agentd.service", "multi-user.target"), ("holdfast-helper.socket", "sockets.target")];
+    let installed = ours.iter().filter(|(name, _)| units.join(name).exists());
+    installed
+        .map(|(name, target)| {
+            let link = wanted.join(format!("{target}.wants")).join(name);
+            if link.symlink_metadata().is_ok() {
+                return Check::new(State::Good, format!("unit {name}"), "starts with the box");
+            }
+            let mend = vec![format!("systemctl enable --now {name}")];
+            Check { mend, ..Check::new(State::Failed, format!("unit {name}"), "does not start with the box") }
+        })
+        .collect()
+}
+
+fn standing(contact: &Contact, now: Timestamp) -> [Check; 2] {
+    let hub = match (&contact.problem, contact.reached_at) {
+        (Some(problem), _) => Check::new(State::Failed, "hub", problem.to_string()),
+        (None, Some(at)) => Check::new(State::Good, "hub", format!("it answered at {at:.0}")),
+        (None, None) => Check::new(State::Unknown, "hub", "it has not answered since the agent started"),
+    };
+    let (ends, left) = (contact.certificate_ends_at, contact.certificate_ends_at.duration_since(now));
+    let said = format!("good for {} days, until {ends:.0}", left.as_hours().max(0) / 24);
+    let certificate = if left >= CERTIFICATE_LEFT_MIN {
+        Check::new(State::Good, "certificate", said)
+    } else if left.is_positive() {
+        Check {
+            mend: vec!["journalctl -u agentd --grep renew".to_owned()],
+            ..Check::new(
+                State::Failed,
+                "certificate",
+                format!("{said}: it should have been renewed; its log says why not"),
+            )
+        }
+    } else {
+        Check::new(
+            State::Failed,
+            "certificate",
+            format!("it ended at {ends:.0}: enrol again with an invite of the hub"),
+        )
+    };
+    [hub, certificate]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn days(days: i64) -> SignedDuration {
+        SignedDuration::from_hours(days * 24)
+    }
+
+    #[test]
+    fn a_certificate_is_good_until_its_renewal_has_failed_for_a_week() {
+        let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
+        let of = |left: SignedDuration| {
+            let contact = Contact { reached_at: Some(now), problem: None, certificate_ends_at: now + left };
+            standing(&contact, now)[1].clone()
+        };
+        assert_eq!(of(days(30)).state, State::Good);
+        assert_eq!(of(days(3)).state, State::Good);
+        assert_eq!(of(days(3) - SignedDuration::from_secs(1)).state, State::Failed);
+        assert!(of(days(1)).detail.contains("should have been renewed"), "{:?}", of(days(1)));
+        assert!(of(days(-1)).detail.contains("enrol again"), "{:?}", of(days(-1)));
+    }
+
+    #[test]
+    fn an_old_secret_is_to_be_made_anew() {
+        let of = |age| secret("s".to_owned(), Path::new("/s"), age);
+        assert_eq!(of(days(400)).state, State::Good);
+        assert_eq!((of(days(401)).state, of(days(401)).mend), (State::Failed, vec!["rm /s".to_owned()]));
+    }
+
+    #[test]
+    fn a_unit_that_is_installed_must_start_with_the_box() {
+        let (installed, wanted) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert!(units(installed.path(), wanted.path()).is_empty(), "no package, no units");
+        std::fs::write(installed.path().join("agentd.service"), "").unwrap();
+        let found = units(installed.path(), wanted.path());
+        assert_eq!((found.len(), found[0].state), (1, State::Failed));
+        assert_eq!(found[0].mend, ["systemctl enable --now agentd.service"]);
+        std::fs::create_dir(wanted.path().join("multi-user.target.wants")).unwrap();
+        let link = wanted.path().join("multi-user.target.wants/agentd.service");
+        std::os::unix::fs::symlink("/nowhere", link).unwrap();
+        assert_eq!(units(installed.path(), wanted.path())[0].state, State::Good);
+    }
+
+    #[test]
+    fn a_clock_that_nobody_keeps_and_a_pin_that_breaks_are_told() {
+        assert_eq!(clock(Synchrony::Kept).state, State::Good);
+        assert_eq!(clock(Synchrony::Unkept).state, State::Failed);
+        let set = |kind: &str| {
+            PinSet::from(
+                format!("{kind}/sha256:{}", "ab".repeat(32)).parse::<holdfast_protocol::pin::Pin>().unwrap(),
+            )
+        };
+        assert_eq!(pins(&set("spki")).state, State::Good);
+        assert_eq!(pins(&set("leaf")).state, State::Failed);
+    }
+}

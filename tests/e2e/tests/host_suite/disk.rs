@@ -1,0 +1,65 @@
+//! A disk that is a file: it can be pulled out and put back, and another one can wear its UUID.
+
+use std::path::{Path, PathBuf};
+
+use super::machine::{command, run};
+
+/// A loop device over a file.
+pub struct Disk {
+    image: PathBuf,
+    /// Such as `/dev/loop7`.
+    pub device: String,
+    /// Of its file system.
+    pub uuid: String,
+}
+
+impl Disk {
+    /// Makes an ext4 and puts it in.
+    pub fn new(folder: &Path) -> Self {
+        let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().trim().to_owned();
+        let image = Self::image(folder, "disk", &uuid);
+        // Not the first free one: that is what everybody else on this machine asks for.
+        let taken = run(command("losetup").args(["--list", "--noheadings", "--output", "NAME"]));
+        let free =
+            |device: &String| Path::new(device).exists() && !taken.lines().any(|line| line.trim() == device);
+        let device = (0..64).rev().map(|number| format!("/dev/loop{number}")).find(free);
+        let disk = Self { image, device: device.expect("no loop device is free"), uuid };
+        disk.put_in();
+        disk
+    }
+
+    fn image(folder: &Path, name: &str, uuid: &str) -> PathBuf {
+        let image = folder.join(format!("{name}.img"));
+        run(command("truncate").args(["--size", "64M"]).arg(&image));
+        run(command("mkfs.ext4").args(["-q", "-F", "-U", uuid]).arg(&image));
+        image
+    }
+
+    /// As the kernel calls it.
+    pub fn name(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+
+    /// Puts it in.
+    pub fn put_in(&self) {
+        run(command("losetup").arg(&self.device).arg(&self.image));
+    }
+
+    /// Pulls it out. The kernel lets it go when the last mount is gone.
+    pub fn pull_out(&self) {
+        run(command("losetup").args(["--detach", &self.device]));
+    }
+
+    /// Puts another disk into its place: the same UUID, another drive.
+    pub fn put_in_another(&self, folder: &Path) {
+        let other = Self::image(folder, "another", &self.uuid);
+        run(command("losetup").arg(&self.device).arg(other));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // It may be out already, which is what is wanted.
+        let _out = command("losetup").args(["--detach", &self.device]).output();
+    }
+}

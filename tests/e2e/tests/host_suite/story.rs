@@ -1,0 +1,197 @@
+//! The story, one function for each chapter. Each line that is run is one that a person would type on the box.
+
+use std::time::Duration;
+
+use e2e::document::{Ground, guest};
+use serde_json::{Value, json};
+
+use super::inventory::{self, Inventory};
+use super::stand::{Stand, write};
+
+/// Of what the box does by itself.
+pub const SOON: Duration = Duration::from_secs(120);
+/// Everything that `agentd setup` is told.
+const CHOICES: &str = "--storage tank --bulk-storage tank --backup-storage backup2 --vmid-range 5000-5999 --listen 127.66.0.1:8443";
+
+/// A Debian and its Proxmox, before any of ours: the state to which a purge must lead back.
+pub fn first_boot(stand: &mut Stand) -> Inventory {
+    stand.step("a Debian boots");
+    stand.machine.boot();
+    let release = stand.machine.does(
+        ". /etc/os-release; echo $PRETTY_NAME; systemctl --version | head -1; sudo --version | head -1",
+    );
+    stand.saw(&release.replace('\n', ", "));
+    assert!(release.contains("trixie"), "{release}");
+    assert_eq!(stand.machine.does("systemctl is-system-running"), "running");
+    stand.machine.until("Proxmox", SOON, "pvesh get /version --output-format json", |said| {
+        said.contains("\"version\"")
+    });
+    stand.saw(&format!(
+        "Proxmox VE {}",
+        stand.machine.tells("pvesh get /version --output-format json")["version"]
+    ));
+    let before = inventory::take(&stand.machine.path("/"));
+    stand.saw(&format!("{} files and folders", before.len()));
+    before
+}
+
+/// `apt install ./…`.
+pub fn install(stand: &Stand) {
+    let machine = &stand.machine;
+    stand.step("apt install ./holdfast-agent.deb ./holdfast-hub.deb ./holdfast-cli.deb");
+    let packages =
+        ["holdfast-agent", "holdfast-hub", "holdfast-cli"].map(|name| stand.package(name)).join(" ");
+    let said =
+        machine.does(&format!("apt-get install --quiet --yes --no-install-recommends {packages} 2>&1"));
+    for bad in ["dpkg: error", "warning:", "WARNING", "Failed"] {
+        assert!(!said.contains(bad), "{said}");
+    }
+    for unit in ["hubd.service", "holdfast-helper.socket", "holdfast-golden.socket"] {
+        assert_eq!(machine.does(&format!("systemctl is-active {unit}")), "active", "{unit}");
+    }
+    assert_eq!(machine.does("systemctl is-enabled agentd"), "enabled");
+    assert!(
+        machine.refuses("systemctl is-active agentd").contains("inactive"),
+        "it waits for setup and enrolment"
+    );
+    assert_eq!(
+        machine.does("stat -c '%U %G %a' /var/lib/holdfast /var/lib/holdfast-hub"),
+        "holdfast holdfast 700\nholdfast-hub holdfast-hub 700"
+    );
+    assert_eq!(machine.does("stat -c '%U %a' /etc/sudoers.d/holdfast-helper"), "root 440");
+    machine.does("visudo --check --quiet");
+    stand.saw(&machine.does("getent passwd holdfast holdfast-hub | cut -d: -f1,3,6,7 | tr '\\n' ' '"));
+    for (unit, bound) in [("agentd", 15), ("hubd", 15), ("holdfast-helper@x", 30)] {
+        let judged = machine.does(&format!(
+            "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
+        ));
+        stand.saw(judged.trim_start_matches("→ "));
+    }
+}
+
+/// `agentd setup`: shown, done, and nothing left to do.
+pub fn set_up(stand: &Stand) {
+    let machine = &stand.machine;
+    let name = stand.golden.name().unwrap();
+    let golden =
+        format!("--golden {},backup2:backup/{name},{}/{name}", stand.golden.version, super::proxmox::DUMP);
+    let setup = format!("agentd setup {CHOICES} {golden} --output json");
+    stand.step("agentd setup --dry-run");
+    let before = inventory::take(&machine.path("/"));
+    let shown = machine.tells(&format!("{setup} --dry-run"));
+    assert_eq!(shown["outcome"], "planned");
+    stand.saw(&format!("{} to do", shown["to_do"]));
+    let mut differences = inventory::differences(&before, &inventory::take(&machine.path("/")));
+    // The hub runs, and keeps its books meanwhile.
+    differences.retain(|line| !line.contains("var/lib/holdfast-hub/"));
+    assert_eq!(differences, Vec::<String>::new());
+    assert!(!machine.does("pvesh get /access/users --output-format json").contains("holdfast@pve"));
+
+    stand.step("agentd setup --yes, twice");
+    assert_eq!(machine.tells(&format!("{setup} --yes"))["outcome"], "done");
+    assert_eq!(machine.tells(&format!("{setup} --yes"))["to_do"], 0, "a second run finds nothing to do");
+    let tokens = machine.tells("pvesh get /access/users/holdfast@pve/token --output-format json");
+    stand.saw(&format!("tokens: {}", list(&tokens, "tokenid")));
+    let secrets = machine.does("stat -c '%U %a' /var/lib/holdfast/secrets/proxmox-*");
+    assert_eq!(secrets, ["holdfast 600"; 3].join("\n"));
+}
+
+/// The invite, the identity, the service, a clean bill of health.
+pub fn enrol(stand: &Stand) {
+    let machine = &stand.machine;
+    stand.step("holdfast host invite box1; agentd enroll; systemctl start agentd");
+    machine.does("holdfast login https://127.0.0.1:8440 --ca-file /var/lib/holdfast-hub/ca.pem --token-file /var/lib/holdfast-hub/admin-token");
+    let invite = machine.tells("holdfast host invite box1 --output json");
+    write(machine, "/root/invite", invite["code"].as_str().unwrap());
+    machine.does(
+        "chown holdfast /root/invite; install -o holdfast -m 600 /root/invite /run/invite; rm /root/invite",
+    );
+    machine.does("agentd enroll --invite-file /run/invite; rm -f /run/invite");
+    machine.does("systemctl start agentd");
+    machine
+        .until("the host at the hub", SOON, "holdfast host list --output json", |said| said.contains("box1"));
+
+    stand.step("agentd doctor");
+    let report = machine.tells("agentd doctor --output json || true");
+    for check in report["checks"].as_array().unwrap() {
+        stand.saw(&format!("{:8} {}: {}", word(check, "state"), word(check, "name"), word(check, "detail")));
+    }
+    assert_eq!(report["failed"], 0);
+}
+
+/// A guest by the hub's document.
+pub fn provision(stand: &Stand) {
+    let machine = &stand.machine;
+    stand.step("holdfast desired apply box1: one guest");
+    let ground = Ground {
+        network: "127.66.0".to_owned(),
+        prefix: 8,
+        gateway: None,
+        golden: stand.golden.version.clone(),
+    };
+    let document = json!({ "poll_interval_s": 5, "guests": [guest(&ground, 1, "web", "acme")] });
+    write(machine, "/root/desired.json", &document.to_string());
+    machine.does("holdfast desired apply box1 /root/desired.json --yes --reason 'the first guest'");
+    stand.saw(&guest_is_well(stand));
+}
+
+/// Waits until the hub has heard that the guest runs and its controller with it.
+pub fn guest_is_well(stand: &Stand) -> String {
+    let line = "holdfast guest list box1 --output json";
+    let seen = stand.machine.until("the guest", SOON, line, |said| {
+        serde_json::from_str::<Value>(said).is_ok_and(|list| guests(&list).iter().any(well))
+    });
+    let list: Value = serde_json::from_str(&seen).unwrap();
+    let web = &guests(&list)[0];
+    format!("{} in VMID {}, {}, {}", word(web, "name"), web["vmid"], word(web, "standing"), word(web, "run"))
+}
+
+/// `setup --remove`, `apt remove`, `apt purge`: the box is as it was.
+pub fn leave(stand: &mut Stand, before: &Inventory) {
+    let machine = &stand.machine;
+    stand.step("agentd setup --remove");
+    machine.does("systemctl stop agentd");
+    let removed = machine.tells(&format!("agentd setup {CHOICES} --remove --yes --output json"));
+    assert_eq!(removed["outcome"], "done");
+    for list in ["users", "acl", "roles"] {
+        let left = machine.does(&format!("pvesh get /access/{list} --output-format json"));
+        assert!(!left.contains("holdfast") && !left.contains("\"Hf"), "{list}: {left}");
+    }
+    let lines = machine.does("ls /var/lib/pve-sim/lxc");
+    stand.saw(&format!("the guest is untouched: {lines}"));
+    assert_eq!(lines, "5000.conf");
+
+    stand.step("apt remove: what was known stays");
+    machine.does("apt-get remove --quiet --yes holdfast-agent holdfast-hub holdfast-cli 2>&1");
+    machine.refuses("command -v agentd hubd holdfast");
+    machine.does("test -s /var/lib/holdfast/agent.db -a -s /var/lib/holdfast-hub/admin-token");
+
+    stand.step("apt purge: nothing stays");
+    machine.does("apt-get purge --quiet --yes holdfast-agent holdfast-hub 2>&1");
+    assert_eq!(inventory::differences(before, &inventory::take(&machine.path("/"))), Vec::<String>::new());
+    let units = machine.does(
+        "systemctl list-unit-files --no-legend 'agentd*' 'hubd*' 'holdfast*' || true; systemctl --failed --no-legend",
+    );
+    assert_eq!(units, "", "no unit is left");
+    let users = machine.does("getent passwd holdfast holdfast-hub | cut -d: -f1 | tr '\\n' ' '");
+    stand.saw(&format!(
+        "users stay, as Debian has it, so that their numbers are not given to others: {users}"
+    ));
+    stand.machine.off();
+}
+
+fn well(guest: &Value) -> bool {
+    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+}
+
+fn guests(list: &Value) -> Vec<Value> {
+    list.get("items").unwrap_or(list).as_array().cloned().unwrap_or_default()
+}
+
+fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or("?")
+}
+
+fn list(value: &Value, key: &str) -> String {
+    value.as_array().into_iter().flatten().map(|item| word(item, key)).collect::<Vec<_>>().join(", ")
+}
