@@ -59,7 +59,23 @@ pub fn by_sudo(stand: &Stand) {
     let said = machine.does("cat /run/door.out /run/door.err");
     assert!(started.status.success() && said.contains("\"how\":\"mounted\""), "{said}");
     stand.saw(&format!("relaxed: {}", seen_by_pid_1(stand)));
+    another_helper(stand);
     machine.does(&format!("rm -r {at} {at}.d /run/door.*; systemctl daemon-reload"));
+}
+
+/// The sudoers file is pinned to the helper of this very package: another one in its place is not started.
+fn another_helper(stand: &Stand) {
+    let machine = &stand.machine;
+    let (helper, status) = ("/usr/lib/holdfast/holdfast-helper", r#"echo '{"verb":"status"}'"#);
+    let sudo = format!("{status} | runuser -u holdfast -- sudo -n {helper} status");
+    assert!(machine.does("cat /etc/sudoers.d/holdfast-helper").contains("NOPASSWD: sha256:"));
+    assert_eq!(machine.tells(&sudo)["ok"], true);
+    machine.does(&format!("cp -a {helper} {helper}.kept; printf x >>{helper}"));
+    let refused = machine.refuses(&sudo);
+    stand.saw(&format!("another helper: {}", refused.trim()));
+    assert!(refused.contains("sudo"), "{refused}");
+    machine.does(&format!("mv {helper}.kept {helper}"));
+    assert_eq!(machine.tells(&sudo)["ok"], true);
 }
 
 /// While the disk is out nothing can be written to where it was; another one with its UUID is not taken for it.

@@ -49,6 +49,8 @@ pub fn upgrade(stand: &Stand) {
     ));
     assert_eq!(machine.does("sha256sum /var/lib/holdfast/secrets/* /etc/holdfast/*"), identity);
     assert_eq!(machine.does("systemctl is-active holdfast-helper.socket"), "active");
+    let sudo = "runuser -u holdfast -- sudo -n /usr/lib/holdfast/holdfast-helper status";
+    assert_eq!(machine.tells(&format!("echo '{{\"verb\":\"status\"}}' | {sudo}"))["ok"], true);
     stand.saw(&format!("the guest: {}", guest_is_well(stand)));
 }
 
