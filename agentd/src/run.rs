@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hub_sync ──▶ store ──(change notice)──▶ reconcile ──▶ view ──▶ report ──▶ sections ──▶ hub_sync, status door
-//! local_api ──▶ store                        └──▶ watchdog
+//! local_api ──▶ store                        └──▶ watchdog    storage ──▶ report
 //! ```
 //! What comes in: settings, and the proof that this process is nobody in particular. What goes out: the end, by a signal
 //! or because a part broke; a part that ends by itself ends the agent, since half an agent looks alive and is not. The
@@ -30,12 +30,15 @@ use crate::execute::{GuestDoor, Ports};
 use crate::model::limits;
 use crate::model::policy::{Golden, GoldenDump, Policy, Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
+use crate::model::storage::StorageView;
 use crate::model::view::{ProgressLines, View};
 use crate::port::backoff::spread;
 use crate::port::clock::{Clock, RealClock};
+use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder};
 use crate::port::local_tls::{LeafError, LocalLeaf};
+use crate::port::mounts::Mounts;
 use crate::port::privilege::Unprivileged;
 use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
 use crate::port::status_door::{self, DoorError};
@@ -50,6 +53,7 @@ use crate::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use crate::task::report::ReportTask;
 use crate::task::status::StatusTask;
 use crate::task::stop::{self, Stop, Stopper};
+use crate::task::storage::StorageTask;
 use crate::task::watchdog::WatchdogTask;
 
 /// How often the host is looked at before there is a document that says how often.
@@ -130,6 +134,7 @@ impl RunError {
 /// The channels between the loops.
 struct Wires {
     view: watch::Sender<Arc<View>>,
+    storage: watch::Sender<Arc<StorageView>>,
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
     lines: watch::Sender<ProgressLines>,
@@ -242,6 +247,7 @@ fn start(
 ) -> Result<Tasks, RunError> {
     let wires = Wires {
         view: watch::channel(Arc::new(View::default())).0,
+        storage: watch::channel(Arc::new(StorageView::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
@@ -266,6 +272,7 @@ fn start(
     start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
     let standing = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
+    start_storage(&mut tasks, &parts, &wires, stop);
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
     let sync = HubSync {
         folder: parts.folder,
@@ -319,6 +326,7 @@ fn start_tellers(
     let report = ReportTask {
         store: parts.store.clone(),
         view: wires.view.subscribe(),
+        storage: wires.storage.subscribe(),
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
@@ -353,6 +361,21 @@ fn start_tellers(
     tasks.spawn(async move {
         watchdog.run(for_watchdog).await;
         "watchdog"
+    });
+}
+
+fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
+    let storage = StorageTask {
+        store: parts.store.clone(),
+        helper: Helper::shipped(),
+        mounts: Arc::new(Mounts::of_the_kernel()),
+        view: wires.storage.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        storage.run(stop).await;
+        "storage"
     });
 }
 

@@ -59,6 +59,9 @@ pub enum Command {
     /// Golden images: what guests are made from.
     #[command(subcommand)]
     Golden(GoldenCommand),
+    /// Storage targets, as the agents see them.
+    #[command(subcommand)]
+    Storage(StorageCommand),
     /// Sign what waits on a host, with your own SSH key.
     Sign(SignArgs),
     /// Signed jobs on their way to hosts, and what became of them.
@@ -69,6 +72,16 @@ pub enum Command {
     Audit(AuditCommand),
     /// What happened, newest last.
     Events(EventsArgs),
+}
+
+/// Of `holdfast storage`.
+#[derive(Debug, Subcommand)]
+pub enum StorageCommand {
+    /// Show the storage targets of one host, or of all, those that need a person first.
+    List {
+        /// The host's name or id.
+        host: Option<String>,
+    },
 }
 
 /// Of `holdfast audit`.
@@ -89,7 +102,7 @@ pub enum AuditCommand {
 pub struct SignArgs {
     /// The host's name or id.
     pub host: String,
-    /// What: its number in the host's list, its verb, or its guest's name, uid or VMID. Not needed when one thing waits.
+    /// What: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not needed when one thing waits.
     #[arg(conflicts_with_all = ["also", "policy", "draft"])]
     pub what: Option<String>,
     /// Add your signature to a job that somebody signed before.

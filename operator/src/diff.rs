@@ -114,13 +114,19 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
     }
 }
 
-/// What is said beside the guests, as flat fields; policies under their names.
+/// What is said beside the guests, as flat fields; policies and storage targets under their names.
 fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
     let mut fields = BTreeMap::from([("poll_interval_s".to_owned(), document.poll_interval_s.get().into())]);
     for policy in &document.policies {
         // As for guests: what was read from JSON can be written as JSON.
         if let Ok(tiers) = serde_json::to_value(&policy.tiers) {
             flatten(&format!("policies.{}", policy.name), &tiers, &mut fields);
+        }
+    }
+    for target in &document.storage {
+        if let Ok(Value::Object(mut whole)) = serde_json::to_value(target) {
+            whole.remove("name");
+            flatten(&format!("storage.{}", target.name), &Value::Object(whole), &mut fields);
         }
     }
     fields

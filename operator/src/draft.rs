@@ -1,7 +1,7 @@
 //! A desired document as a person keeps it in a file: what the hub knows already may be left out.
 //!
 //! In: the file, and the document that the hub holds. Out: a whole document, checked by the same rules as hub and agent.
-//! Left-out parts are taken from the held document (`poll_interval_s`, `policies`, the `uid` of a guest of that name), counted on
+//! Left-out parts are taken from the held document (`poll_interval_s`, `policies`, `storage`, the `uid` of a guest of that name), counted on
 //! (`generation`), or made (the `uid` of a new guest). What was made is shown in the difference before anything is put.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, Vmid};
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
+use holdfast_protocol::storage::StorageTarget;
 use holdfast_protocol::strict::{self, StrictError};
 use serde::Deserialize;
 
@@ -35,6 +36,8 @@ pub struct Draft {
     poll_interval_s: Option<PollSeconds>,
     #[serde(default)]
     policies: Option<Vec<BackupPolicy>>,
+    #[serde(default)]
+    storage: Option<Vec<StorageTarget>>,
     guests: Vec<DraftGuest>,
 }
 
@@ -161,6 +164,7 @@ impl Draft {
             generation: self.generation.unwrap_or_else(|| floor.next()),
             poll_interval_s: self.poll_interval_s.or(poll).unwrap_or(PollSeconds::MAX),
             policies: self.policies.or_else(|| held.map(|held| held.policies.clone())).unwrap_or_default(),
+            storage: self.storage.or_else(|| held.map(|held| held.storage.clone())).unwrap_or_default(),
             guests: guests.collect(),
         })
     }

@@ -3,7 +3,7 @@
 //! The words of a report are the hub's to pass on, so nothing is signed by them: what a person is shown is read from the
 //! draft itself, and what is signed is that draft.
 
-use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::id::{HostId, JobId, TargetName};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
@@ -81,7 +81,7 @@ pub enum OrderError {
     Clock(&'static str),
 }
 
-/// Finds what is to be signed: by its number from 1, its verb, or its guest's name, uid or VMID.
+/// Finds what is to be signed: by its number from 1, its verb, its storage's name, or its guest's name, uid or VMID.
 pub fn choose(
     host: &str,
     waiting: &[WaitingForSignature],
@@ -167,7 +167,7 @@ fn called(draft: &Draft, asked: &str) -> bool {
         Target::Guest { vmid, fingerprint, .. } => {
             fingerprint.name.as_str() == asked || vmid.is_some_and(|vmid| vmid.to_string() == asked)
         }
-        Target::Host {} => false,
+        Target::Host {} => storage(&draft.act).is_some_and(|name| name.as_str() == asked),
     };
     guest || draft.act.verb().as_str() == asked
 }
@@ -197,11 +197,20 @@ pub fn complete(
     }))
 }
 
-/// What a person types to say that they mean it: the guest's name, or the host's.
+/// The storage target that an act is about.
+const fn storage(act: &Act) -> Option<&TargetName> {
+    match act {
+        Act::AttachStorage(args) => Some(&args.to.name),
+        Act::DetachStorage(args) => Some(&args.from.name),
+        _ => None,
+    }
+}
+
+/// What a person types to say that they mean it: the guest's name, the storage's, or the host's.
 pub fn name_to_type<'a>(payload: &'a Payload, host: &'a str) -> &'a str {
     match &payload.target {
         Target::Guest { fingerprint, .. } => fingerprint.name.as_str(),
-        Target::Host {} => host,
+        Target::Host {} => storage(&payload.act).map_or(host, TargetName::as_str),
     }
 }
 

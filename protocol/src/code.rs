@@ -65,6 +65,8 @@ codes! {
     DuplicateKey = "DUPLICATE_KEY", 400
     /// Two guests of the document share a name.
     DuplicateName = "DUPLICATE_NAME", 422
+    /// Two storage targets of the document share a name, or are one and the same place.
+    DuplicateTarget = "DUPLICATE_TARGET", 422
     /// Two guests of the document share a VMID.
     DuplicateVmid = "DUPLICATE_VMID", 422
     /// Two volumes of a guest share a name or a mount path.
@@ -155,6 +157,10 @@ codes! {
     StaleGeneration = "STALE_GENERATION", 409
     /// A storage is fuller than is safe for what was asked.
     StorageFull = "STORAGE_FULL", 409
+    /// A storage target is not there; what lies on it is out of reach.
+    StorageGone = "STORAGE_GONE", 503
+    /// What is found where a storage target should be is not that target.
+    StorageWrong = "STORAGE_WRONG", 409
     /// Not JSON, or not one document.
     Syntax = "SYNTAX", 400
     /// What a signature was for is not as the operator saw it any more.

@@ -20,6 +20,7 @@ use crate::net::Ipv4Cidr;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
 use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib, VlanTag};
+use crate::storage::{self, ManifestMistake, StorageTarget, TARGETS_MAX};
 use crate::strict::{self, StrictError};
 
 /// A document is at most 1 MiB: ten thousand guests of about 100 bytes would not fit a box anyway.
@@ -54,6 +55,10 @@ pub struct DesiredDocument {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub policies: Vec<BackupPolicy>,
+    /// The disks, shares and backup servers it should use. What is left out is not let go by that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub storage: Vec<StorageTarget>,
     /// The guests this host should carry.
     #[schemars(length(max = 10_000))]
     pub guests: Vec<DesiredGuest>,
@@ -223,6 +228,7 @@ impl Desired {
             });
         }
         let policies = policies(&document.policies)?;
+        manifest(&document.storage)?;
         let mut seen = Seen::default();
         for (index, guest) in document.guests.iter().enumerate() {
             seen.guest(index, guest)?;
@@ -256,6 +262,12 @@ impl Desired {
         &self.document.policies
     }
 
+    /// The storage manifest.
+    #[must_use]
+    pub fn storage(&self) -> &[StorageTarget] {
+        &self.document.storage
+    }
+
     /// The guests.
     #[must_use]
     pub fn guests(&self) -> &[DesiredGuest] {
@@ -280,6 +292,23 @@ fn policies(policies: &[BackupPolicy]) -> Result<BTreeSet<&PolicyName>, DesiredE
         }
     }
     Ok(names)
+}
+
+/// Targets of which each is one place of its own, and fit for what it is for.
+fn manifest(targets: &[StorageTarget]) -> Result<(), DesiredError> {
+    if targets.len() > TARGETS_MAX {
+        let (what, count, max) = ("storage targets", targets.len(), TARGETS_MAX);
+        return Err(DesiredError::TooMany { what, count, max });
+    }
+    match storage::mistake(targets) {
+        None => Ok(()),
+        Some((at, ManifestMistake::Twice(field, value))) => {
+            Err(DesiredError::Twice { path: format!("storage[{at}].{field}"), what: Unique::Target, value })
+        }
+        Some((at, ManifestMistake::Unfit(field, rule))) => {
+            Err(DesiredError::UnfitTarget { path: format!("storage[{at}].{field}"), rule })
+        }
+    }
 }
 
 #[derive(Default)]
@@ -356,6 +385,8 @@ pub enum Unique {
     Name,
     /// A backup policy's name.
     Policy,
+    /// A storage target's name or place.
+    Target,
     /// A guest's VMID.
     Vmid,
     /// A volume's name or mount path.
@@ -412,6 +443,14 @@ pub enum DesiredError {
         /// The JSON path.
         path: String,
     },
+    /// A storage target whose parts do not go together.
+    #[error("{path} does not go with the rest of its target: {rule}")]
+    UnfitTarget {
+        /// The JSON path.
+        path: String,
+        /// What does.
+        rule: &'static str,
+    },
     /// Cannot happen for a document that was read; kept as an error all the same.
     #[error("the document cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
@@ -427,11 +466,15 @@ impl DesiredError {
                 Unique::Address => ErrorCode::DuplicateAddress,
                 Unique::Guest => ErrorCode::DuplicateGuest,
                 Unique::Name | Unique::Policy => ErrorCode::DuplicateName,
+                Unique::Target => ErrorCode::DuplicateTarget,
                 Unique::Vmid => ErrorCode::DuplicateVmid,
                 Unique::Volume => ErrorCode::DuplicateVolume,
             },
             Self::UnknownPolicy { .. } => ErrorCode::PolicyUnknown,
-            Self::TooMany { .. } | Self::Unreachable { .. } | Self::EmptyPolicy { .. } => ErrorCode::Range,
+            Self::TooMany { .. }
+            | Self::Unreachable { .. }
+            | Self::EmptyPolicy { .. }
+            | Self::UnfitTarget { .. } => ErrorCode::Range,
             Self::Unwritable(_) => ErrorCode::Internal,
         }
     }
@@ -444,7 +487,8 @@ impl DesiredError {
             Self::Twice { path, .. }
             | Self::Unreachable { path, .. }
             | Self::UnknownPolicy { path, .. }
-            | Self::EmptyPolicy { path } => Some(path),
+            | Self::EmptyPolicy { path }
+            | Self::UnfitTarget { path, .. } => Some(path),
             Self::TooMany { .. } | Self::Unwritable(_) => None,
         }
     }

@@ -186,6 +186,9 @@ names! {
     /// A storage of Proxmox.
     StorageName { max: 63, rule: "letters, digits, '.', '_' and '-' that starts with a letter", pattern: "^[A-Za-z][A-Za-z0-9._-]*$",
         ok: |t| starts_with_letter(t) && t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }
+    /// A storage target of the manifest. The same word names its entry in Proxmox and its folder beneath `/mnt/holdfast`.
+    TargetName { max: 32, rule: "2 to 32 lower-case letters, digits and inner '-' that start with a letter", pattern: "^[a-z][a-z0-9-]*[a-z0-9]$",
+        ok: |t| t.len() >= 2 && starts_with_letter(t) && dns_label(t) }
     /// What a volume of a guest is called in the desired document.
     VolumeName { max: 32, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
 }

@@ -21,6 +21,7 @@
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
+//! | [`storage`] | disks, shares and backup servers: wished, approved, reported |
 //! | [`operator`] | what the operator's command asks of the hub |
 //! | [`pin`], [`secret`], [`strict`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
@@ -49,4 +50,5 @@ pub mod report;
 pub mod schema;
 pub mod secret;
 pub mod size;
+pub mod storage;
 pub mod strict;

@@ -16,6 +16,7 @@ use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
 use crate::protection::ProtectionReport;
+use crate::storage::report::TargetReport;
 
 /// A report is at most 1 MiB.
 pub const REPORT_BYTES_MAX: usize = 1024 * 1024;
@@ -57,6 +58,9 @@ pub struct Sections {
     /// What became of signed jobs: those that wait out their delay or are under way, and the last ones that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<JobReport>>,
+    /// How the targets of the storage manifest stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Vec<TargetReport>>,
 }
 
 impl Sections {
@@ -71,6 +75,7 @@ impl Sections {
             && self.waiting.is_none()
             && self.trust.is_none()
             && self.jobs.is_none()
+            && self.storage.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -88,6 +93,7 @@ impl Sections {
             waiting: changed(&self.waiting, &before.waiting),
             trust: changed(&self.trust, &before.trust),
             jobs: changed(&self.jobs, &before.jobs),
+            storage: changed(&self.storage, &before.storage),
         }
     }
 
@@ -106,6 +112,7 @@ impl Sections {
         lay(&mut self.waiting, changed.waiting);
         lay(&mut self.trust, changed.trust);
         lay(&mut self.jobs, changed.jobs);
+        lay(&mut self.storage, changed.storage);
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
+//! | `storage` | [`storage`] |
 //! | `thaw` | [`thaw`] |
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -33,6 +34,7 @@ pub mod run;
 pub mod setup;
 pub mod status;
 mod step_down;
+pub mod storage;
 pub mod thaw;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
@@ -55,6 +57,9 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Tell how the running agent, its guests and its work are.
     Status(status::StatusArguments),
+    /// Storage targets: how the disks, shares and backup servers of this box stand.
+    #[command(subcommand)]
+    Storage(storage::StorageCommand),
     /// Show what was left for a person, have it tried again, or end it.
     Parked(parked::ParkedArguments),
     /// Tell what the agent found open when it started, and what came of it.
@@ -100,6 +105,9 @@ pub enum CommandError {
     /// `recovery`.
     #[error(transparent)]
     Recovery(#[from] recovery::RecoveryError),
+    /// `storage`.
+    #[error(transparent)]
+    Storage(storage::StorageCommandError),
     /// `thaw`.
     #[error(transparent)]
     Thaw(#[from] thaw::ThawError),
@@ -123,6 +131,7 @@ impl CommandError {
             Self::Status(error) => error.exit_code(),
             Self::Parked(error) => error.exit_code(),
             Self::Recovery(error) => error.exit_code(),
+            Self::Storage(error) => error.exit_code(),
             Self::Thaw(error) => error.exit_code(),
             Self::Golden(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
@@ -150,6 +159,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
         Command::Status(arguments) => Ok(status::run(&arguments)?),
+        Command::Storage(command) => storage::run(&command).map_err(CommandError::Storage),
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
         Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),

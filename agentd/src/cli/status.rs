@@ -77,6 +77,9 @@ fn page(status: &AgentStatus) -> String {
     if let Some(guests) = status.sections.guests.as_ref().filter(|guests| !guests.is_empty()) {
         section(&mut page, "Guests", guest_table(guests, status.at));
     }
+    if let Some(targets) = status.sections.storage.as_ref().filter(|all| !all.is_empty()) {
+        section(&mut page, "Storage", super::storage::table(targets, status.at));
+    }
     if let Some(operations) = status.sections.operations.as_ref().filter(|all| !all.is_empty()) {
         section(&mut page, "Operations", operation_table(operations, status.at));
     }

@@ -18,6 +18,7 @@
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
 //! | [`heavy`] | the places for heavy steps |
+//! | [`storage`] | what the helper is asked to do about a target |
 //! | [`failpoint`] | where tests stop the world |
 
 mod attempt;
@@ -49,6 +50,7 @@ mod step_room;
 mod step_snapshot;
 mod step_vmid;
 mod step_volume;
+pub mod storage;
 mod trouble;
 mod undo;
 

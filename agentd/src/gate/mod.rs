@@ -14,6 +14,7 @@
 //! | [`held`] | what an operator would sign |
 //! | [`stranger`] | may this guest be taken over |
 //! | [`order`] | may this signed job be taken |
+//! | [`only_copy`] | may a storage target be let go |
 //! | [`protection`] | what of a wish about backups is raised, and what is held |
 //! | [`warrant`] | what an operator signed |
 
@@ -22,6 +23,7 @@ pub mod brake;
 pub mod held;
 pub mod layout;
 pub mod of;
+pub mod only_copy;
 pub mod order;
 pub mod protection;
 pub mod stranger;

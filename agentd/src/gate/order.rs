@@ -6,7 +6,7 @@
 //! (`port/store/job` says that, in the transaction that uses them up), and the effect.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, Vmid};
+use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, TargetName, Vmid};
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
@@ -81,6 +81,27 @@ pub enum TurnedAway {
     /// Not the promise that the operator saw.
     #[error("what is promised about its backups is not what the operator saw: look again and sign anew")]
     Promise,
+    /// Not the storage target that the operator saw.
+    #[error("the storage is not as the operator saw it: {0}; look again and sign anew")]
+    Storage(String),
+    /// Two names for one target.
+    #[error(
+        "a storage target keeps its name: {from} cannot become {to}; let the one go and attach the other"
+    )]
+    Renamed {
+        /// What is approved.
+        from: TargetName,
+        /// What it would be.
+        to: TargetName,
+    },
+    /// What would be out of reach is nowhere else.
+    #[error("storage {target} holds {what}: see to it that this is somewhere else too, then sign anew")]
+    OnlyCopy {
+        /// The target.
+        target: TargetName,
+        /// What.
+        what: String,
+    },
     /// A loosening that loosens nothing.
     #[error("nothing is loosened by it: the document alone may wish for what is no weaker")]
     NothingLoosened,
@@ -120,7 +141,9 @@ impl TurnedAway {
             Self::Unsupported(_) => ErrorCode::Unsupported,
             Self::Operators(_) | Self::Policy(_) | Self::GoldenVersion(_) => ErrorCode::Range,
             Self::OldPolicy { .. } => ErrorCode::StaleGeneration,
-            Self::Target(_) | Self::Promise => ErrorCode::TargetChanged,
+            Self::Target(_) | Self::Promise | Self::Storage(_) => ErrorCode::TargetChanged,
+            Self::Renamed { .. } => ErrorCode::Range,
+            Self::OnlyCopy { .. } => ErrorCode::Forbidden,
             Self::Pair(_) => ErrorCode::Forbidden,
             Self::NothingLoosened => ErrorCode::Range,
             Self::Replayed => ErrorCode::JobReplayed,
@@ -160,6 +183,12 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
         }
         Act::LoosenPolicy(args) if compare(&args.from, &args.to).loosened.is_empty() => {
             return Err(TurnedAway::NothingLoosened);
+        }
+        Act::AttachStorage(args) => {
+            if let Some(from) = args.from.as_ref().filter(|from| from.name != args.to.name) {
+                let (from, to) = (from.name.clone(), args.to.name.clone());
+                return Err(TurnedAway::Renamed { from, to });
+            }
         }
         Act::ApproveRelease(release) if release.kind == ReleaseKind::Golden => {
             let known = release.version.as_str().parse::<GoldenVersion>();

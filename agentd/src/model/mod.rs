@@ -12,6 +12,7 @@ pub mod planted;
 pub mod policy;
 pub mod record;
 pub mod request;
+pub mod storage;
 pub mod timekeeper;
 pub mod view;
 pub mod warrant;

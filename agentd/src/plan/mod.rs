@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `adopt` | what becomes of a guest that our records do not know |
 //! | [`asked`] | what becomes of what guests asked for |
+//! | `detach` | what becomes of a signature about a storage target |
 //! | [`absent`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
 //! | `beside` | what is told of copies beside guests |
@@ -22,6 +23,8 @@
 //! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
+//! | [`storage`] | what becomes of each storage target |
+//! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
@@ -29,6 +32,8 @@ mod adopt;
 pub mod asked;
 mod beside;
 mod controller;
+mod detach;
+pub mod entry;
 mod expiry;
 mod golden;
 mod hand;
@@ -42,6 +47,7 @@ pub mod protect;
 mod questions;
 pub mod recovery;
 pub mod report;
+pub mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,7 +11,7 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, hand, protect};
+use super::{Action, Context, Inputs, adopt, detach, hand, protect};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -42,6 +42,10 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
             Ok(()) => Turn::Now,
             Err(Stays::Waits) => Turn::Waits,
             Err(Stays::Refused(problem)) => Turn::Fails(problem),
+        },
+        Act::AttachStorage(_) | Act::DetachStorage(_) => match detach::judge(inputs, &job.payload().act) {
+            Ok(()) => Turn::Now,
+            Err(problem) => Turn::Fails(problem),
         },
         Act::AdoptGuest(_) => begun(adopt::begin(inputs, job)),
         Act::BackupNow(_)

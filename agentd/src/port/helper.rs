@@ -1,8 +1,8 @@
 //! The root helper: asked through its socket where there is one, through sudo where there is not.
 //!
-//! What comes in: nothing of a guest's or the hub's. What goes out: how the disks stand that root's own policy names.
-//! The answer is bounded in size and time and read strictly. Deliberately absent as yet: mounting and unmounting, which
-//! come with the storage manifest.
+//! What comes in: the name and UUID of a target that an operator approved; nothing else of anybody's. What goes out: how the
+//! disks stand that root's own policy names, and what was mounted or unmounted. The answer is bounded in size and time and
+//! read strictly. Deliberately absent: options, paths and devices, which are root's policy alone.
 
 mod golden;
 
@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde::Deserialize;
+use holdfast_protocol::id::TargetName;
+use holdfast_protocol::storage::medium::FsUuid;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -23,7 +26,7 @@ const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 const ANSWER_MAX: Duration = Duration::from_secs(65);
 /// As much of sudo's words as a person reads.
 const WORDS_MAX: usize = 200;
-const STATUS: &str = r#"{"verb":"status"}"#;
+const STATUS: Request<'static> = Request { verb: "status", target: None, uuid: None };
 
 /// Where the helper is.
 #[derive(Clone, Debug)]
@@ -32,6 +35,41 @@ pub struct Helper {
     program: PathBuf,
     sudo: PathBuf,
     patience: Duration,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Request<'a> {
+    verb: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uuid: Option<&'a str>,
+}
+
+/// What is mounted now.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HelperMounted {
+    /// The target, as it was asked for.
+    pub target: String,
+    /// The file system, as it was asked for.
+    pub uuid: String,
+    /// The device that wears it.
+    pub device: String,
+    /// Where it is mounted.
+    pub at: String,
+    /// `mounted` now, or `already`.
+    pub how: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unmounted {
+    #[serde(rename = "target")]
+    _target: String,
+    #[serde(rename = "at")]
+    _at: String,
 }
 
 /// How the disks of the policy stand.
@@ -141,23 +179,55 @@ impl Helper {
         }
     }
 
+    /// Behind this socket and no other door.
+    #[must_use]
+    pub fn at_socket(socket: PathBuf) -> Self {
+        Self { socket, program: "/nonexistent".into(), ..Self::shipped() }
+    }
+
     /// Asks how the disks stand. Nothing is changed by it.
     ///
     /// # Errors
     /// [`HelperError`].
     pub async fn status(&self) -> Result<HelperStatus, HelperError> {
+        self.ask(STATUS).await
+    }
+
+    /// Has a target mounted; one that is mounted already stays.
+    ///
+    /// # Errors
+    /// [`HelperError`].
+    pub async fn mount(&self, target: &TargetName, uuid: &FsUuid) -> Result<HelperMounted, HelperError> {
+        let (target, uuid) = (Some(target.as_str()), Some(uuid.as_str()));
+        self.ask(Request { verb: "mount", target, uuid }).await
+    }
+
+    /// Has a target unmounted, where the helper mounted it.
+    ///
+    /// # Errors
+    /// [`HelperError`].
+    pub async fn unmount(&self, target: &TargetName) -> Result<(), HelperError> {
+        let request = Request { verb: "unmount", target: Some(target.as_str()), uuid: None };
+        let _said: Unmounted = self.ask(request).await?;
+        Ok(())
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<T, HelperError> {
+        let text = serde_json::to_string(&request).map_err(HelperError::Form)?;
         let asked = async {
             match UnixStream::connect(&self.socket).await {
-                Ok(connection) => by_socket(connection).await,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.by_sudo("status").await,
+                Ok(connection) => by_socket(connection, &text).await,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    self.by_sudo(request.verb, &text).await
+                }
                 Err(source) => Err(HelperError::Closed { socket: self.socket.clone(), source }),
             }
         };
         let answer = tokio::time::timeout(self.patience, asked).await.map_err(|_| HelperError::Silent)??;
-        parse(&answer)
+        parse(request.verb, &answer)
     }
 
-    async fn by_sudo(&self, verb: &str) -> Result<Vec<u8>, HelperError> {
+    async fn by_sudo(&self, verb: &str, request: &str) -> Result<Vec<u8>, HelperError> {
         if !self.program.exists() {
             let (socket, program) = (self.socket.clone(), self.program.clone());
             return Err(HelperError::NotInstalled { socket, program });
@@ -167,7 +237,7 @@ impl Helper {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(errors)) = pipes else { return Err(HelperError::Silent) };
         // Who refuses before reading has closed its end; what it says counts, not that.
-        let _refused_early = input.write_all(STATUS.as_bytes()).await;
+        let _refused_early = input.write_all(request.as_bytes()).await;
         drop(input);
         let (answer, words) = tokio::join!(bounded(output), bounded(errors));
         child.wait().await.map_err(HelperError::Broken)?;
@@ -191,9 +261,9 @@ fn sudo(sudo: &Path, program: &Path, verb: &str) -> tokio::process::Command {
     command
 }
 
-async fn by_socket(mut connection: UnixStream) -> Result<Vec<u8>, HelperError> {
+async fn by_socket(mut connection: UnixStream, request: &str) -> Result<Vec<u8>, HelperError> {
     // The same as above: a refusal may be on its way already.
-    let _refused_early = connection.write_all(STATUS.as_bytes()).await;
+    let _refused_early = connection.write_all(request.as_bytes()).await;
     let _refused_early = connection.shutdown().await;
     bounded(connection).await
 }
@@ -205,12 +275,12 @@ async fn bounded(from: impl AsyncRead + Unpin) -> Result<Vec<u8>, HelperError> {
 }
 
 /// `ok` and `verb` beside what the answer holds.
-fn parse(answer: &[u8]) -> Result<HelperStatus, HelperError> {
+fn parse<T: DeserializeOwned>(verb: &str, answer: &[u8]) -> Result<T, HelperError> {
     let mut fields: Map<String, Value> = serde_json::from_slice(answer).map_err(HelperError::Form)?;
     let ok = fields.remove("ok") == Some(Value::Bool(true));
-    let status = fields.remove("verb") == Some(Value::String("status".to_owned()));
+    let same = fields.remove("verb") == Some(Value::String(verb.to_owned()));
     let rest = Value::Object(fields);
-    if ok && status {
+    if ok && same {
         return serde_json::from_value(rest).map_err(HelperError::Form);
     }
     let HelperRefusal { code, says } = serde_json::from_value(rest).map_err(HelperError::Form)?;
@@ -255,7 +325,7 @@ mod tests {
             {"target":"usb2","mounted":false,"refusal":{"code":"E_DEVICE_ABSENT","says":"gone"}}],"foreign":["/mnt/holdfast/x"]}"#;
         let (status, asked) = answered(answer.to_vec()).await;
         let status = status.unwrap();
-        assert_eq!(asked, STATUS);
+        assert_eq!(asked, r#"{"verb":"status"}"#);
         assert_eq!(
             (status.targets.len(), status.foreign.as_slice()),
             (2, &["/mnt/holdfast/x".to_owned()][..])

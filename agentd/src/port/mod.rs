@@ -10,6 +10,8 @@
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
 //! | [`local_tls`] | the certificate that guests pin |
+//! | [`marker`] | the marker on a disk, by which it is told from another |
+//! | [`mounts`] | the kernel's word about mounts and disks |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
 //! | [`status_door`] | whoever asks at the box how the agent is |
@@ -25,6 +27,8 @@ pub mod helper;
 pub mod hub;
 pub mod identity;
 pub mod local_tls;
+pub mod marker;
+pub mod mounts;
 pub mod privilege;
 pub mod pve;
 pub mod status_door;

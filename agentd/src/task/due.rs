@@ -103,6 +103,8 @@ async fn now(ports: &Ports, id: JobId, job: Accepted, at: Timestamp) -> Result<(
         Act::PolicyUpdate(_) => store.change_roster(job, at).await,
         Act::ApproveRelease(_) => store.approve_release(job, at).await,
         Act::LoosenPolicy(_) => store.lower_protection(job, at).await,
+        Act::AttachStorage(_) => store.attach_storage(job, at).await,
+        Act::DetachStorage(_) => store.detach_storage(job, at).await,
         Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await.map_err(TakeError::Store),
         other => {
             let text = format!("{} does not wait", other.verb().as_str());

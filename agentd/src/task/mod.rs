@@ -11,6 +11,7 @@
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
 //! | [`status`] | answers at the status door |
+//! | [`storage`] | keeps storage targets mounted, and sees when one goes away |
 //! | [`stop`] | how all of them learn that the agent is to stop |
 //! | [`watchdog`] | tells systemd how the agent is |
 
@@ -24,5 +25,6 @@ pub mod reconcile;
 pub mod report;
 pub mod status;
 pub mod stop;
+pub mod storage;
 mod turns;
 pub mod watchdog;

@@ -1,19 +1,23 @@
 //! Puts the report together whenever something it tells of has changed.
 //!
-//! What comes in: the reconcile loop's view, and the store's change notices. What goes out: the sections, all of them, to
+//! What comes in: the reconcile loop's view, the storage loop's, and the store's change notices. What goes out: the sections, all of them, to
 //! whoever tells them on (the hub's loop, the status door). Changes that come in a burst are told once. Deliberately
 //! absent: which sections the hub has already; its loop knows.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::report::{AgentSection, Sections, WaitingForSignature};
+use holdfast_protocol::report::{AgentSection, Condition, GuestReport, Sections, WaitingForSignature};
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::stop::Stop;
+use crate::gate::only_copy::lies_on;
+use crate::model::record::VolumeId;
+use crate::model::storage::{Looked, StorageView};
 use crate::model::view::View;
 use crate::port::clock::Clock;
 use crate::port::store::{Changes, Store, StoreError};
@@ -30,6 +34,8 @@ pub struct ReportTask {
     pub store: Store,
     /// What the reconcile loop last saw.
     pub view: watch::Receiver<Arc<View>>,
+    /// What the storage loop last saw.
+    pub storage: watch::Receiver<Arc<StorageView>>,
     /// Where the report goes.
     pub sections: watch::Sender<Arc<Sections>>,
     /// For the pause between bursts.
@@ -48,6 +54,7 @@ impl ReportTask {
         loop {
             let now = *changes.borrow_and_update();
             self.view.mark_unchanged();
+            self.storage.mark_unchanged();
             match self.assemble(told, now).await {
                 Ok(sections) => {
                     self.publish(sections);
@@ -60,6 +67,7 @@ impl ReportTask {
                 () = stop.requested() => return,
                 changed = changes.changed() => if changed.is_err() { return },
                 changed = self.view.changed() => if changed.is_err() { return },
+                changed = self.storage.changed() => if changed.is_err() { return },
             }
             self.clock.sleep(GATHER).await;
         }
@@ -88,6 +96,32 @@ impl ReportTask {
         Ok(waiting)
     }
 
+    /// The guests, each with what of it lies on a storage that is gone.
+    async fn with_storage(
+        &self,
+        mut guests: Vec<GuestReport>,
+        storage: &StorageView,
+    ) -> Result<Vec<GuestReport>, StoreError> {
+        for target in storage.targets.iter().filter(|target| target.standing.is_gone()) {
+            let backed_up = self.store.newest_backup_on(target.name.clone()).await?;
+            for guest in &mut guests {
+                let lies = |volume: &&String| lies_on(&VolumeId::new(volume.as_str()), &target.name);
+                let volumes: Vec<&str> = guest.volumes.iter().filter(lies).map(String::as_str).collect();
+                let (name, standing) = (&target.name, target.standing.as_str());
+                let mut told = Vec::new();
+                if !volumes.is_empty() {
+                    told.push(format!("{} on storage {name}, which is {standing}", volumes.join(", ")));
+                }
+                if guest.uid.is_some_and(|uid| backed_up.contains(&uid)) {
+                    told.push(format!("its newest backup is on storage {name}, which is {standing}"));
+                }
+                let code = ErrorCode::StorageGone;
+                guest.conditions.extend(told.into_iter().map(|message| Condition { code, message }));
+            }
+        }
+        Ok(guests)
+    }
+
     /// What was `told` before is read again from the store only where that has changed since.
     async fn assemble(&self, told: Option<Changes>, now: Changes) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
@@ -100,15 +134,20 @@ impl ReportTask {
             _ => self.store.desired_section().await?,
         };
         let view = Arc::clone(&self.view.borrow());
+        let storage = Arc::clone(&self.storage.borrow());
         // Until the first look nothing is known, and an empty list would say that there is nothing.
         let (guests, waiting) = match view.seen_at {
-            Some(_) => (Some(view.guests.clone()), Some(self.with_backups(view.waiting.clone()).await?)),
+            Some(_) => {
+                let waiting = view.waiting.iter().chain(&storage.waiting).cloned().collect();
+                let guests = self.with_storage(view.guests.clone(), &storage).await?;
+                (Some(guests), Some(self.with_backups(waiting).await?))
+            }
             None => (None, None),
         };
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
-            problems: self.standing.iter().chain(&view.problems).cloned().collect(),
+            problems: self.standing.iter().chain(&view.problems).chain(&storage.problems).cloned().collect(),
         };
         Ok(Sections {
             agent: Some(agent),
@@ -119,6 +158,7 @@ impl ReportTask {
             waiting,
             trust: Some(self.store.trust_section().await?),
             jobs: Some(self.store.job_reports().await?),
+            storage: (storage.looked == Looked::Yes).then(|| storage.targets.clone()),
         })
     }
 }
@@ -140,12 +180,14 @@ mod tests {
         let clock = Arc::new(RealClock::start());
         let store = Store::open(dir.path(), clock.now()).unwrap();
         let (view_tx, view) = watch::channel(Arc::new(View::default()));
+        let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
         let (tx, mut told) = watch::channel(Arc::new(Sections::default()));
         let (stopper, stop) = stop::pair();
         let as_clock: Arc<dyn Clock> = clock.clone();
         let task = ReportTask {
             store: store.clone(),
             view,
+            storage,
             sections: tx,
             clock: as_clock,
             started_at: clock.now(),

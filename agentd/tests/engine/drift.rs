@@ -76,6 +76,7 @@ impl Agent {
             generation: Generation::new(generation),
             poll_interval_s: PollSeconds::try_from(10).unwrap(),
             policies,
+            storage: Vec::new(),
             guests,
         };
         self.ports

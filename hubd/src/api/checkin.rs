@@ -129,6 +129,7 @@ fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
         waiting: text(sections.waiting.as_ref())?,
         trust: text(sections.trust.as_ref())?,
         jobs: text(sections.jobs.as_ref())?,
+        storage: text(sections.storage.as_ref())?,
     })
 }
 

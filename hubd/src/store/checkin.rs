@@ -41,6 +41,8 @@ pub struct SectionTexts {
     pub trust: Option<String>,
     /// Signed jobs.
     pub jobs: Option<String>,
+    /// Storage targets.
+    pub storage: Option<String>,
 }
 
 impl SectionTexts {
@@ -53,6 +55,7 @@ impl SectionTexts {
             && self.waiting.is_none()
             && self.trust.is_none()
             && self.jobs.is_none()
+            && self.storage.is_none()
     }
 }
 
@@ -325,7 +328,7 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
     let sql = "UPDATE reports SET agent = coalesce(?2, agent), host_text = coalesce(?3, host_text),
                    desired = coalesce(?4, desired), guests = coalesce(?5, guests),
                    operations = coalesce(?6, operations), waiting = coalesce(?7, waiting),
-                   trust = coalesce(?8, trust), jobs = coalesce(?9, jobs) WHERE host = ?1";
+                   trust = coalesce(?8, trust), jobs = coalesce(?9, jobs), storage = coalesce(?10, storage) WHERE host = ?1";
     let texts = &checkin.sections;
     tx.prepare_cached(sql)?.execute(params![
         number,
@@ -336,7 +339,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
         texts.operations,
         texts.waiting,
         texts.trust,
-        texts.jobs
+        texts.jobs,
+        texts.storage
     ])?;
     let summary = &checkin.summary;
     let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),

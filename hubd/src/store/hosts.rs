@@ -71,10 +71,11 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
     }
 }
 
-type Texts = [Option<String>; 8];
+type Texts = [Option<String>; 9];
 
 fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
-    let sql = "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs FROM reports
+    let sql = "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage
+               FROM reports
                WHERE host = ?1";
     let read = |row: &Row<'_>| {
         let mut texts = Texts::default();
@@ -90,7 +91,7 @@ fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Error> {
     fn section<T: DeserializeOwned>(text: Option<String>) -> Result<Option<T>, serde_json::Error> {
         text.map(|text| serde_json::from_str(&text)).transpose()
     }
-    let [agent, host, desired, guests, operations, waiting, trust, jobs] = texts.unwrap_or_default();
+    let [agent, host, desired, guests, operations, waiting, trust, jobs, storage] = texts.unwrap_or_default();
     Ok(Sections {
         agent: section(agent)?,
         host: section(host)?,
@@ -100,6 +101,7 @@ fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Error> {
         waiting: section(waiting)?,
         trust: section(trust)?,
         jobs: section(jobs)?,
+        storage: section(storage)?,
     })
 }
 

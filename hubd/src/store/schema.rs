@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_first.sql"),
     include_str!("../../migrations/sqlite/0002_jobs.sql"),
     include_str!("../../migrations/sqlite/0003_keys.sql"),
+    include_str!("../../migrations/sqlite/0004_storage.sql"),
 ];
 
 /// How long to wait for a lock that another process (`hubd operator`) holds.

@@ -78,8 +78,8 @@ fn is(placed: &Placed, asked: &str) -> bool {
         || guest.vmid.is_some_and(|vmid| vmid.to_string() == asked)
 }
 
-/// Of one host, or of all that were not let go.
-async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<Placed>, CliError> {
+/// One host, or all that were not let go.
+pub(super) async fn hosts(hub: &Hub, host: Option<&str>) -> Result<Vec<HostDetail>, CliError> {
     let names = match host {
         Some(host) => vec![host.to_owned()],
         None => {
@@ -88,9 +88,17 @@ async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<Placed>, CliError> 
             kept.map(|host| host.id.to_string()).collect()
         }
     };
-    let mut guests = Vec::new();
+    let mut details = Vec::new();
     for name in names {
-        let detail: HostDetail = hub.get(&["v1", "hosts", &name]).await?;
+        details.push(hub.get(&["v1", "hosts", &name]).await?);
+    }
+    Ok(details)
+}
+
+/// Of one host, or of all that were not let go.
+async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<Placed>, CliError> {
+    let mut guests = Vec::new();
+    for detail in hosts(hub, host).await? {
         let host = detail.host.name;
         let reports = detail.sections.guests.unwrap_or_default();
         guests.extend(reports.into_iter().map(|guest| Placed { host: host.clone(), guest }));

@@ -9,6 +9,7 @@ mod host;
 mod job;
 mod login;
 mod sign;
+mod storage;
 mod watch;
 
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Desired(command) => desired::run(command, &hub, screen).await,
         Command::Guest(command) => guest::run(command, &hub, screen).await,
         Command::Golden(command) => golden::run(command, &hub, screen).await,
+        Command::Storage(command) => storage::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(args, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {

@@ -6,6 +6,7 @@ use holdfast_protocol::job::{Act, JobReport, JobState, Payload, Target};
 use holdfast_protocol::operator::{HostDetail, JobView, MailState};
 use holdfast_protocol::protection::compare;
 use holdfast_protocol::report::{Running, WaitingForSignature};
+use holdfast_protocol::storage::{Approval, Medium};
 use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, list, plain, table};
@@ -46,6 +47,19 @@ pub fn to_sign(
     list(&pairs)
 }
 
+/// A storage target, whole: it is the place to which data would flow.
+fn target(title: &'static str, approval: &Approval) -> Vec<(&'static str, String)> {
+    let Approval { name, medium, class, role, creds } = approval;
+    let mut pairs = vec![(title, format!("{name} ({}): {medium}", medium.kind()))];
+    pairs.push(("", format!("{class}, for {role}")));
+    if let Medium::Pbs { fingerprint, key, .. } = medium {
+        pairs.push(("", format!("server's certificate {fingerprint}")));
+        pairs.push(("", format!("backups encrypted with {key}")));
+    }
+    pairs.extend(creds.iter().map(|hash| ("", format!("sealed credentials {}", hash.as_str()))));
+    pairs
+}
+
 /// What would be done to whom.
 fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     let mut pairs = vec![("Sign for", payload.act.verb().as_str().to_owned())];
@@ -59,6 +73,14 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     }
     match &payload.act {
         Act::BackupNow(_) | Act::DestroyGuest(_) => {}
+        Act::AttachStorage(args) => {
+            pairs.extend(args.from.iter().flat_map(|from| target("In force", from)));
+            pairs.extend(target("Storage", &args.to));
+        }
+        Act::DetachStorage(args) => {
+            pairs.extend(target("Lets go", &args.from));
+            pairs.push(("Then it is", args.to.as_str().to_owned()));
+        }
         Act::AdoptGuest(args) => {
             pairs.push(("Customer", args.customer.to_string()));
             pairs.push(("Golden", args.golden.to_string()));

@@ -11,6 +11,7 @@ pub mod login;
 pub mod protection;
 #[cfg(test)]
 pub mod samples;
+pub mod storage;
 mod table;
 mod time;
 

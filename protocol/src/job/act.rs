@@ -10,6 +10,7 @@ use crate::generation::Generation;
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
 use crate::protection::Protection;
+use crate::storage::Approval;
 use crate::strict::{self, StrictError};
 
 macro_rules! acts {
@@ -93,6 +94,14 @@ acts! {
         /// What its bytes hash to.
         sha256: Sha256Text,
     }
+    /// Lets a storage target be used; or another in its place, or the same in another way.
+    AttachStorage = "attach_storage", Host {
+        /// What is approved under this name now, whole; nothing, for a new one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Box<Approval>>,
+        /// What shall be, whole.
+        to: Box<Approval>,
+    }
     /// Takes a backup now.
     BackupNow = "backup_now", Guest {}
     /// Stops a job that waits out its delay.
@@ -102,6 +111,13 @@ acts! {
     }
     /// Destroys a guest with its volumes.
     DestroyGuest = "destroy_guest", Guest {}
+    /// Lets a storage target go. It is refused while the only copy of something is on it.
+    DetachStorage = "detach_storage", Host {
+        /// What is approved, whole.
+        from: Box<Approval>,
+        /// For now, or for good.
+        to: LetGo,
+    }
     /// Hands a bulk volume to another guest of the same customer. Both stand still.
     HandOverVolume = "hand_over_volume", Guest {
         /// Which, as Proxmox names it.
@@ -139,6 +155,27 @@ acts! {
     Rollback = "rollback", Guest {
         /// Which.
         snapshot: SnapshotName,
+    }
+}
+
+/// For how long a target is let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LetGo {
+    /// It may come back.
+    Disconnected,
+    /// It will not.
+    Decommissioned,
+}
+
+impl LetGo {
+    /// As the document says it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disconnected => "disconnected",
+            Self::Decommissioned => "decommissioned",
+        }
     }
 }
 

@@ -21,6 +21,39 @@ fn what_is_written_reads_back_as_the_same_bytes() {
     assert_eq!(payload.to_json().unwrap(), GOOD);
 }
 
+fn storage(name: &str) -> String {
+    let medium = r#"{"usb":{"uuid":"0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b"}}"#;
+    format!(r#"{{"name":"{name}","medium":{medium},"class":"slow","role":"vzdump-target"}}"#)
+}
+
+/// Where something was before, nothing is not said as `null`, and nothing else is said beside it.
+#[test]
+fn a_storage_is_signed_for_whole_and_in_one_spelling() {
+    let (host, guest) =
+        (r#"{"kind":"host"}"#, &GOOD[GOOD.find(r#"{"kind""#).unwrap()..GOOD.find(r#","verb""#).unwrap()]);
+    let text = |args: &str| {
+        let order = format!(r#""verb":"attach_storage","args":{args}"#);
+        with(r#""verb":"destroy_guest","args":{}"#, &order).replacen(guest, host, 1)
+    };
+    let new = storage("usb1");
+    assert!(Payload::parse(text(&format!(r#"{{"to":{new}}}"#)).as_bytes()).is_ok());
+    assert!(Payload::parse(text(&format!(r#"{{"from":{new},"to":{new}}}"#)).as_bytes()).is_ok());
+    let more = |what: &str| format!(r#"{{"to":{}}}"#, new.replacen('{', &format!("{{{what},"), 1));
+    for (args, wanted) in [
+        (format!(r#"{{"from":null,"to":{new}}}"#), ErrorCode::Range),
+        ("{}".to_owned(), ErrorCode::Missing),
+        (format!(r#"{{"from":{new}}}"#), ErrorCode::Missing),
+        (more(r#""path":"/etc""#), ErrorCode::UnknownField),
+        (more(r#""options":["suid"]"#), ErrorCode::UnknownField),
+        (more(r#""creds":null"#), ErrorCode::Range),
+        (more(r#""name":"usb2""#), ErrorCode::DuplicateKey),
+        (format!(r#"{{"to":{}}}"#, storage("../x")), ErrorCode::Range),
+        (format!(r#"{{"to":{}}}"#, new.replacen("0b5f", "0B5F", 1)), ErrorCode::Range),
+    ] {
+        assert_eq!(code(&text(&args)), wanted, "{args}");
+    }
+}
+
 #[test]
 fn every_verb_has_its_own_arguments_and_kind_of_target() {
     let sha = "a".repeat(64);
@@ -31,6 +64,8 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::AdoptGuest => r#"{"customer":"acme","golden":"2026.11.1"}"#.to_owned(),
             Verb::BackupNow | Verb::DestroyGuest => "{}".to_owned(),
             Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
+            Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),
+            Verb::DetachStorage => format!(r#"{{"from":{},"to":"disconnected"}}"#, storage("usb1")),
             Verb::Cancel => r#"{"job":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01"}"#.to_owned(),
             Verb::HandOverVolume => r#"{"volume":"tank:300/vm-300-disk-1.raw","to":{"uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04","vmid":301,"fingerprint":{"name":"web-2","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
             Verb::LoosenPolicy => {

@@ -57,6 +57,7 @@ pub async fn serve(
     let ports = world.agent(conductor).await;
     let (view, seen) = watch::channel(Arc::new(View::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
+    let (_storage, targets) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -71,6 +72,7 @@ pub async fn serve(
     let teller = ReportTask {
         store: ports.store.clone(),
         view: seen.clone(),
+        storage: targets,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

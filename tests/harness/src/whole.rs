@@ -160,6 +160,7 @@ fn document(wishes: &Wishes) -> Desired {
         generation: Generation::new(1),
         poll_interval_s: 30.try_into().unwrap(),
         policies: Vec::new(),
+        storage: Vec::new(),
         guests: wishes.guests.clone(),
     };
     Desired::check(document).expect("a document that can be wished for")

@@ -19,7 +19,7 @@ use super::journal::{self, NewOperation, OpenOperationError};
 use super::protection::{self, Changed};
 use super::roster::RosterTexts;
 use super::rows::{json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, guest, roster};
+use super::{Part, Store, StoreError, audit, guest, roster, storage};
 use crate::gate::order::{self, TurnedAway};
 use crate::model::planted::{Bug, planted};
 use crate::model::record::{GuestRecord, Place};
@@ -129,6 +129,7 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
     if count(transaction, "SELECT count(*) FROM job", [])? >= LEDGER_MAX {
         return Err(TurnedAway::Full(LEDGER_MAX).into());
     }
+    storage::as_signed(transaction, &payload.act)?;
     if let Target::Guest { uid, .. } = &payload.target {
         let record = guest::find(transaction, *uid)?;
         guests(transaction, payload, record.as_ref())?;

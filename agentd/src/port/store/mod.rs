@@ -26,6 +26,7 @@
 //! | [`backup`] | backups that were found |
 //! | [`protection`] | what each guest is promised about its backups |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
+//! | [`storage`] | storage targets that operators approved |
 //! | [`shown`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
@@ -62,6 +63,7 @@ pub mod roster;
 mod rows;
 pub mod shown;
 pub mod snapshot;
+pub mod storage;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};

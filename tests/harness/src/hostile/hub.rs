@@ -289,6 +289,7 @@ fn newest(old: Sections, new: Sections) -> Sections {
         waiting: new.waiting.or(old.waiting),
         trust: new.trust.or(old.trust),
         jobs: new.jobs.or(old.jobs),
+        storage: new.storage.or(old.storage),
     }
 }
 

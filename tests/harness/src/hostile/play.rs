@@ -91,6 +91,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let policy = Policy { brake: BRAKE, ..world.kit.policy() };
     let (view, seen) = watch::channel(Arc::new(View::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
+    let (_storage, targets) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let contact =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
@@ -109,6 +110,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let teller = ReportTask {
         store: store.clone(),
         view: seen,
+        storage: targets,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

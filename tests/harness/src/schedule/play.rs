@@ -373,6 +373,7 @@ impl Player<'_> {
             // As rare as looks may be: it makes schedules fast, and changes nothing about what is done.
             poll_interval_s: 60.try_into().unwrap(),
             policies: Vec::new(),
+            storage: Vec::new(),
             guests,
         };
         let desired = Desired::check(document).expect("a document that can be wished for");

@@ -1,0 +1,95 @@
+//! What the helper is asked to do about one target, and what is found on its disk afterwards.
+//!
+//! What comes in: a deed that was decided. What goes out: what became of it. The helper judges the device by root's own
+//! policy; the kernel's table says whether the mount is seen from here; the marker says which disk it is. Each is bounded in
+//! time, a disk that hangs as well. Deliberately absent: deciding, and trying again.
+
+use std::time::Duration;
+
+use holdfast_protocol::id::TargetName;
+use holdfast_protocol::storage::medium::FsUuid;
+use holdfast_protocol::strict::chain;
+
+use crate::model::storage::{Marked, MarkerSeen, place};
+use crate::plan::storage::Deed;
+use crate::port::helper::{Helper, HelperError};
+use crate::port::marker::{self, Expected};
+use crate::port::mounts::Mounts;
+
+/// A marker is a few bytes; the measurement after the first one takes some seconds on the slowest disk.
+const DISK_MAX: Duration = Duration::from_secs(30);
+
+/// One deed about one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// What is done.
+    pub deed: Deed,
+    /// The file system.
+    pub uuid: FsUuid,
+    /// Whose marker should be there.
+    pub expected: Expected,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is mounted.
+    Mounted {
+        /// The mount's number.
+        id: u64,
+        /// What was found on the disk.
+        marker: MarkerSeen,
+        /// What is to be noted of a disk that got its marker.
+        marked: Option<Marked>,
+    },
+    /// It is not mounted any more.
+    Unmounted,
+    /// It was not done: a stable code and a sentence.
+    Refused(String, String),
+}
+
+/// Does it.
+pub async fn perform(helper: &Helper, mounts: &Mounts, order: Order) -> Outcome {
+    let target = &order.expected.target;
+    match order.deed {
+        Deed::Unmount(_) => match helper.unmount(target).await {
+            Ok(()) => Outcome::Unmounted,
+            Err(error) => refused(&error),
+        },
+        Deed::Mount => match helper.mount(target, &order.uuid).await {
+            Ok(_mounted) => looked_at(mounts, order.expected).await,
+            Err(error) => refused(&error),
+        },
+    }
+}
+
+fn refused(error: &HelperError) -> Outcome {
+    match error {
+        HelperError::Refused { code, says } => Outcome::Refused(code.clone(), says.clone()),
+        other => Outcome::Refused("E_HELPER".to_owned(), chain(other)),
+    }
+}
+
+/// The number first: were the mount exchanged after it, the table would show another number, and it is looked at anew.
+async fn looked_at(mounts: &Mounts, expected: Expected) -> Outcome {
+    let id = match number(mounts, &expected.target) {
+        Ok(id) => id,
+        Err(says) => return Outcome::Refused("E_ENV".to_owned(), says),
+    };
+    let folder = place(&expected.target);
+    let looking = tokio::task::spawn_blocking(move || marker::look(&folder, &expected));
+    let (marker, marked) = match tokio::time::timeout(DISK_MAX, looking).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) => (MarkerSeen::Unread("reading it broke off".to_owned()), None),
+        Err(_) => (MarkerSeen::Unread("the disk does not answer".to_owned()), None),
+    };
+    Outcome::Mounted { id, marker, marked }
+}
+
+fn number(mounts: &Mounts, target: &TargetName) -> Result<u64, String> {
+    let seen = mounts.look().map_err(|error| chain(&error))?;
+    seen.get(target.as_str()).map(|mount| mount.id).ok_or_else(|| {
+        "the helper has mounted it, and the agent does not see that: its unit hides mounts of the host"
+            .to_owned()
+    })
+}

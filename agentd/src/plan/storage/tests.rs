@@ -1,0 +1,187 @@
+//! Each way that a target can stand, as a table; and that only a signature makes or ends a use.
+
+use holdfast_protocol::job::Verb;
+use serde_json::json;
+
+use super::*;
+use crate::model::storage::Marked;
+
+fn wanted(state: &str, last: u8) -> StorageTarget {
+    serde_json::from_value(json!({ "name": "usb1", "class": "slow", "role": "vzdump-target", "state": state,
+        "medium": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a{last:02x}") } },
+        "label": "blue", "default": false, "schedulable": true }))
+    .unwrap()
+}
+
+fn record(standing: TargetState) -> TargetRecord {
+    let approval = Approval::of(&wanted("attached", 1));
+    let mark = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap();
+    TargetRecord { approval, standing, mark, marked: Some(Marked { iops: Some(90) }) }
+}
+
+fn mount(id: u64, device: DeviceSeen) -> MountSeen {
+    MountSeen { id, source: "/dev/sdb1".to_owned(), device }
+}
+
+fn memory(confirmed: Option<(u64, MarkerSeen)>, refusal: Option<&str>, was_mounted: bool) -> TargetMemory {
+    let refusal = refusal.map(|code| (code.to_owned(), "no".to_owned()));
+    TargetMemory { confirmed, refusal, wrong: None, was_mounted }
+}
+
+#[test]
+fn a_disk_in_force_stands_as_kernel_helper_and_marker_say() {
+    use DeviceSeen::{Gone, There};
+    let record = record(TargetState::Attached);
+    let wanted = wanted("attached", 1);
+    let (away, wrong) = ("its device went away", "it is not the disk that was attached");
+    let other = MarkerSeen::Other("x".to_owned());
+    let deep = |memory: TargetMemory, marker: MarkerSeen| TargetMemory { wrong: Some(marker), ..memory };
+    for (mount, memory, standing, deed) in [
+        (None, memory(None, None, false), TargetStanding::Absent, Some(Deed::Mount)),
+        (None, memory(None, Some("E_DEVICE_ABSENT"), false), TargetStanding::Absent, Some(Deed::Mount)),
+        (None, memory(None, Some("E_DEVICE_ABSENT"), true), TargetStanding::Dropped, Some(Deed::Mount)),
+        (None, memory(None, None, true), TargetStanding::Dropped, Some(Deed::Mount)),
+        (None, memory(None, Some("E_DEVICE_AMBIGUOUS"), true), TargetStanding::Wrong, Some(Deed::Mount)),
+        (None, memory(None, Some("E_DEVICE_CLASS"), true), TargetStanding::Wrong, Some(Deed::Mount)),
+        (None, memory(None, Some("E_AUTHZ"), false), TargetStanding::Refused, Some(Deed::Mount)),
+        (None, deep(memory(None, None, true), other.clone()), TargetStanding::Wrong, None),
+        (None, deep(memory(None, None, true), MarkerSeen::Missing), TargetStanding::Wrong, None),
+        (Some(mount(7, There)), memory(None, None, false), TargetStanding::Absent, Some(Deed::Mount)),
+        (
+            Some(mount(7, There)),
+            memory(None, Some("E_PATH"), false),
+            TargetStanding::Wrong,
+            Some(Deed::Mount),
+        ),
+        (
+            Some(mount(7, There)),
+            memory(None, Some("E_DEVICE_ABSENT"), true),
+            TargetStanding::Dropped,
+            Some(Deed::Mount),
+        ),
+        // What was vouched for was another mount.
+        (
+            Some(mount(8, There)),
+            memory(Some((7, MarkerSeen::Ours)), None, true),
+            TargetStanding::Dropped,
+            Some(Deed::Mount),
+        ),
+        (
+            Some(mount(7, There)),
+            memory(Some((7, MarkerSeen::Ours)), None, true),
+            TargetStanding::Mounted,
+            None,
+        ),
+        (
+            Some(mount(7, There)),
+            memory(Some((7, MarkerSeen::Unwritable(String::new()))), None, true),
+            TargetStanding::Unmarked,
+            Some(Deed::Mount),
+        ),
+        (
+            Some(mount(7, There)),
+            memory(Some((7, MarkerSeen::Unread(String::new()))), None, true),
+            TargetStanding::Wrong,
+            Some(Deed::Mount),
+        ),
+        (
+            Some(mount(7, There)),
+            memory(Some((7, other)), None, true),
+            TargetStanding::Wrong,
+            Some(Deed::Unmount(wrong)),
+        ),
+        (
+            Some(mount(7, There)),
+            memory(Some((7, MarkerSeen::Missing)), None, true),
+            TargetStanding::Wrong,
+            Some(Deed::Unmount(wrong)),
+        ),
+        (
+            Some(mount(7, Gone)),
+            memory(Some((7, MarkerSeen::Ours)), None, true),
+            TargetStanding::Dropped,
+            Some(Deed::Unmount(away)),
+        ),
+        (
+            Some(mount(7, Gone)),
+            memory(None, Some("E_BUSY"), true),
+            TargetStanding::Dropped,
+            Some(Deed::Unmount(away)),
+        ),
+    ] {
+        let known =
+            Known { wanted: Some(&wanted), record: Some(&record), mount: mount.as_ref(), memory: &memory };
+        let judged = judge(&known);
+        assert_eq!(
+            (judged.standing, judged.deed),
+            (standing, deed),
+            "{mount:?} {memory:?}: {}",
+            judged.reason
+        );
+        assert_eq!(judged.held, None);
+        let problem = problem(&wanted.name, &judged, Some(&record));
+        assert_eq!(problem.is_some(), standing != TargetStanding::Mounted, "{standing:?}");
+        // A document that no longer names it lets nothing go.
+        assert_eq!(judge(&Known { wanted: None, ..known }), judged);
+    }
+}
+
+#[test]
+fn only_a_signature_makes_or_ends_a_use() {
+    let nothing = TargetMemory::default();
+    let there = mount(7, DeviceSeen::There);
+    let vouched = memory(Some((7, MarkerSeen::Ours)), None, true);
+    let verb = |judged: &Judged| judged.held.as_ref().map(|draft| draft.act.verb());
+    for wish in ["attached", "disconnected", "decommissioned"] {
+        let wanted = wanted(wish, 1);
+        // Never approved: nothing is mounted, and nothing that is mounted there is touched.
+        for mount in [None, Some(&there)] {
+            let judged = judge(&Known { wanted: Some(&wanted), record: None, mount, memory: &nothing });
+            assert_eq!(judged.deed, None, "{wish}");
+            assert_eq!(verb(&judged), (wish == "attached").then_some(Verb::AttachStorage));
+        }
+        // In force: it stays in use until it is signed for.
+        let record = record(TargetState::Attached);
+        let known =
+            Known { wanted: Some(&wanted), record: Some(&record), mount: Some(&there), memory: &vouched };
+        let judged = judge(&known);
+        assert_eq!((judged.standing, judged.deed), (TargetStanding::Mounted, None), "{wish}");
+        assert_eq!(verb(&judged), (wish != "attached").then_some(Verb::DetachStorage));
+    }
+    // Another disk under the name: the old one goes on.
+    let (other, attached) = (wanted("attached", 2), record(TargetState::Attached));
+    let judged = judge(&Known {
+        wanted: Some(&other),
+        record: Some(&attached),
+        mount: Some(&there),
+        memory: &vouched,
+    });
+    assert_eq!((judged.standing, judged.deed), (TargetStanding::Mounted, None));
+    let told = waiting(judged.held.as_ref().unwrap()).unwrap();
+    assert!(told.effect.contains("in place of disk 0b5f1f3c"), "{}", told.effect);
+    assert_eq!(Draft::parse(told.payload.as_bytes()).unwrap(), judged.held.unwrap());
+    // Let go by a signature: unmounted, whatever the document wishes or leaves out.
+    for standing in [TargetState::Disconnected, TargetState::Decommissioned] {
+        let record = record(standing);
+        for wanted in [None, Some(&other)] {
+            let judged =
+                judge(&Known { wanted, record: Some(&record), mount: Some(&there), memory: &vouched });
+            assert_eq!(judged.deed, Some(Deed::Unmount("an operator let it go")));
+            let judged = judge(&Known { wanted, record: Some(&record), mount: None, memory: &nothing });
+            assert_eq!(judged.deed, None);
+        }
+    }
+}
+
+#[test]
+fn a_fast_disk_that_is_slow_is_told() {
+    let mut record = record(TargetState::Attached);
+    record.approval.class = StorageClass::Fast;
+    let judged = Judged { standing: TargetStanding::Mounted, reason: String::new(), deed: None, held: None };
+    let name = "usb1".parse().unwrap();
+    assert!(problem(&name, &judged, Some(&record)).unwrap().to_string().contains("90 durable writes"));
+    for iops in [Some(FAST_IOPS_MIN), None] {
+        record.marked = Some(Marked { iops });
+        assert_eq!(problem(&name, &judged, Some(&record)), None);
+    }
+}

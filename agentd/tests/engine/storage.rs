@@ -1,0 +1,123 @@
+//! Storage targets by signature: approved whole, held to what was seen, and not let go with the only copy of something.
+
+use agentd::model::storage::TargetRecord;
+use agentd::task::intake::Outcome;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::job::act::{LetGo, args};
+use holdfast_protocol::job::{Act, Draft, JobState, Target};
+use holdfast_protocol::storage::{Approval, TargetState};
+use serde_json::json;
+
+use super::drift::{Agent, serves, start};
+use super::jobs::{ended, lay_down, leave, order};
+use super::world::{World, guest};
+
+fn approval(name: &str, last: u8, class: &str) -> Approval {
+    serde_json::from_value(json!({ "name": name, "class": class, "role": "vzdump-target",
+        "medium": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a{last:02x}") } } }))
+    .unwrap()
+}
+
+fn attach(from: Option<Approval>, to: Approval) -> Draft {
+    let act = Act::AttachStorage(args::AttachStorage { from: from.map(Box::new), to: Box::new(to) });
+    Draft { target: Target::Host {}, act }
+}
+
+fn let_go(from: Approval, to: LetGo) -> Draft {
+    let act = Act::DetachStorage(args::DetachStorage { from: Box::new(from), to });
+    Draft { target: Target::Host {}, act }
+}
+
+async fn done(agent: &Agent, draft: Draft) {
+    let mail = order(agent, draft).await;
+    assert!(matches!(leave(agent, &mail).await, Outcome::Taken));
+    let report = ended(agent, mail.id).await;
+    assert_eq!(report.state, JobState::Done, "{report:?}");
+}
+
+async fn away(agent: &Agent, draft: Draft, code: ErrorCode) {
+    let before = agent.ports.store.storage_targets().await.unwrap();
+    let mail = order(agent, draft).await;
+    match leave(agent, &mail).await {
+        Outcome::Away(why) => assert_eq!(why.code(), code, "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(agent.ports.store.storage_targets().await.unwrap(), before);
+}
+
+async fn failed(agent: &Agent, draft: Draft, code: ErrorCode) -> String {
+    let mail = order(agent, draft).await;
+    assert!(matches!(leave(agent, &mail).await, Outcome::Taken));
+    let report = ended(agent, mail.id).await;
+    let problem = report.problem.unwrap();
+    assert_eq!((report.state, problem.code), (JobState::Failed, code), "{problem}");
+    problem.to_string()
+}
+
+async fn only(agent: &Agent) -> TargetRecord {
+    let mut all = agent.ports.store.storage_targets().await.unwrap();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_approved_whole_once_and_only_from_what_the_operator_saw() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    agent.until("the host is seen", |view| view.seen_at.is_some()).await;
+    let (first, other) = (approval("usb1", 1, "slow"), approval("usb1", 2, "slow"));
+    away(&agent, attach(Some(first.clone()), first.clone()), ErrorCode::TargetChanged).await;
+    away(&agent, let_go(first.clone(), LetGo::Disconnected), ErrorCode::TargetChanged).await;
+    away(&agent, attach(Some(approval("usb2", 1, "slow")), first.clone()), ErrorCode::Range).await;
+    done(&agent, attach(None, first.clone())).await;
+    let record = only(&agent).await;
+    assert_eq!((&record.approval, record.standing, record.marked), (&first, TargetState::Attached, None));
+
+    // Again, by another name, or in place of something that is not there: nothing of it.
+    away(&agent, attach(None, first.clone()), ErrorCode::TargetChanged).await;
+    away(&agent, attach(Some(first.clone()), first.clone()), ErrorCode::TargetChanged).await;
+    away(&agent, attach(None, approval("usb9", 1, "slow")), ErrorCode::TargetChanged).await;
+    away(&agent, attach(Some(other.clone()), first.clone()), ErrorCode::TargetChanged).await;
+
+    // The same disk under another class keeps its marker, another disk does not.
+    let fast = approval("usb1", 1, "fast");
+    done(&agent, attach(Some(first), fast.clone())).await;
+    assert_eq!(only(&agent).await.mark, record.mark);
+    done(&agent, attach(Some(fast), other.clone())).await;
+    assert_ne!(only(&agent).await.mark, record.mark);
+
+    done(&agent, let_go(other.clone(), LetGo::Disconnected)).await;
+    assert_eq!(only(&agent).await.standing, TargetState::Disconnected);
+    away(&agent, let_go(other.clone(), LetGo::Disconnected), ErrorCode::TargetChanged).await;
+    done(&agent, let_go(other.clone(), LetGo::Decommissioned)).await;
+    done(&agent, attach(Some(other.clone()), other)).await;
+    assert_eq!(only(&agent).await.standing, TargetState::Attached);
+    agent.ports.store.verify_audit().await.unwrap();
+    agent.stop().await;
+}
+
+/// `tank` holds volumes of a guest and `backup2` its only backup: neither is let go, whoever signs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_holds_the_only_copy_of_something_is_not_let_go() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("it serves", |view| serves(view, 1)).await;
+    for (name, last, says) in
+        [("tank", 1, "of guest web-1 lies on it"), ("backup2", 2, "the only backups of web-1")]
+    {
+        let target = approval(name, last, "slow");
+        done(&agent, attach(None, target.clone())).await;
+        let words = failed(&agent, let_go(target, LetGo::Decommissioned), ErrorCode::Forbidden).await;
+        assert!(words.contains(says), "{words}");
+    }
+    let unused = approval("usb3", 3, "slow");
+    done(&agent, attach(None, unused.clone())).await;
+    done(&agent, let_go(unused, LetGo::Decommissioned)).await;
+    let standing = agent.ports.store.storage_targets().await.unwrap();
+    let attached = standing.iter().filter(|one| one.standing == TargetState::Attached).count();
+    assert_eq!((attached, standing.len()), (2, 3));
+    agent.stop().await;
+}

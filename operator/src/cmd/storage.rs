@@ -1,0 +1,34 @@
+//! `holdfast storage`: what the agents last said of their disks, shares and backup servers.
+
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::storage::report::TargetReport;
+use serde::Serialize;
+
+use super::guest::hosts;
+use crate::args::StorageCommand;
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::screen::Screen;
+use crate::{clock, render};
+
+/// A target with its host: the document for programs.
+#[derive(Debug, Serialize)]
+struct Placed {
+    host: HostName,
+    #[serde(flatten)]
+    target: TargetReport,
+}
+
+pub async fn run(command: StorageCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let StorageCommand::List { host } = command;
+    let mut targets = Vec::new();
+    for detail in hosts(hub, host.as_deref()).await? {
+        let host = detail.host.name;
+        let reports = detail.sections.storage.unwrap_or_default();
+        targets.extend(reports.into_iter().map(|target| Placed { host: host.clone(), target }));
+    }
+    screen.show(&targets, |targets, style| {
+        let pairs: Vec<_> = targets.iter().map(|placed| (&placed.host, &placed.target)).collect();
+        render::storage::targets(&pairs, clock::now(), style)
+    })
+}

@@ -1,0 +1,103 @@
+//! Storage targets: those that need a person first, each with why beneath the table.
+
+use holdfast_protocol::id::HostName;
+use holdfast_protocol::storage::report::{TargetReport, TargetStanding};
+use jiff::Timestamp;
+
+use super::clean;
+use super::table::{Field, NOTHING, Tone, plain, table};
+use super::time::ago;
+use crate::screen::Style;
+
+const HEADER: [&str; 8] = ["HOST", "TARGET", "STANDING", "SINCE", "ROLE", "CLASS", "WHAT", "LABEL"];
+
+/// All of them.
+pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: Style) -> String {
+    if targets.is_empty() {
+        return "No storage target is wished for on these hosts, and none was ever approved.\n".to_owned();
+    }
+    let mut sorted = targets.to_vec();
+    sorted.sort_by_key(|(host, target)| (urgency(target.standing), *host, &target.name));
+    let rows = sorted.iter().map(|(host, target)| {
+        let class = match target.iops {
+            Some(iops) => format!("{} ({iops} IOPS)", target.class),
+            None => target.class.to_string(),
+        };
+        vec![
+            plain(host),
+            plain(&target.name),
+            standing(target.standing),
+            plain(ago(target.since, now)),
+            plain(target.role),
+            plain(class),
+            plain(&target.medium),
+            plain(target.label.as_deref().unwrap_or(NOTHING)),
+        ]
+    });
+    let mut text = table(&HEADER, rows, style);
+    for (host, target) in sorted.iter().filter(|(_, target)| !target.reason.is_empty()) {
+        text.push_str(&format!("\n{host}, {}: {}\n", target.name, clean(&target.reason)));
+    }
+    text
+}
+
+/// Small is urgent.
+const fn urgency(standing: TargetStanding) -> u8 {
+    match standing {
+        TargetStanding::Wrong | TargetStanding::Dropped | TargetStanding::Refused => 0,
+        TargetStanding::Absent | TargetStanding::Unmarked => 1,
+        TargetStanding::Held => 2,
+        TargetStanding::Mounted | TargetStanding::ByProxmox => 3,
+        TargetStanding::Detached => 4,
+    }
+}
+
+fn standing(standing: TargetStanding) -> Field {
+    let tone = match urgency(standing) {
+        0 => Tone::Bad,
+        1 | 2 => Tone::Look,
+        3 => Tone::Good,
+        _ => Tone::Plain,
+    };
+    (standing.as_str().to_owned(), tone)
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::storage::{StorageClass, StorageRole};
+
+    use super::*;
+    use crate::screen::Colour;
+
+    fn target(name: &str, standing: TargetStanding, reason: &str) -> TargetReport {
+        TargetReport {
+            name: name.parse().unwrap(),
+            medium: "disk 0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b".to_owned(),
+            role: StorageRole::VzdumpTarget,
+            class: StorageClass::Slow,
+            label: Some("the blue one".to_owned()),
+            standing,
+            since: "2026-11-21T12:00:00Z".parse().unwrap(),
+            reason: reason.to_owned(),
+            device: None,
+            iops: Some(92),
+        }
+    }
+
+    #[test]
+    fn what_is_gone_stands_first_with_its_reason_and_moves_no_cursor() {
+        let host: HostName = "box7".parse().unwrap();
+        let (well, gone) = (
+            target("usb1", TargetStanding::Mounted, ""),
+            target("usb2", TargetStanding::Dropped, "its device went\u{1b}[2J away"),
+        );
+        let now = "2026-11-21T12:05:00Z".parse().unwrap();
+        let style = Style { colour: Colour::Off, columns: None };
+        let text = targets(&[(&host, &well), (&host, &gone)], now, style);
+        let (first, second) = (text.find("usb2").unwrap(), text.find("usb1").unwrap());
+        assert!(first < second, "{text}");
+        assert!(text.contains("slow (92 IOPS)") && text.contains("box7, usb2: its device went"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(targets(&[], now, style).contains("none was ever approved"));
+    }
+}

@@ -1,0 +1,47 @@
+//! What of a target an operator signs for: all by which data could flow to another place, or come from one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Medium, Sealed, StorageClass, StorageRole, StorageTarget};
+use crate::id::TargetName;
+use crate::job::act::Sha256Text;
+
+/// A target as it is approved. Its label and the choice between targets may change without a signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// Its name.
+    pub name: TargetName,
+    /// What it is.
+    pub medium: Medium,
+    /// How fast it is said to be.
+    pub class: StorageClass,
+    /// What it is for.
+    pub role: StorageRole,
+    /// What its sealed credentials hash to: another account on the same server is another place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creds: Option<Sha256Text>,
+}
+
+impl Approval {
+    /// What approving this wish means.
+    #[must_use]
+    pub fn of(target: &StorageTarget) -> Self {
+        Self {
+            name: target.name.clone(),
+            medium: target.medium.clone(),
+            class: target.class,
+            role: target.role,
+            creds: target.creds.as_ref().and_then(digest),
+        }
+    }
+}
+
+/// A SHA-256 in hex is always of that form.
+fn digest(sealed: &Sealed) -> Option<Sha256Text> {
+    let hash = Sha256::digest(sealed.as_str().as_bytes());
+    let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    Sha256Text::try_from(text).ok()
+}

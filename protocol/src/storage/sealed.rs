@@ -1,0 +1,57 @@
+//! Credentials that only the host can read: an `age` file for its key, as base64. Who passes them on learns nothing.
+//!
+//! Here only the form is known. Deliberately absent: opening and making them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Longer than any name with its password, sealed for one key.
+pub const SEALED_BYTES_MAX: usize = 4096;
+
+/// What every `age` file begins with, as base64: `age-encryption.org/v1`. The last character depends on what follows.
+const BEGINS: &str = "YWdlLWVuY3J5cHRpb24ub3JnL3Yx";
+
+/// Sealed credentials.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct Sealed(#[schemars(length(min = 28, max = 4096))] String);
+
+impl Sealed {
+    /// The base64 text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Nobody can read it, and nobody wants to see it either.
+impl std::fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sealed({} characters)", self.0.len())
+    }
+}
+
+impl TryFrom<String> for Sealed {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let digit = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
+        let padding = text.bytes().rev().take_while(|c| *c == b'=').count();
+        let body = text.bytes().take(text.len() - padding).all(digit);
+        if text.len() <= SEALED_BYTES_MAX
+            && text.len().is_multiple_of(4)
+            && padding <= 2
+            && body
+            && text.starts_with(BEGINS)
+        {
+            Ok(Self(text))
+        } else {
+            Err("sealed credentials are an age file as base64 without line breaks, at most 4096 characters")
+        }
+    }
+}
+
+impl From<Sealed> for String {
+    fn from(sealed: Sealed) -> Self {
+        sealed.0
+    }
+}
