@@ -106,39 +106,45 @@ pub struct SignArgs {
     #[arg(conflicts_with_all = ["also", "policy", "draft"])]
     pub what: Option<String>,
     /// Add your signature to a job that somebody signed before.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub also: Option<PathBuf>,
     /// Take a backup of the guest now.
-    #[arg(long, group = "act", requires = "what")]
+    #[arg(long, group = "act", requires = "what", help_heading = "Instead of what waits")]
     pub backup_now: bool,
     /// Roll the guest back to this snapshot: what was written since is lost.
-    #[arg(long, group = "act", requires = "what", value_name = "SNAPSHOT")]
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "SNAPSHOT",
+        help_heading = "Instead of what waits"
+    )]
     pub roll_back: Option<SnapshotName>,
     /// Restore this archive (storage:backup/file) beside the guest.
-    #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive)]
+    #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
     pub restore: Option<ArchiveText>,
     /// Hand this volume of the guest over to another guest of the same customer; both stand still.
-    #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what")]
+    #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what", help_heading = "Instead of what waits")]
     pub hand_over: Option<Vec<String>>,
     /// Exchange the operators file and the policy of the host for these two files.
-    #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"])]
+    #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
     pub policy: Option<Vec<PathBuf>>,
     /// Sign what this file asks for, as the box wrote it (`agentd golden approve-request`).
-    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    #[arg(long, value_name = "FILE", conflicts_with = "policy", help_heading = "Instead of what waits")]
     pub draft: Option<PathBuf>,
     #[command(flatten)]
     pub key: KeyArgs,
     /// Why; it goes with the job and stays in the host's audit.
-    #[arg(long, value_name = "TEXT", value_parser = job_reason, required_unless_present = "also")]
+    #[arg(long, value_name = "TEXT", value_parser = job_reason, required_unless_present = "also", help_heading = "The job")]
     pub reason: Option<JobReason>,
     /// How long the job may be begun.
-    #[arg(long, value_name = "HOURS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=24))]
+    #[arg(long, value_name = "HOURS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=24), help_heading = "The job")]
     pub hours: u32,
     /// Where the signed job is written; otherwise holdfast-JOB.json here.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "The job")]
     pub out: Option<PathBuf>,
     /// Leave it for the host at once.
-    #[arg(long)]
+    #[arg(long, help_heading = "The job")]
     pub submit: bool,
 }
 
@@ -146,10 +152,10 @@ pub struct SignArgs {
 #[derive(Debug, ClapArgs)]
 pub struct KeyArgs {
     /// Your SSH key: a private key's file, or a public key's file whose private half is in ssh-agent or in a token.
-    #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY")]
+    #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY", help_heading = "Your key")]
     pub key: PathBuf,
     /// The name that would be asked for, given beforehand.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Your key")]
     pub confirm: Option<String>,
 }
 
