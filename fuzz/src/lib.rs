@@ -1,4 +1,4 @@
-//! What must hold of every parser of the trust part, whatever bytes it is given.
+//! What must hold of every parser, whatever bytes it is given.
 //!
 //! What comes in: bytes from the fuzzer. What goes out: nothing, or a panic that names what did not hold. Each target says
 //! more than "it does not panic": what is accepted obeys the laws it is accepted under, is written and read back as the
@@ -8,8 +8,11 @@
 //!
 //! | target | what must hold |
 //! | --- | --- |
+//! | [`answers`] | what Proxmox answers, in each spelling, and never better than it says |
 //! | [`archive`] | what passes for harmless is harmless as Proxmox would read it |
 //! | [`audit`] | an export that holds is a chain by a second reckoning; a changed one does not hold |
+//! | [`calendar`] | a calendar expression comes when a walk through the minutes says so |
+//! | [`csr`] | a certificate's request is signed by its own key, by another verifier too |
 //! | [`desired`] | an accepted document obeys every law of the host; the law of generations |
 //! | [`enrol`] | invites, tickets and certificates' requests are read back as written |
 //! | [`ids`] | each id, name, pin and time has one spelling |
@@ -19,16 +22,21 @@
 //! | [`operator_api`] | what operators ask of the hub |
 //! | [`operators`] | who holds which key |
 //! | [`policy`] | no policy lets anything happen unsigned, or out of reach |
+//! | [`protection`] | no wish weakens a promise; no retention lets the newest backup go |
 //! | [`pve`] | task names, volumes and configurations as Proxmox sends them |
 //! | [`report`] | check-ins; changed sections laid over the old give the new |
 //! | [`signature`] | no bytes but the signer's own carry a signature |
 //! | [`signed_job`] | a job's bytes travel unchanged |
 //!
-//! The agent's own parsers are taken in by path: linking the agent would link a database, a TLS stack and a web server.
+//! The agent's and the hub's own parsers are taken in by path: linking either would link a database, a TLS stack and a web
+//! server.
 #![forbid(unsafe_code)]
 
+pub mod answers;
 pub mod archive;
 pub mod audit;
+pub mod calendar;
+pub mod csr;
 pub mod desired;
 pub mod enrol;
 pub mod ids;
@@ -38,6 +46,7 @@ pub mod local;
 pub mod operator_api;
 pub mod operators;
 pub mod policy;
+pub mod protection;
 pub mod proxmox;
 pub mod pve;
 pub mod report;

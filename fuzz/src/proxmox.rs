@@ -2,10 +2,86 @@
 
 #[path = "../../agentd/src/port/pve/config.rs"]
 pub mod config;
+#[path = "../../agentd/src/port/pve/ending.rs"]
+pub mod ending;
+#[path = "../../agentd/src/port/pve/read.rs"]
+pub mod read;
+#[path = "../../agentd/src/port/pve/sight.rs"]
+pub mod sight;
+#[path = "../../agentd/src/port/pve/snapshot.rs"]
+pub mod snapshot;
 #[path = "../../agentd/src/port/pve/upid.rs"]
 pub mod upid;
 #[path = "../../agentd/src/port/pve/volume.rs"]
 pub mod volume;
 #[path = "../../agentd/src/port/pve/wire.rs"]
-#[expect(dead_code, reason = "the agent's other readers use the rest of it")]
 mod wire;
+
+/// What `snapshot` names and no reader touches.
+pub mod change {
+    /// A line that is written into a snapshot.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Description;
+}
+
+use serde_json::Value;
+use wire::Unreadable;
+
+/// A reader, by the answer that it reads.
+type Reader<T> = fn(&Value) -> Result<T, Unreadable>;
+
+/// Each of the agent's readers, where its own module's privacy ends.
+pub mod reader {
+    use holdfast_protocol::id::StorageName;
+
+    use super::ending::TaskStatus;
+    use super::read::{
+        GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
+    };
+    use super::sight::Permissions;
+    use super::snapshot::{CanSnapshot, Snapshot};
+    use super::{Reader, Unreadable, Value};
+
+    /// `GET /version`.
+    pub const VERSION: Reader<Version> = Version::read;
+    /// `GET /cluster/resources`.
+    pub const RESOURCES: Reader<Resources> = Resources::read;
+    /// `GET …/lxc`.
+    pub const GUESTS: Reader<Vec<GuestStatus>> = GuestStatus::read_list;
+    /// `GET …/status/current`.
+    pub const GUEST: Reader<GuestStatus> = GuestStatus::read_one;
+    /// `GET /nodes/{node}/status`.
+    pub const NODE: Reader<NodeStatus> = NodeStatus::read;
+    /// `GET …/storage`.
+    pub const STORAGES: Reader<Vec<StorageStatus>> = StorageStatus::read_list;
+    /// `GET …/storage/{storage}/content`.
+    pub const VOLUMES: Reader<Vec<StoredVolume>> = StoredVolume::read_list;
+    /// `GET …/interfaces`.
+    pub const INTERFACES: Reader<Vec<Interface>> = Interface::read_list;
+    /// `GET …/tasks`.
+    pub const TASKS: Reader<Vec<TaskRow>> = TaskRow::read_list;
+    /// `GET …/tasks/{upid}/status`.
+    pub const TASK: Reader<TaskStatus> = TaskStatus::read;
+    /// `GET …/snapshot`.
+    pub const SNAPSHOTS: Reader<Vec<Snapshot>> = Snapshot::read_list;
+    /// `GET …/feature?feature=snapshot`.
+    pub const CAN_SNAPSHOT: Reader<CanSnapshot> = CanSnapshot::read;
+    /// `GET /access/permissions`.
+    pub const PERMISSIONS: Reader<Permissions> = Permissions::read;
+
+    /// `GET …/storage/{storage}/status`.
+    ///
+    /// # Errors
+    /// As the reader's.
+    pub fn storage(name: &StorageName, value: &Value) -> Result<StorageStatus, Unreadable> {
+        StorageStatus::read_one(name, value)
+    }
+
+    /// `GET …/tasks/{upid}/log`, without the total that stands beside its rows.
+    ///
+    /// # Errors
+    /// As the reader's.
+    pub fn log(value: &Value) -> Result<Vec<String>, Unreadable> {
+        super::ending::TaskLog::read(value, None).map(|log| log.lines)
+    }
+}

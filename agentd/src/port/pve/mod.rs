@@ -15,6 +15,7 @@ mod classify;
 mod client;
 pub mod config;
 pub mod destroy;
+pub mod ending;
 pub mod error;
 mod https;
 pub mod lift;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use holdfast_protocol::id::{PoolName, StorageName, Vmid};
 use serde_json::Value;
 
-use super::task::TaskEnd;
+use super::ending::TaskEnd;
 use super::upid::Upid;
 use super::wire::{Row, Unreadable, rows, split_tags};
 
