@@ -137,10 +137,10 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// For a chain of which this line's hash was seen before.
+    /// For a chain of which this line's hash was seen before; number 0 for one of which none was.
     #[must_use]
     pub fn with_head(number: u64, chain: String) -> Self {
-        Self { head: (number > 0).then_some((number, chain)), ..Self::default() }
+        Self { head: Some((number, chain)), ..Self::default() }
     }
 
     /// The next line.

@@ -266,7 +266,6 @@ fn golden_version(text: &str) -> bool {
     matches!(parts.as_slice(), [y, m, n] if y.len() == 4 && m.len() == 2 && n.len() <= 4 && digits(y) && digits(m) && digits(n))
 }
 
-/// Proxmox's rule for names in a configuration, less the words that mean something there.
 fn key_fingerprint(text: &str) -> bool {
     let byte = |part: &str| {
         part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
@@ -274,6 +273,7 @@ fn key_fingerprint(text: &str) -> bool {
     text.split(':').count() == 32 && text.split(':').all(byte)
 }
 
+/// Proxmox's rule for names in a configuration, less the words that mean something there.
 fn snapshot_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let reserved = ["current", "pending", "vzdump"].iter().any(|word| text.eq_ignore_ascii_case(word));

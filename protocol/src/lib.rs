@@ -52,3 +52,6 @@ pub mod secret;
 pub mod size;
 pub mod storage;
 pub mod strict;
+
+#[cfg(test)]
+mod edges;

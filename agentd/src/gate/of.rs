@@ -79,6 +79,32 @@ mod tests {
         Operation::ExpireSnapshot(ExpireSnapshot { target: target(), name, made_by: made_by(), why })
     }
 
+    /// A guest that was lost is made again from its own backup, and no golden is asked about; a new one from a golden alone.
+    #[test]
+    fn what_a_guest_is_made_from_is_the_effect() {
+        let made = |lost: bool| {
+            let mut spec = serde_json::json!({
+                "guest": {
+                    "uid": uid(1), "name": "web-1", "customer": "acme", "run": "running", "golden": "2026.11.1",
+                    "size": { "cores": 1, "memory_mib": 256, "swap_mib": 0, "rootfs_gib": 2 },
+                    "network": { "bridge": "vmbr0", "address": "10.66.0.1/24" }
+                },
+                "number": { "exactly": 300 }, "archive": "local:backup/golden.tar.zst",
+                "archive_sha256": "ab".repeat(32), "archive_file": "/golden", "pool": "holdfast", "storage": "tank"
+            });
+            if lost {
+                spec["lost"] = serde_json::json!({
+                    "backup": "backup2:backup/own.tar.zst", "vmid": 299, "volumes": [], "by": made_by()
+                });
+            }
+            effects(&serde_json::from_value(serde_json::json!({ "provision": spec })).unwrap())
+        };
+        let golden =
+            |effects: &[Effect]| effects.iter().any(|one| matches!(one, Effect::RestoreFresh { .. }));
+        assert!(golden(&made(false)) && !made(false).contains(&Effect::RestoreOwnBackup));
+        assert!(!golden(&made(true)) && made(true).contains(&Effect::RestoreOwnBackup));
+    }
+
     /// What takes something away is open to the guest it is about, to nobody else's.
     #[test]
     fn a_guest_may_take_away_its_own_and_no_other_may() {

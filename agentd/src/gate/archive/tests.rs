@@ -184,6 +184,37 @@ fn each_hostile_line_is_named_with_its_number_and_its_twin_passes() {
     }
 }
 
+/// Who must make it again is told by what it was refused.
+#[test]
+fn each_kind_of_line_is_refused_by_its_own_reason() {
+    let scripts = "no script of the host runs for a guest";
+    let rest = "it is no archive of a guest at rest";
+    for (line, wanted) in [
+        ("hookscript: local:snippets/x.pl", scripts),
+        ("entrypoint: /bin/sh", "the golden starts by its own init"),
+        ("lock: backup", rest),
+        ("template: 1", rest),
+        ("parent: before", rest),
+        ("snapstate: delete", rest),
+        ("dev0: /dev/kvm", "a guest never sees a device of the host"),
+        ("dev255: /dev/kvm", "a guest never sees a device of the host"),
+        ("dev256: /dev/kvm", "this agent does not know it"),
+        ("net1: name=eth1,bridge=vmbr0", "a guest has the one network that the document gives it"),
+        ("net32: name=eth1,bridge=vmbr0", "this agent does not know it"),
+        ("mp255: tank:a,mp=/a", "a golden has no volume but its root disk"),
+        ("mp256: tank:a,mp=/a", "this agent does not know it"),
+        ("unused0: tank:a", "a golden has no volume but its root disk"),
+        ("features: mount=nfs", "only nesting and keyctl are known to be safe"),
+        ("unprivileged: 0", PRIVILEGED),
+        ("quantum: 1", "this agent does not know it"),
+    ] {
+        match golden(&with(GOLDEN, 1, line)) {
+            Err(ArchiveRefused::Line { why, .. }) => assert_eq!(why, wanted, "{line}"),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+}
+
 /// A second line of a key is another guest than the first: Proxmox takes the last.
 #[test]
 fn no_key_stands_twice() {

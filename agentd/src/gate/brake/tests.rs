@@ -1,6 +1,7 @@
 //! The rule by examples, and its one promise over ten thousand random days of a stolen hub.
 
 use super::*;
+use crate::operation::{DiskRef, Grow, KeepProtection, Reconfigure, Target};
 
 fn uid(n: u32) -> GuestUid {
     GuestUid::new(uuid::Uuid::from_u128(u128::from(n)))
@@ -63,6 +64,37 @@ fn a_release_is_for_its_guests_and_its_document() {
     };
     assert_eq!([3, 4, 5].map(|n| brake(7).pull(uid(n))), [Pull::Go, Pull::Go, Pull::Held]);
     assert_eq!(brake(8).pull(uid(3)), Pull::Held, "another document");
+}
+
+#[test]
+fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
+    let target = || Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: 300.try_into().unwrap() };
+    let change = |cores: bool, memory: bool, swap: bool| {
+        Operation::Reconfigure(Reconfigure {
+            target: target(),
+            cores: cores.then(|| 2.try_into().unwrap()),
+            memory: memory.then(|| 512.try_into().unwrap()),
+            swap: swap.then(|| 256.try_into().unwrap()),
+            protection: KeepProtection::PutBack,
+        })
+    };
+    for counted in [
+        Operation::Stop(target()),
+        change(true, false, false),
+        change(false, true, false),
+        change(false, false, true),
+        change(true, true, true),
+    ] {
+        assert!(counts(&counted), "{counted:?}");
+    }
+    let size = 9.try_into().unwrap();
+    for free in [
+        Operation::Start(target()),
+        change(false, false, false),
+        Operation::Grow(Grow { target: target(), disk: DiskRef::Rootfs, size }),
+    ] {
+        assert!(!counts(&free), "{free:?}");
+    }
 }
 
 /// A small generator, so that a failure names its seed.

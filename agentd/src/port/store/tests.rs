@@ -329,6 +329,22 @@ async fn a_changed_audit_line_is_found() {
     assert!(matches!(broken, audit::ChainError::Broken { number: 1 }));
 }
 
+/// What every report carries, so that an end that was cut off is seen.
+#[tokio::test]
+async fn the_head_of_the_audit_is_its_last_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = open(folder.path()).await;
+    assert_eq!(empty.read(audit::head).await.unwrap(), (0, Vec::new()));
+    drop(empty);
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = with_claim(folder.path()).await;
+    let raw = rusqlite::Connection::open(folder.path().join("agent.db")).unwrap();
+    let last: Vec<u8> =
+        raw.query_row("SELECT chain FROM audit WHERE number = 2", [], |row| row.get(0)).unwrap();
+    assert_eq!(last.len(), 32);
+    assert_eq!(store.read(audit::head).await.unwrap(), (2, last));
+}
+
 fn snapshot_of(n: u8) -> Operation {
     Operation::Snapshot(crate::operation::Snapshot {
         target: crate::operation::Target { uid: uid(n), name: guest(n).name, vmid: vmid(300) },
