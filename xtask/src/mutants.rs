@@ -100,7 +100,12 @@ impl Part {
             Self::Gate => Layout {
                 package: "agentd",
                 folder: "agentd",
-                copied: &["agentd/src/gate", "agentd/src/model", "agentd/src/operation"],
+                copied: &[
+                    "agentd/src/gate",
+                    "agentd/src/model",
+                    "agentd/src/operation",
+                    "golden/recipe.toml",
+                ],
                 cut: Some(Cut {
                     modules: "pub mod gate;\npub mod model;\npub mod operation;\n",
                     linked: &[PURE],
@@ -122,6 +127,7 @@ impl Part {
                     "agentd/src/port/store",
                     "agentd/src/task/intake.rs",
                     "agentd/tests/intake",
+                    "golden/recipe.toml",
                     "tests/support",
                 ],
                 cut: Some(Cut {
@@ -198,6 +204,7 @@ const PURE: &[&str] = &[
     "sha2",
     "tempfile",
     "thiserror",
+    "toml",
     "tracing",
     "uuid",
 ];

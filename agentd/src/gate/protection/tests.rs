@@ -25,6 +25,35 @@ fn here() -> StorageName {
     "backup2".parse().unwrap()
 }
 
+/// A volume's own backups too begin to go nowhere that root did not name.
+#[test]
+fn a_volume_is_backed_up_where_root_said_or_where_it_was() {
+    let here = here();
+    let bulk = |target: &str| {
+        let media = json!({ "name": "media", "kind": { "bulk": { "backup_to": target } } });
+        promise(&json!({ "local": tier("backup2", 3) }), &json!([{ "name": "db", "kind": "hot" }, media]))
+    };
+    let none = local("backup2", 3);
+    for (in_force, wish, held) in [
+        (&none, bulk("backup2"), 0),
+        (&none, bulk("elsewhere"), 1),
+        (&bulk("backup2"), bulk("elsewhere"), 1),
+        (&bulk("elsewhere"), bulk("elsewhere"), 0),
+    ] {
+        let told = guard(Some(in_force), &wish, Some(&here));
+        assert_eq!(told.unapproved.len(), held, "{in_force:?} to {wish:?}");
+        let media =
+            |promise: &Protection| promise.volumes.iter().find(|one| one.name.as_str() == "media").cloned();
+        let stays = if held == 0 { media(&wish) } else { media(in_force) };
+        assert_eq!(media(&told.next), stays, "{in_force:?} to {wish:?}");
+        assert!(
+            told.unapproved
+                .iter()
+                .all(|one| one.part == "volume media" && one.target.as_str() == "elsewhere")
+        );
+    }
+}
+
 /// By every road: only a signature lowers a promise or replaces a key.
 #[test]
 fn every_weakening_is_an_effect_that_needs_a_signature() {
