@@ -370,6 +370,7 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         helper: Helper::shipped(),
         mounts: Arc::new(Mounts::of_the_kernel()),
         view: wires.storage.clone(),
+        pve: Arc::clone(&parts.pve),
         clock: Arc::clone(&parts.clock),
     };
     let stop = stop.clone();

@@ -62,6 +62,11 @@ fn page(status: &AgentStatus) -> String {
         // Writing into a String cannot fail.
         let _infallible = writeln!(page, "  ! {}: {}", target.name, target.reason);
     }
+    for target in targets {
+        for difference in &target.entry {
+            let _infallible = writeln!(page, "  ! {} in Proxmox: {difference}", target.name);
+        }
+    }
     for held in status.sections.waiting.iter().flatten().filter(|held| held.guest.is_none()) {
         let _infallible = writeln!(page, "  ! waits for a signature: {} ({})", held.effect, held.reason);
     }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::Sha256Hex;
 use super::request::QueuedRequest;
+use super::storage::TargetRecord;
 
 /// The name of a volume, as Proxmox writes it: `storage:path-on-it`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -308,4 +309,6 @@ pub struct Records {
     pub last_request: u64,
     /// What is in force for guests about their backups.
     pub protections: BTreeMap<GuestUid, Arc<Protection>>,
+    /// Storage targets that operators approved.
+    pub storage: Vec<TargetRecord>,
 }

@@ -1,5 +1,6 @@
 //! Storage targets: what was approved on this box, what is seen of the disks, and what is told of them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use holdfast_protocol::envelope::Problem;
@@ -71,6 +72,9 @@ pub enum MarkerSeen {
     /// The disk does not answer.
     Unread(String),
 }
+
+/// An entry as Proxmox gives it: its fields as text.
+pub type EntrySeen = BTreeMap<String, String>;
 
 /// What is remembered of one target since the agent started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use holdfast_protocol::desired::{DesiredGuest, VolumeKind};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
-use super::{Action, Context, Judged, adopt, golden, number, passes};
+use super::{Action, Context, Judged, adopt, fast, golden, number, passes};
 use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
@@ -93,6 +93,9 @@ fn misplaced(context: &Context<'_>, guest: &DesiredGuest) -> Option<(ErrorCode, 
             policy.bridge, guest.network.bridge
         );
         return Some((ErrorCode::Forbidden, text));
+    }
+    if let Some(slow) = fast::too_slow(context.inputs.records, &policy.storage) {
+        return Some(slow);
     }
     let bulk = guest.volumes.iter().find(|volume| matches!(volume.kind, VolumeKind::Bulk(_)));
     bulk.filter(|_| policy.bulk_storage.is_none()).map(|volume| {

@@ -5,14 +5,11 @@
 //! line for root; no token of the agent's may make or change an entry. Pure. Deliberately absent: credentials, which Proxmox
 //! never tells.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use holdfast_protocol::storage::{Approval, Medium, StorageRole};
 
-use crate::model::storage::place;
-
-/// An entry as Proxmox gives it: its fields as text.
-pub type EntrySeen = BTreeMap<String, String>;
+use crate::model::storage::{EntrySeen, place};
 
 /// The fields that matter, besides its type.
 fn wanted(approval: &Approval) -> (&'static str, Vec<(&'static str, String)>) {
@@ -71,7 +68,8 @@ pub fn add_line(approval: &Approval) -> String {
 pub fn differences(approval: &Approval, seen: Option<&EntrySeen>) -> Vec<String> {
     let Some(seen) = seen else {
         return vec![format!(
-            "Proxmox has no storage {}, or hides it: root runs `{}`",
+            "Proxmox has no storage {0}, or hides it: root runs `{1}`, and gives the agent's user and its observe token \
+             Datastore.Audit on /storage/{0}",
             approval.name,
             add_line(approval)
         )];

@@ -24,6 +24,7 @@
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
 //! | [`storage`] | what becomes of each storage target |
+//! | `fast` | whether a storage is fast enough for what is hot |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
@@ -35,6 +36,7 @@ mod controller;
 mod detach;
 pub mod entry;
 mod expiry;
+mod fast;
 mod golden;
 mod hand;
 mod hold;

@@ -26,12 +26,16 @@ use tokio::task::JoinSet;
 
 use super::stop::Stop;
 use crate::execute::storage::{Order, Outcome, perform};
-use crate::model::storage::{Looked, MarkerSeen, MountSeen, StorageView, TargetMemory, TargetRecord};
+use crate::model::storage::{
+    EntrySeen, Looked, MarkerSeen, MountSeen, StorageView, TargetMemory, TargetRecord,
+};
+use crate::plan::entry::differences;
 use crate::plan::storage::{Deed, Judged, Known, judge, problem, waiting};
 use crate::port::clock::Clock;
 use crate::port::helper::Helper;
 use crate::port::marker::{Before, Expected};
 use crate::port::mounts::{Disks, Mounts};
+use crate::port::pve::{Pve, PveError};
 use crate::port::store::protection::Changed;
 use crate::port::store::{Changes, Store, StoreError};
 
@@ -40,6 +44,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// With nothing to look after.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// How often Proxmox's entries are held to what was approved.
+const ENTRIES_EVERY: Duration = Duration::from_secs(60);
 
 /// A deed that was refused is tried again after this, doubled up to the longest; and whenever the disks change.
 const RETRY_FIRST: Duration = Duration::from_secs(5);
@@ -55,6 +62,8 @@ pub struct StorageTask {
     pub mounts: Arc<Mounts>,
     /// Where it is told.
     pub view: watch::Sender<Arc<StorageView>>,
+    /// Where the entries of storages are.
+    pub pve: Arc<dyn Pve>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -79,7 +88,13 @@ struct State {
     disks: Disks,
     targets: BTreeMap<TargetName, Memory>,
     under_way: JoinSet<(TargetName, Outcome)>,
+    entries: Option<BTreeMap<String, EntrySeen>>,
+    asked: JoinSet<EntriesAnswer>,
+    ask_at: Duration,
 }
+
+/// What Proxmox answers about its entries.
+type EntriesAnswer = Result<BTreeMap<String, EntrySeen>, PveError>;
 
 /// One target at one look.
 struct OneLook {
@@ -107,6 +122,7 @@ impl StorageTask {
                 ended = state.under_way.join_next(), if !state.under_way.is_empty() => {
                     self.ended(&mut state, ended).await;
                 }
+                answer = state.asked.join_next(), if !state.asked.is_empty() => hear_entries(&mut state, answer),
                 heard = news(&mut changes, now) => if heard == Heard::NoMore { return },
                 () = self.clock.sleep(pause) => {}
             }
@@ -131,6 +147,7 @@ impl StorageTask {
             }
         };
         self.tell(state, &looked).await;
+        self.ask(state);
         self.begin(state, looked).await
     }
 
@@ -148,9 +165,23 @@ impl StorageTask {
                 state.targets.entry(record.approval.name.clone()).or_default().disks_changed();
             }
         }
+        if state.records != records {
+            state.ask_at = Duration::ZERO;
+        }
         state.records = records;
         state.read_at = Some(now);
         Ok(())
+    }
+
+    /// Proxmox's entries are asked for now and then, beside all else: a Proxmox that hangs delays no news of a disk.
+    fn ask(&self, state: &mut State) {
+        let now = self.clock.monotonic();
+        let in_force = state.records.iter().any(|record| record.standing == TargetState::Attached);
+        if in_force && state.asked.is_empty() && state.ask_at <= now {
+            state.ask_at = now.saturating_add(ENTRIES_EVERY);
+            let pve = Arc::clone(&self.pve);
+            state.asked.spawn(async move { pve.storage_entries().await });
+        }
     }
 
     /// Says how all stand, before anything is done about it.
@@ -174,7 +205,12 @@ impl StorageTask {
             };
             view.problems.extend(problem(name, judged, record));
             view.waiting.extend(judged.held.as_ref().and_then(waiting));
-            view.targets.extend(report(name, judged, (wanted, record), since, device.clone()));
+            let entry = entry(state.entries.as_ref(), record);
+            view.problems.extend(entry.iter().map(|what| {
+                Problem::new(ErrorCode::StorageWrong, format!("storage {name} in Proxmox: {what}"))
+            }));
+            let told = report(name, judged, (wanted, record), since, device.clone());
+            view.targets.extend(told.map(|told| TargetReport { entry, ..told }));
         }
         self.view.send_if_modified(|kept| {
             let changed = **kept != view;
@@ -283,6 +319,28 @@ async fn news(changes: &mut watch::Receiver<Changes>, before: Changes) -> Heard 
     changes.wait_for(|new| concerns(*new, before)).await.map_or(Heard::NoMore, |_| Heard::News)
 }
 
+fn hear_entries(state: &mut State, answer: Option<Result<EntriesAnswer, tokio::task::JoinError>>) {
+    match answer {
+        Some(Ok(Ok(entries))) => state.entries = Some(entries),
+        // What was seen before stands until it is seen otherwise.
+        Some(Ok(Err(error))) => {
+            tracing::warn!(error = chain(&error), "the entries of storages cannot be read")
+        }
+        Some(Err(error)) => tracing::error!(%error, "asking for the entries of storages broke off"),
+        None => {}
+    }
+}
+
+/// How the entry of a target in use differs; nothing, before Proxmox was asked.
+fn entry(entries: Option<&BTreeMap<String, EntrySeen>>, record: Option<&TargetRecord>) -> Vec<String> {
+    match (entries, record.filter(|record| record.standing == TargetState::Attached)) {
+        (Some(entries), Some(record)) => {
+            differences(&record.approval, entries.get(record.approval.name.as_str()))
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Only documents and signatures are news here; jobs are counted with those who may sign.
 fn concerns(now: Changes, before: Changes) -> bool {
     (now.desired, now.jobs, now.health) != (before.desired, before.jobs, before.health)
@@ -389,6 +447,7 @@ fn report(
         standing: judged.standing,
         since,
         reason: judged.reason.clone(),
+        entry: Vec::new(),
         device,
         iops: record.and_then(|record| record.marked).and_then(|marked| marked.iops),
     })

@@ -173,6 +173,7 @@ fn look_after(agent: &Agent) -> (Storage, stop::Stopper) {
         helper: Helper::at_socket(SOCKET.into()),
         mounts: Arc::new(Mounts::at("/proc/self/mountinfo".into(), BLOCKS.into())),
         view: sender,
+        pve: Arc::clone(&agent.ports.pve),
         clock: Arc::new(RealClock::start()),
     };
     tokio::spawn(task.run(stop));
@@ -230,6 +231,10 @@ async fn story() {
     std::fs::create_dir(Path::new(AT).join(".holdfast")).unwrap();
     let (whole, _) = storage.stands(TargetStanding::Mounted).await;
     println!("measured: {:?} durable writes of 4 KiB a second", whole.iops);
+    // Root has made no entry for it in Proxmox; the line that makes it is told.
+    let unnamed =
+        |one: &TargetReport| one.entry.iter().any(|what| what.contains("pvesm add dir usb1 --path"));
+    storage.until("held to Proxmox", unnamed).await;
     assert!(std::fs::read_to_string(Path::new(AT).join(".holdfast/target.json")).unwrap().contains("usb1"));
 
     // Pulled out: told from the device's entry, and the dead mount is taken away so that nobody writes to it.

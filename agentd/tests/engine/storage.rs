@@ -8,7 +8,7 @@ use holdfast_protocol::job::{Act, Draft, JobState, Target};
 use holdfast_protocol::storage::{Approval, TargetState};
 use serde_json::json;
 
-use super::drift::{Agent, serves, start};
+use super::drift::{Agent, report, serves, start};
 use super::jobs::{ended, lay_down, leave, order};
 use super::world::{World, guest};
 
@@ -113,6 +113,14 @@ async fn what_holds_the_only_copy_of_something_is_not_let_go() {
         let words = failed(&agent, let_go(target, LetGo::Decommissioned), ErrorCode::Forbidden).await;
         assert!(words.contains(says), "{words}");
     }
+    // Guests' root disks and hot volumes go to `tank`, which counts as slow from now on.
+    agent.wish(2, vec![guest(1), guest(2)]).await;
+    let view = agent
+        .until("it is refused", |view| report(view, 2).is_some_and(|one| !one.conditions.is_empty()))
+        .await;
+    let told = report(&view, 2).unwrap().conditions.first().unwrap().clone();
+    assert_eq!(told.code, ErrorCode::Forbidden, "{}", told.message);
+    assert!(told.message.contains("attached as slow") && world.guests().len() == 1, "{}", told.message);
     let unused = approval("usb3", 3, "slow");
     done(&agent, attach(None, unused.clone())).await;
     done(&agent, let_go(unused, LetGo::Decommissioned)).await;

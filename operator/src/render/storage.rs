@@ -38,6 +38,11 @@ pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: St
     for (host, target) in sorted.iter().filter(|(_, target)| !target.reason.is_empty()) {
         text.push_str(&format!("\n{host}, {}: {}\n", target.name, clean(&target.reason)));
     }
+    for (host, target) in &sorted {
+        for difference in &target.entry {
+            text.push_str(&format!("\n{host}, {} in Proxmox: {}\n", target.name, clean(difference)));
+        }
+    }
     text
 }
 
@@ -79,6 +84,7 @@ mod tests {
             standing,
             since: "2026-11-21T12:00:00Z".parse().unwrap(),
             reason: reason.to_owned(),
+            entry: Vec::new(),
             device: None,
             iops: Some(92),
         }

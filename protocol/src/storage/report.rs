@@ -28,6 +28,9 @@ pub struct TargetReport {
     pub since: Timestamp,
     /// Why, and who must do what; empty where all is well.
     pub reason: String,
+    /// How its entry in Proxmox differs from what was approved, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entry: Vec<String>,
     /// The device it is on, while it is mounted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,

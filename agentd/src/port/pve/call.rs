@@ -144,6 +144,7 @@ endpoints! {
     RollBack = "POST /nodes/{node}/lxc/{vmid}/snapshot/{snapname}/rollback", Post, PLAIN_MAX;
     Backup = "POST /nodes/{node}/vzdump", Post, PLAIN_MAX;
     ArchiveConfig = "GET /nodes/{node}/vzdump/extractconfig", Get, PLAIN_MAX;
+    StorageEntries = "GET /storage", Get, LIST_MAX;
     Storages = "GET /nodes/{node}/storage", Get, LIST_MAX;
     StorageStatus = "GET /nodes/{node}/storage/{storage}/status", Get, PLAIN_MAX;
     StorageContent = "GET /nodes/{node}/storage/{storage}/content", Get, LIST_MAX;
@@ -367,6 +368,10 @@ impl Call {
     pub(super) fn archive_config(node: &NodeName, role: Role, archive: &VolumeId) -> Self {
         let params = vec![("volume".into(), archive.as_str().into())];
         Self::plain(Endpoint::ArchiveConfig, role, format!("/nodes/{node}/vzdump/extractconfig")).with(params)
+    }
+
+    pub(super) fn storage_entries() -> Self {
+        Self::plain(Endpoint::StorageEntries, Role::Observe, "/storage".to_owned())
     }
 
     pub(super) fn storages(node: &NodeName) -> Self {

@@ -19,6 +19,7 @@ use super::destroy::DestroyProof;
 use super::error::PveError;
 use super::https::Https;
 use super::lift::LiftProof;
+use super::read::entries;
 use super::read::{
     GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
 };
@@ -34,6 +35,7 @@ use super::upid::Upid;
 use super::volume::VolumeId;
 use super::wire::Unreadable;
 use super::{ContentKind, Pve, Reply, Role, VmidUse};
+use crate::model::storage::EntrySeen;
 
 /// Speaks to one node.
 pub struct PveClient {
@@ -234,6 +236,10 @@ impl Pve for PveClient {
             let text = data.as_str().ok_or_else(|| Unreadable("data: a text is expected".to_owned()))?;
             Ok(Secret::new(text.to_owned()))
         })
+    }
+
+    fn storage_entries(&self) -> Reply<'_, BTreeMap<String, EntrySeen>> {
+        self.data(Call::storage_entries(), entries)
     }
 
     fn storages(&self) -> Reply<'_, Vec<StorageStatus>> {

@@ -32,6 +32,7 @@ pub mod upid;
 pub mod volume;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -40,6 +41,8 @@ use holdfast_protocol::id::{SnapshotName, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
+
+use crate::model::storage::EntrySeen;
 
 pub use beside::BesideRequest;
 pub use change::{ConfigChange, ConfigUpdate, DiskSlot};
@@ -209,6 +212,9 @@ pub trait Pve: Send + Sync {
 
     /// The text of the configuration inside an archive, to be judged before it is restored. An old ticket may stand in it.
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret>;
+
+    /// The entries of all storages by their names, as far as `observe` may see: what they are said to be.
+    fn storage_entries(&self) -> Reply<'_, BTreeMap<String, EntrySeen>>;
 
     /// All storages of the node, as far as `observe` may see.
     fn storages(&self) -> Reply<'_, Vec<StorageStatus>>;

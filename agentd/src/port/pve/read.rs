@@ -3,6 +3,7 @@
 //! What comes in: rows of answers. What goes out: domain types without JSON in them. A field that cannot be read is an
 //! error that names it, never a default. Deliberately absent: a guest's configuration (`config`).
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use holdfast_protocol::id::{PoolName, StorageName, Vmid};
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::ending::TaskEnd;
 use super::upid::Upid;
 use super::wire::{Row, Unreadable, rows, split_tags};
+use crate::model::storage::EntrySeen;
 
 /// Which Proxmox VE answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -307,6 +309,11 @@ impl StorageStatus {
             used: row.whole_opt("used")?.unwrap_or(0),
         })
     }
+}
+
+/// The entries of storages, by name.
+pub(super) fn entries(value: &Value) -> Result<BTreeMap<String, EntrySeen>, Unreadable> {
+    rows(value)?.into_iter().map(|row| Ok((row.text("storage")?, row.scalars()))).collect()
 }
 
 /// One volume on a storage: an archive or a disk.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
-use super::{Store, StoreError, beside, guest, protection, release, request, snapshot};
+use super::{Store, StoreError, beside, guest, protection, release, request, snapshot, storage};
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
@@ -146,6 +146,7 @@ impl Store {
                     releases: release::all(connection)?,
                     requests: request::queued(connection)?,
                     protections: protection::all(connection)?,
+                    storage: storage::all(connection)?,
                     last_request: request::last_serial(connection)?,
                 })
             })

@@ -167,6 +167,7 @@ fn all() -> Vec<Call> {
         Call::roll_back(&node, &own_snapshot()),
         Call::backup(&node, vmid(), &storage),
         Call::archive_config(&node, Role::Allocate, &archive),
+        Call::storage_entries(),
         Call::storages(&node),
         Call::storage_status(&node, &storage),
         Call::storage_content(&node, Role::Operate, &storage, ContentKind::Backup, Some(vmid())),
