@@ -42,7 +42,7 @@ enum Task {
         names: Vec<String>,
     },
     /// Every check and every test; what CI runs.
-    Ci,
+    Ci(ci::Options),
     /// A whole Holdfast on this machine: simulator, hub, agent, three guests.
     Demo(demo::Options),
     /// The process-level tests, with what they need; words are handed to the test runner.
@@ -111,7 +111,7 @@ fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse_from(words(std::env::args_os())).task {
         Task::BenchAll { names } => bench::run(&names),
-        Task::Ci => ci::run(),
+        Task::Ci(options) => ci::run(&options),
         Task::Demo(options) => demo::run(&options),
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Fuzz(options) => fuzz::run(&options),
