@@ -28,4 +28,5 @@ mod once;
 mod rows;
 mod shapes;
 mod signatures;
+mod targets;
 mod values;

@@ -257,6 +257,11 @@ async fn releases_that_are_none() {
         let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
         assert!(matches!(outcome, agentd::task::intake::Outcome::Taken), "{name}: {outcome:?}");
     }
+    // A controller has versions of its own form.
+    let controller = replaced(&replaced(RELEASE, "golden", "controller"), "2026.11.1", "0.1.0");
+    let (id, payload) = door.payload(&order(&controller)).await;
+    let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+    assert!(matches!(outcome, agentd::task::intake::Outcome::Taken), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
