@@ -1,17 +1,22 @@
 //! One job a thousand times: one after the other, at once, after a restart, after the records were set back, written
 //! anew. It is on record once, and its operation is opened once.
 
+use agentd::gate::order::judge;
 use agentd::model::warrant::{Allows, Seen, Warrant};
 use agentd::operation::{Destroy, Operation};
+use agentd::port::store::job::{NewJob, Taken};
 use agentd::port::store::journal::NewOperation;
 use agentd::task::intake::{Outcome, take};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::{JobState, MailedJob, SignedJob};
+use holdfast_trust::law::Here;
+use rusqlite::types::Value;
 
 use crate::door::{Door, GUEST, HOST};
 use crate::hand::job;
+use crate::rows::Row;
 
 const TIMES: usize = 1_000;
 
@@ -107,6 +112,41 @@ async fn the_same_bytes_in_another_wrapping_are_the_same_job() {
         assert!(matches!(door.leave(other, &text).await, Outcome::Known), "{name}, under another id");
     }
     assert_eq!(taken_lines(&door), 1);
+}
+
+/// Where many come at once, one of them is behind the look that the intake takes beforehand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ledger_itself_knows_its_job() {
+    let mut door = Door::open().await;
+    let (id, payload) = door.destroy().await;
+    let blob = job(payload.as_bytes(), &[&door.alice]);
+    let standing = door.store.standing().await.unwrap();
+    let here =
+        Here { host: HOST.parse().unwrap(), epoch: standing.epoch, now: door.now, latest: standing.latest };
+    let accepted = judge(&blob, id, standing.roster.as_ref(), &here).unwrap();
+    for taken in [Taken::New, Taken::Known, Taken::Known] {
+        let new = NewJob { blob: blob.clone(), job: accepted.clone(), at: door.now };
+        assert_eq!(door.store.take_job(new).await.unwrap(), taken);
+    }
+    assert_eq!(taken_lines(&door), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_ended_is_kept_for_thirty_days_after_its_own_end() {
+    let mut door = Door::open().await;
+    let (id, payload) = door.destroy().await;
+    assert!(matches!(door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await, Outcome::Taken));
+    let order = format!("\"target\":{{\"kind\":\"host\"}},\"verb\":\"cancel\",\"args\":{{\"job\":\"{id}\"}}");
+    let (cancel, payload) = door.payload(&order).await;
+    assert!(matches!(door.leave(cancel, &job(payload.as_bytes(), &[&door.bob])).await, Outcome::Taken));
+    // It would have ended an hour after it was written.
+    for (seconds, kept) in [(30 * 86_400 + 3_600 - 1, true), (2, false)] {
+        door.pass(seconds);
+        // Room is made when another comes.
+        door.takes("another").await;
+        let of_it = |(table, row): &Row| table == "job" && row.contains(&Value::Text(id.to_string()));
+        assert_eq!(door.state().iter().any(of_it), kept);
+    }
 }
 
 fn base64(text: &str) -> String {

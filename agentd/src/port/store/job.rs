@@ -81,19 +81,12 @@ pub enum Settled {
     Failed(Problem),
 }
 
-fn nonce_known(connection: &Connection, id: &str, nonce: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    // Two rows, when one job has the id and another the nonce: then neither is this one.
-    let rows: Vec<(String, String, Vec<u8>)> = connection
-        .prepare_cached("SELECT id, nonce, digest FROM job WHERE id = ?1 OR nonce = ?2")
-        .and_then(|mut select| {
-            select.query_map((id, nonce), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        })
-        .map_err(StoreError::sqlite("look for a job"))?;
-    Ok(match rows.as_slice() {
-        [] => None,
-        [(own_id, own_nonce, digest)] if own_id == id && own_nonce == nonce => Some(digest.clone()),
-        _ => Some(Vec::new()),
-    })
+/// What the jobs on record hash to that have this id or this nonce: two, when they are two jobs'.
+fn digests(connection: &Connection, id: &str, nonce: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+    connection
+        .prepare_cached("SELECT digest FROM job WHERE id = ?1 OR nonce = ?2")
+        .and_then(|mut select| select.query_map((id, nonce), |row| row.get(0))?.collect())
+        .map_err(StoreError::sqlite("look for a job"))
 }
 
 fn count(
@@ -110,10 +103,11 @@ fn count(
 fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError> {
     let payload = new.job.payload();
     let verb = payload.act.verb();
-    match nonce_known(transaction, &payload.job_id.to_string(), payload.nonce.as_str())? {
-        None => {}
-        Some(digest) if digest == new.job.digest() => return Ok(Taken::Known),
-        Some(_) => return Err(TurnedAway::Replayed.into()),
+    match digests(transaction, &payload.job_id.to_string(), payload.nonce.as_str())?.as_slice() {
+        [] => {}
+        // Id and nonce are part of what is hashed.
+        [digest] if *digest == new.job.digest() => return Ok(Taken::Known),
+        _ => return Err(TurnedAway::Replayed.into()),
     }
     let day = new.at.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MIN);
     let today = count(
