@@ -22,6 +22,7 @@ use crate::protection::policy::POLICIES_MAX;
 use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib, VlanTag};
 use crate::storage::{self, ManifestMistake, StorageTarget, TARGETS_MAX};
 use crate::strict::{self, StrictError};
+use crate::text::texts;
 
 /// A document is at most 1 MiB: ten thousand guests of about 100 bytes would not fit a box anyway.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
@@ -168,35 +169,10 @@ pub enum BulkBackup {
     None(Reason),
 }
 
-/// A sentence of 3 to 200 printable characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-pub struct Reason(#[schemars(length(min = 3, max = 200))] String);
-
-impl Reason {
-    /// The sentence.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for Reason {
-    type Error = &'static str;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let length = text.chars().count();
-        if (3..=200).contains(&length) && !text.chars().any(char::is_control) {
-            Ok(Self(text))
-        } else {
-            Err("a reason is a sentence of 3 to 200 characters without control characters")
-        }
-    }
-}
-
-impl From<Reason> for String {
-    fn from(reason: Reason) -> Self {
-        reason.0
-    }
+texts! {
+    /// A sentence of 3 to 200 printable characters.
+    Reason, 3..=200, "a reason is a sentence of 3 to 200 characters without control characters",
+        |text| !text.chars().any(char::is_control);
 }
 
 /// A document that passed every check that needs no knowledge of the host.

@@ -52,6 +52,7 @@ pub mod secret;
 pub mod size;
 pub mod storage;
 pub mod strict;
+mod text;
 
 #[cfg(test)]
 mod edges;

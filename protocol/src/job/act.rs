@@ -12,6 +12,7 @@ use crate::operation::OperationKind;
 use crate::protection::Protection;
 use crate::storage::Approval;
 use crate::strict::{self, StrictError};
+use crate::text::texts;
 
 macro_rules! acts {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
@@ -201,50 +202,19 @@ pub enum ReleaseKind {
     Golden,
 }
 
-macro_rules! texts {
-    ($($(#[$doc:meta])* $name:ident, $rule:literal, $ok:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(#[schemars(with = "String")] String);
-
-        impl $name {
-            /// The text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = &'static str;
-            fn try_from(text: String) -> Result<Self, &'static str> {
-                let ok: fn(&str) -> bool = $ok;
-                if ok(&text) { Ok(Self(text)) } else { Err($rule) }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-    )*};
-}
-
 texts! {
     /// The version of a release: 1 to 64 letters, digits, '.', '+', '-' and '_'. That of a golden has the form of one.
-    ReleaseVersion, "a version is 1 to 64 letters, digits, '.', '+', '-' and '_'",
-        |text| (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-_".contains(&b));
+    ReleaseVersion, 1..=64, "a version is 1 to 64 letters, digits, '.', '+', '-' and '_'",
+        |text| text.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-_".contains(&b));
     /// A SHA-256 in 64 lower-case hex digits.
-    Sha256Text, "a SHA-256 is 64 lower-case hex digits",
-        |text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    Sha256Text, 64..=64, "a SHA-256 is 64 lower-case hex digits",
+        |text| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     /// `storage:path-on-it`, as Proxmox names a volume.
-    VolumeText, "a volume is named storage:path, without spaces and '..'",
-        |text| text.len() <= 512 && text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
+    VolumeText, 1..=512, "a volume is named storage:path, without spaces and '..'",
+        |text| text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
             && text.split_once(':').is_some_and(|(storage, path)| !storage.is_empty() && !path.is_empty());
     /// `storage:backup/file`, as Proxmox names an archive.
-    ArchiveText, "an archive is named storage:backup/file, without spaces and '..'",
-        |text| text.len() <= 512 && text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
+    ArchiveText, 1..=512, "an archive is named storage:backup/file, without spaces and '..'",
+        |text| text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
             && text.split_once(':').is_some_and(|(storage, path)| !storage.is_empty() && path.starts_with("backup/"));
 }

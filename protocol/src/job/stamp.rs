@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text::texts;
+
 /// A moment in whole seconds of UTC: `2026-11-21T14:00:00Z` and no other way of writing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -84,48 +86,15 @@ impl fmt::Display for HostEpoch {
     }
 }
 
-macro_rules! checked {
-    ($($(#[$doc:meta])* $name:ident, $rule:literal, $ok:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(#[schemars(with = "String")] String);
-
-        impl $name {
-            /// The text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = &'static str;
-            fn try_from(text: String) -> Result<Self, &'static str> {
-                let ok: fn(&str) -> bool = $ok;
-                if ok(&text) { Ok(Self(text)) } else { Err($rule) }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-    )*};
-}
-
-checked! {
+texts! {
     /// 16 to 64 random bytes in lower-case hex.
-    Nonce, "a nonce is 16 to 64 bytes in lower-case hex, not all zero", |text| {
-        (32..=128).contains(&text.len())
-            && text.len() % 2 == 0
+    Nonce, 32..=128, "a nonce is 16 to 64 bytes in lower-case hex, not all zero", |text| {
+        text.len() % 2 == 0
             && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
             && text.bytes().any(|b| b != b'0')
     };
     /// Why, in a line a person wrote.
-    Reason, "a reason is one line of 3 to 500 characters", |text| {
-        let length = text.chars().count();
-        (3..=500).contains(&length) && !text.chars().any(char::is_control) && text.trim() == text
+    Reason, 3..=500, "a reason is one line of 3 to 500 characters", |text| {
+        !text.chars().any(char::is_control) && text.trim() == text
     };
 }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::KeyFingerprint;
+use crate::text::texts;
 
 /// What a target is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,50 +99,19 @@ impl fmt::Display for Medium {
     }
 }
 
-macro_rules! texts {
-    ($($(#[$doc:meta])* $name:ident, $max:literal, $rule:literal, $ok:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(#[schemars(length(min = 1, max = $max))] String);
-
-        impl $name {
-            /// The text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = &'static str;
-            fn try_from(text: String) -> Result<Self, &'static str> {
-                let ok: fn(&str) -> bool = $ok;
-                if (1..=$max).contains(&text.len()) && ok(&text) { Ok(Self(text)) } else { Err($rule) }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-    )*};
-}
-
 texts! {
     /// The UUID inside an ext4, xfs or btrfs: 36 characters, lower case, not nil.
-    FsUuid, 36, "a file system's UUID is written as `lsblk -o UUID` does for ext4, xfs or btrfs: 36 characters, lower case", is_set_uuid;
+    FsUuid, 1..=36, "a file system's UUID is written as `lsblk -o UUID` does for ext4, xfs or btrfs: 36 characters, lower case", is_set_uuid;
     /// Another machine: a host name in lower case, or an IPv4 address that is neither this box's own nor everybody's.
-    Server, 253, "a server is a host name in lower case or an IPv4 address, not of this box itself", is_server;
+    Server, 1..=253, "a server is a host name in lower case or an IPv4 address, not of this box itself", is_server;
     /// A folder that another machine exports.
-    ExportPath, 255, "an export is an absolute path of letters, digits, '.', '_' and '-', without '.' or '..' parts, not '/'", is_path;
+    ExportPath, 1..=255, "an export is an absolute path of letters, digits, '.', '_' and '-', without '.' or '..' parts, not '/'", is_path;
     /// A share that another machine offers.
-    ShareName, 80, "a share is letters, digits, '.', '_' and '-', not '.' or '..'", is_part;
+    ShareName, 1..=80, "a share is letters, digits, '.', '_' and '-', not '.' or '..'", is_part;
     /// A datastore of a backup server.
-    DatastoreName, 32, "a datastore is letters, digits, '.', '_' and '-' that start with a letter or digit", is_word;
+    DatastoreName, 1..=32, "a datastore is letters, digits, '.', '_' and '-' that start with a letter or digit", is_word;
     /// A namespace in a datastore: at most eight parts with '/' between them.
-    Namespace, 256, "a namespace has 1 to 8 parts of letters, digits, '.', '_' and '-' with '/' between them",
+    Namespace, 1..=256, "a namespace has 1 to 8 parts of letters, digits, '.', '_' and '-' with '/' between them",
         |text| text.split('/').count() <= 8 && text.split('/').all(is_word);
 }
 
