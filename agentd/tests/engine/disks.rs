@@ -190,9 +190,8 @@ async fn wish(agent: &Agent, generation: u64, state: &str) {
 
 async fn sign_what_waits(agent: &Agent, storage: &mut Storage, verb: Verb) {
     let is = |view: &Arc<StorageView>| view.waiting.iter().any(|one| one.payload.contains(verb.as_str()));
-    let waiting =
-        tokio::time::timeout(Duration::from_secs(20), storage.view.wait_for(is)).await.unwrap().unwrap();
-    let waiting = waiting.waiting.first().unwrap().clone();
+    let found = tokio::time::timeout(Duration::from_secs(20), storage.view.wait_for(is)).await;
+    let waiting = found.unwrap().unwrap().waiting.first().unwrap().clone();
     let mail = signed(agent, &waiting).await;
     assert!(matches!(leave(agent, &mail).await, Outcome::Taken));
     assert_eq!(ended(agent, mail.id).await.state, JobState::Done);

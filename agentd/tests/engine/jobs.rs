@@ -194,11 +194,8 @@ async fn a_bulk_change_goes_on_by_a_signature_for_these_guests_and_this_document
     };
     agent.until("all three stand still", |view| (1..=3).all(|n| stands(view, n))).await;
     assert_eq!(ended(&agent, mail.id).await.state, JobState::Done);
-    let guarded = world
-        .pve()
-        .guest_config(report(&agent.view.borrow().clone(), 1).unwrap().vmid.unwrap())
-        .await
-        .unwrap();
+    let first = report(&agent.view.borrow(), 1).unwrap().vmid.unwrap();
+    let guarded = world.pve().guest_config(first).await.unwrap();
     assert_eq!(guarded.protection, Switch::On);
     agent.stop().await;
 }
