@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use agentd::model::record::VolumeId;
+use agentd::model::warrant::{Allows, Seen, Warrant};
+use agentd::operation::{Destroy, Operation};
 use agentd::port::store::Store;
+use agentd::port::store::journal::NewOperation;
 use agentd::port::store::roster::RosterTexts;
 use agentd::task::intake::{Outcome, take};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::MailedJob;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OpenFlags};
@@ -180,4 +185,22 @@ pub fn target() -> String {
         "{{\"kind\":\"guest\",\"uid\":\"{GUEST}\",\"vmid\":300,\"fingerprint\":{{\"name\":\"web-1\",\
          \"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}}"
     )
+}
+
+/// What the agent opens for the destroy of the guest.
+pub fn destruction(id: JobId, at: Timestamp) -> NewOperation {
+    let target = Seen {
+        uid: GUEST.parse().unwrap(),
+        vmid: 300.try_into().unwrap(),
+        name: "web-1".parse().unwrap(),
+        volumes: ["tank:300/vm-300-disk-0.raw"].map(VolumeId::new).into(),
+    };
+    let warrant = Warrant::for_tests(id, Allows::DestroyGuest, target);
+    NewOperation {
+        id: OperationId::new(id.uuid()),
+        operation: Operation::Destroy(Box::new(Destroy::new(warrant).unwrap())),
+        generation: Generation::NONE,
+        reason: "signed".to_owned(),
+        at,
+    }
 }

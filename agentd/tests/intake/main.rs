@@ -11,6 +11,9 @@
 //! | `loosen` | promises about backups, lowered |
 //! | `once` | one job a thousand times |
 //! | `changes` | cancels, delays, new operators |
+//! | `targets` | storage targets, approved and let go |
+//! | `pair` | a volume goes between two guests of one customer |
+//! | `follow` | how a job follows its operation, and what the audit says of it |
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -21,9 +24,11 @@
 
 mod changes;
 mod door;
+mod follow;
 mod hand;
 mod loosen;
 mod once;
+mod pair;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod shapes;

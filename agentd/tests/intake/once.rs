@@ -2,19 +2,15 @@
 //! anew. It is on record once, and its operation is opened once.
 
 use agentd::gate::order::judge;
-use agentd::model::warrant::{Allows, Seen, Warrant};
-use agentd::operation::{Destroy, Operation};
 use agentd::port::store::job::{NewJob, Taken};
-use agentd::port::store::journal::NewOperation;
 use agentd::task::intake::{Outcome, take};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{HostId, JobId, OperationId};
+use holdfast_protocol::id::{HostId, OperationId};
 use holdfast_protocol::job::{JobState, MailedJob, SignedJob};
 use holdfast_trust::law::Here;
 use rusqlite::types::Value;
 
-use crate::door::{Door, GUEST, HOST};
+use crate::door::{Door, HOST, destruction};
 use crate::hand::job;
 use crate::rows::Row;
 
@@ -60,30 +56,13 @@ async fn a_thousand_at_once() {
     door.pass(601);
     let mut opens = tokio::task::JoinSet::new();
     for _ in 0..50 {
-        let (store, new) = (door.store.clone(), operation(id, door.now));
+        let (store, new) = (door.store.clone(), destruction(id, door.now));
         opens.spawn(async move { store.open_job(new).await.is_ok() });
     }
     assert_eq!(opens.join_all().await.into_iter().filter(|opened| *opened).count(), 1);
     let reports = door.store.job_reports().await.unwrap();
     let report = reports.iter().find(|report| report.id == id).unwrap();
     assert_eq!((report.state, report.operation), (JobState::UnderWay, Some(OperationId::new(id.uuid()))));
-}
-
-fn operation(id: JobId, at: jiff::Timestamp) -> NewOperation {
-    let target = Seen {
-        uid: GUEST.parse().unwrap(),
-        vmid: 300.try_into().unwrap(),
-        name: "web-1".parse().unwrap(),
-        volumes: ["tank:300/vm-300-disk-0.raw"].map(agentd::model::record::VolumeId::new).into(),
-    };
-    let warrant = Warrant::for_tests(id, Allows::DestroyGuest, target);
-    NewOperation {
-        id: OperationId::new(id.uuid()),
-        operation: Operation::Destroy(Box::new(Destroy::new(warrant).unwrap())),
-        generation: Generation::NONE,
-        reason: "signed".to_owned(),
-        at,
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -60,6 +60,8 @@ const HOSTILE: &[&str] = &[
     "lxc.environment: A=b",
     "lxc.environment.runtime = A=b",
     "lxc.environment.runtime: no variable",
+    "lxc.environment.runtime: no name=b",
+    "lxc.environment.runtime: =b",
     "lxc.environment.runtime.x: A=b",
     // Devices.
     "dev0: /dev/kvm",
@@ -189,6 +191,8 @@ fn each_hostile_line_is_named_with_its_number_and_its_twin_passes() {
 fn each_kind_of_line_is_refused_by_its_own_reason() {
     let scripts = "no script of the host runs for a guest";
     let rest = "it is no archive of a guest at rest";
+    let outside = "a guest never sees a path or a device of the host";
+    let written = "it is not written as Proxmox writes it, `key: value`";
     for (line, wanted) in [
         ("hookscript: local:snippets/x.pl", scripts),
         ("entrypoint: /bin/sh", "the golden starts by its own init"),
@@ -207,6 +211,14 @@ fn each_kind_of_line_is_refused_by_its_own_reason() {
         ("features: mount=nfs", "only nesting and keyctl are known to be safe"),
         ("unprivileged: 0", PRIVILEGED),
         ("quantum: 1", "this agent does not know it"),
+        ("rootfs: /srv/root", outside),
+        ("rootfs: volume=/srv/root", outside),
+        ("rootfs: tank", "it names no volume of a storage"),
+        ("quantum_leap1: 1", "this agent does not know it"),
+        ("Quantum: 1", written),
+        ("_quantum: 1", written),
+        ("quantum-leap: 1", written),
+        ("1: 1", written),
     ] {
         match golden(&with(GOLDEN, 1, line)) {
             Err(ArchiveRefused::Line { why, .. }) => assert_eq!(why, wanted, "{line}"),
