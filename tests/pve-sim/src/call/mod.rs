@@ -8,6 +8,7 @@ pub mod content;
 
 pub mod lxc;
 pub mod node;
+pub mod outside;
 pub mod pool;
 pub mod prune;
 pub mod rrd;

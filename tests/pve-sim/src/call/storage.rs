@@ -2,7 +2,7 @@
 use serde_json::{Map, Value, json};
 
 use super::node::{Space, space_of};
-use super::{Call, Handler, NOTHING, Reply, data};
+use super::{Call, Handler, NOTHING, Reply, data, outside};
 use crate::die;
 use crate::fail::Refusal;
 use crate::node::World;
@@ -72,25 +72,55 @@ fn create(call: &Call<'_>) -> Reply {
     if world.storage.find(&name).is_some() {
         die!("create storage failed: storage ID '{name}' already defined");
     }
-    if !matches!(kind.as_str(), "dir" | "btrfs") {
-        die!("create storage failed: this simulator plays only storages of type 'dir' and 'btrfs'");
-    }
+    let (needed, content): (&[&str], &str) = match kind.as_str() {
+        "dir" | "btrfs" => (&["path"], "images,rootdir"),
+        "nfs" => (&["server", "export"], "images"),
+        "cifs" => (&["server", "share"], "images"),
+        "pbs" => (&["server", "datastore"], "backup"),
+        _ => die!("create storage failed: this simulator plays no storages of type '{kind}'"),
+    };
     let mut definition = Definition { kind: kind.clone(), ..Definition::default() };
     fill(call, &mut definition);
-    let Some(path) = definition.path().map(str::to_owned) else {
-        return Err(Refusal::param("path", "property is missing and it is not optional"));
+    for name in needed {
+        if definition.get(name).is_none() {
+            return Err(Refusal::param(name, "property is missing and it is not optional"));
+        }
+    }
+    definition.props.entry("content".to_owned()).or_insert_with(|| content.to_owned());
+    if matches!(kind.as_str(), "nfs" | "cifs") {
+        definition.props.entry("path".to_owned()).or_insert_with(|| format!("/mnt/pve/{name}"));
+    }
+    let failed = |refusal: Refusal| Refusal {
+        message: format!("create storage failed: {}", refusal.message),
+        ..refusal
     };
-    definition.props.entry("content".to_owned()).or_insert_with(|| "images,rootdir".to_owned());
-    std::fs::create_dir_all(world.store().real(&path))
-        .map_err(|error| crate::fail::host("create storage failed: mkdir", &error))?;
-    world.storage.all.push((name.clone(), definition));
+    let config = outside::take_secrets(call, &world, &name, &mut definition).map_err(failed)?;
+    world.storage.all.push((name.clone(), definition.clone()));
+    let reached = if definition.is_disabled() {
+        Ok(())
+    } else {
+        outside::reach(&world, &name, &definition).and_then(|()| world.store().activate(&name))
+    };
+    if let Err(refusal) = reached {
+        world.storage.all.retain(|(known, _)| *known != name);
+        outside::drop_secrets(&world, &name);
+        return Err(failed(refusal));
+    }
     world.save_storage()?;
-    data(json!({"storage": name, "type": kind}))
+    data(answered(&name, &kind, config))
+}
+
+fn answered(name: &str, kind: &str, config: Value) -> Value {
+    match config {
+        Value::Null => json!({"storage": name, "type": kind}),
+        config => json!({"storage": name, "type": kind, "config": config}),
+    }
 }
 
 fn fill(call: &Call<'_>, definition: &mut Definition) {
     let other = ["storage", "type", "digest", "delete", "node"];
-    for name in call.params.keys().filter(|name| !other.contains(&name.as_str())) {
+    let kept = |name: &str| !other.contains(&name) && !outside::SECRETS.contains(&name);
+    for name in call.params.keys().filter(|name| kept(name)) {
         if let Some(value) = call.text(name) {
             definition.props.insert(name.clone(), value);
         }
@@ -115,6 +145,8 @@ fn change(call: &Call<'_>) -> Reply {
     }
     let mut changed = held.clone();
     fill(call, &mut changed);
+    // Nothing of it is looked at: a wrong one is stored as well.
+    let config = outside::take_secrets(call, &world, &name, &mut changed)?;
     for key in split_list(&call.text("delete").unwrap_or_default()) {
         changed.props.remove(key);
     }
@@ -122,7 +154,7 @@ fn change(call: &Call<'_>) -> Reply {
         *target = changed;
     }
     world.save_storage()?;
-    data(json!({"storage": name, "type": held.kind}))
+    data(answered(&name, &held.kind, config))
 }
 
 fn delete(call: &Call<'_>) -> Reply {
@@ -130,6 +162,7 @@ fn delete(call: &Call<'_>) -> Reply {
     let mut world = call.node.world();
     world.storage.get(&name)?;
     world.storage.all.retain(|(known, _)| *known != name);
+    outside::drop_secrets(&world, &name);
     world.access.acl.remove(&format!("/storage/{name}"));
     world.save_access()?;
     world.save_storage()?;
