@@ -17,6 +17,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::strict::chain;
+use holdfast_seal::HostKey;
 use holdfast_tls::Trust;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -35,6 +36,7 @@ use crate::model::view::{ProgressLines, View};
 use crate::port::backoff::spread;
 use crate::port::clock::{Clock, RealClock};
 use crate::port::helper::Helper;
+use crate::port::host_key::{self, HostKeyError};
 use crate::port::hub::{Contact, Hub};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder};
 use crate::port::local_tls::{LeafError, LocalLeaf};
@@ -77,6 +79,9 @@ pub enum RunError {
     /// The certificate for guests.
     #[error(transparent)]
     Leaf(#[from] LeafError),
+    /// The host's own key.
+    #[error(transparent)]
+    HostKey(#[from] HostKeyError),
     /// The local API's address.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -122,7 +127,7 @@ impl RunError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Store(OpenError::Held(_)) => 75,
-            Self::Store(_) | Self::Identity(_) | Self::Leaf(_) | Self::Door(_) => 74,
+            Self::Store(_) | Self::Identity(_) | Self::Leaf(_) | Self::HostKey(_) | Self::Door(_) => 74,
             Self::NotEnrolled | Self::Secret(_) | Self::Proxmox(_) | Self::Setting { .. } => 78,
             Self::Listen(_) => 69,
             Self::Kernel { .. } => 71,
@@ -149,6 +154,7 @@ struct Parts {
     folder: IdentityFolder,
     identity: Identity,
     leaf: LocalLeaf,
+    host_key: Arc<HostKey>,
     pve: Arc<dyn Pve>,
     policy: Policy,
 }
@@ -233,8 +239,18 @@ impl Parts {
         let folder = IdentityFolder::open(state)?;
         let identity = folder.read()?.ok_or(RunError::NotEnrolled)?;
         let leaf = LocalLeaf::open(state)?;
+        let host_key = Arc::new(host_key::open(state)?);
         let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
-        Ok(Self { clock, store, folder, identity, leaf, pve: Arc::new(pve), policy: policy(settings)? })
+        Ok(Self {
+            clock,
+            store,
+            folder,
+            identity,
+            leaf,
+            host_key,
+            pve: Arc::new(pve),
+            policy: policy(settings)?,
+        })
     }
 }
 
@@ -331,6 +347,7 @@ fn start_tellers(
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
         standing,
+        recipient: parts.host_key.recipient().ok(),
     };
     let status = StatusTask {
         host_name: parts.identity.enrolled.host_name.clone(),

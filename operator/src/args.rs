@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
-use holdfast_protocol::id::{HostName, KnockId, SnapshotName};
+use holdfast_protocol::id::{HostName, KnockId, SnapshotName, TargetName};
 use holdfast_protocol::job::act::ArchiveText;
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
+use holdfast_protocol::storage::HostRecipient;
 
 use crate::exit::EXIT_CODES;
 
@@ -82,6 +83,36 @@ pub enum StorageCommand {
         /// The host's name or id.
         host: Option<String>,
     },
+    /// Seal name and password of a share or backup server for one host, and print what goes into the document's `creds`.
+    #[command(after_long_help = "\
+The password is asked for, or read from standard input; it is never an argument. What is printed can be read by that host \
+alone, and is good for this very target and medium alone.\n\n\
+The recipient is the host's public key. The hub passes it on, and a stolen hub could show one of its own and read what you \
+seal. So compare it: `agentd storage key`, at the box or over SSH, prints the true one. Give that as --recipient, or you are \
+shown the hub's and asked.")]
+    Seal(SealArgs),
+}
+
+/// Of `holdfast storage seal`.
+#[derive(Debug, ClapArgs)]
+pub struct SealArgs {
+    /// The host's name or id.
+    pub host: String,
+    /// The target's name.
+    #[arg(long, value_name = "NAME")]
+    pub target: TargetName,
+    /// The document, as `holdfast desired apply` takes it: the target's medium is read there. Its `creds` may be missing.
+    #[arg(long, value_name = "FILE")]
+    pub document: PathBuf,
+    /// Who logs in, such as backup or pve@pbs!bk.
+    #[arg(long, value_name = "NAME")]
+    pub user: String,
+    /// The key file that backups are encrypted with, without a passphrase. For backup servers.
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// What `agentd storage key` prints on the box. Must be given where there is no terminal.
+    #[arg(long, value_name = "age1…")]
+    pub recipient: Option<HostRecipient>,
 }
 
 /// Of `holdfast audit`.

@@ -39,6 +39,9 @@ pub enum AskError {
         #[source]
         source: io::Error,
     },
+    /// No password.
+    #[error("no password was given: it is asked for, or read from standard input")]
+    NoPassword,
     /// Nothing there.
     #[error("no token was given: `hubd operator add NAME` prints one, once")]
     Empty,
@@ -50,11 +53,17 @@ fn unread(from: &Path) -> impl FnOnce(io::Error) -> AskError {
 
 /// Asks before something is done; `--yes` answers beforehand.
 pub fn confirm(question: &str, sure: Sure) -> Result<(), AskError> {
-    if sure.yes {
-        return Ok(());
-    }
+    if sure.yes { Ok(()) } else { answered(question, "--yes") }
+}
+
+/// Asks whether something is the same that the person must look up elsewhere. There is no answering beforehand.
+pub fn compared(question: &str) -> Result<(), AskError> {
+    answered(question, "--recipient with what `agentd storage key` prints on the box")
+}
+
+fn answered(question: &str, instead: &'static str) -> Result<(), AskError> {
     if !io::stdin().is_terminal() {
-        return Err(AskError::NoTerminal { instead: "--yes" });
+        return Err(AskError::NoTerminal { instead });
     }
     let terminal = Path::new("the terminal");
     write!(io::stderr(), "{question} [y/N] ").map_err(unread(terminal))?;
@@ -89,11 +98,22 @@ pub fn token(file: Option<&Path>) -> Result<Secret, AskError> {
             let opened = std::fs::File::open(path).map_err(unread(path))?;
             line(io::BufReader::new(opened), path)?
         }
-        None if io::stdin().is_terminal() => typed()?,
+        None if io::stdin().is_terminal() => typed("Token")?,
         _ => line(io::stdin().lock(), Path::new("standard input"))?,
     };
     let trimmed = text.trim();
     if trimmed.is_empty() { Err(AskError::Empty) } else { Ok(Secret::new(trimmed.to_owned())) }
+}
+
+/// Takes a password from standard input, or from the terminal without showing it: one line, its white space kept.
+pub fn password() -> Result<Secret, AskError> {
+    let text = if io::stdin().is_terminal() {
+        typed("Password")?
+    } else {
+        line(io::stdin().lock(), Path::new("standard input"))?
+    };
+    let word = text.trim_end_matches(['\r', '\n']);
+    if word.is_empty() { Err(AskError::NoPassword) } else { Ok(Secret::new(word.to_owned())) }
 }
 
 fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, AskError> {
@@ -102,11 +122,11 @@ fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, AskErr
     Ok(text)
 }
 
-fn typed() -> Result<Zeroizing<String>, AskError> {
+fn typed(what: &str) -> Result<Zeroizing<String>, AskError> {
     let terminal = Path::new("the terminal");
     // Hidden first: what is typed the moment the question shows is neither shown nor thrown away.
     let hidden = Hidden::begin().map_err(unread(terminal))?;
-    write!(io::stderr(), "Token (not shown): ").map_err(unread(terminal))?;
+    write!(io::stderr(), "{what} (not shown): ").map_err(unread(terminal))?;
     let text = line(io::stdin().lock(), terminal);
     drop(hidden);
     writeln!(io::stderr()).map_err(unread(terminal))?;

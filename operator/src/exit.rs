@@ -5,6 +5,7 @@ use holdfast_protocol::desired::DesiredError;
 
 use crate::ask::AskError;
 use crate::blob::BlobError;
+use crate::cmd::seal::SealCommandError;
 use crate::config::ConfigError;
 use crate::draft::DraftError;
 use crate::hub::HubError;
@@ -65,6 +66,9 @@ pub enum CliError {
     /// An exported audit.
     #[error(transparent)]
     Audit(#[from] crate::cmd::audit::AuditError),
+    /// Credentials that cannot be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealCommandError),
     /// A job for another host.
     #[error("the job is for host {wanted}, and {host} is {found}: it would refuse it")]
     OtherHost {
@@ -222,6 +226,7 @@ impl CliError {
             ) => NOT_FOUND,
             Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
             Self::Order(OrderError::Which { .. }) => USAGE,
+            Self::Seal(SealCommandError::Other { .. }) => CONFLICT,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
             Self::TimedOut { .. } | Self::JobTimedOut { .. } => TIMED_OUT,
@@ -236,6 +241,7 @@ impl CliError {
             Self::Hub(HubError::Stranger { .. }) => Some(ErrorCode::PinMismatch),
             Self::Document(error) => Some(error.code()),
             Self::Draft(error) => error.code(),
+            Self::Seal(SealCommandError::Content(error)) => Some(error.code()),
             _ => None,
         }
     }

@@ -147,6 +147,12 @@ codes! {
     Refused = "REFUSED", 403
     /// The certificate was revoked.
     Revoked = "REVOKED", 401
+    /// Sealed credentials that are no sealed credentials, or were cut or changed.
+    SealBroken = "SEAL_BROKEN", 400
+    /// Sealed credentials for another key than this host's, for a passphrase, or for several readers.
+    SealKey = "SEAL_KEY", 403
+    /// Sealed credentials that are meant for another target, or for another medium under this name.
+    SealTarget = "SEAL_TARGET", 403
     /// The bytes do not carry the signature they should.
     Signature = "SIGNATURE", 403
     /// Fewer operators signed than the policy wants for this.

@@ -16,6 +16,7 @@ use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
 use crate::protection::ProtectionReport;
+use crate::storage::HostRecipient;
 use crate::storage::report::TargetReport;
 
 /// A report is at most 1 MiB.
@@ -126,6 +127,10 @@ pub struct AgentSection {
     pub started_at: Timestamp,
     /// What keeps it from its work, in words; empty when it is well.
     pub problems: Vec<Problem>,
+    /// What secrets for this host are sealed to. The hub passes it on and could show another: compare it with what
+    /// `agentd storage key` prints on the box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<HostRecipient>,
 }
 
 /// The box, as Proxmox tells.

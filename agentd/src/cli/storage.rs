@@ -1,4 +1,5 @@
-//! `agentd storage list`: how the storage targets of this box stand, as the running agent tells at its door.
+//! `agentd storage`: how the storage targets of this box stand, as the running agent tells at its door; and the public
+//! half of this host's own key, which their credentials are sealed to.
 //!
 //! Exit code 0: told. 69: no agent runs. Under each target that is not well stands why, and who must do what.
 
@@ -9,12 +10,42 @@ use holdfast_protocol::storage::report::TargetReport;
 use jiff::Timestamp;
 
 use super::Output;
-use super::status::{StatusCommandError, ago};
-use crate::port::status_door::{self, AgentStatus};
-use crate::settings::{ConfigPath, Settings};
+use super::status::ago;
+use crate::port::host_key::{self, HostKeyError};
+use crate::port::status_door::{self, AgentStatus, StatusError};
+use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// Why nothing is told.
-pub type StorageCommandError = StatusCommandError;
+#[derive(Debug, thiserror::Error)]
+pub enum StorageCommandError {
+    /// The configuration.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The agent.
+    #[error(transparent)]
+    Status(#[from] StatusError),
+    /// The host's key.
+    #[error(transparent)]
+    HostKey(#[from] HostKeyError),
+    /// There is none yet.
+    #[error(
+        "this host has no key of its own yet: the agent makes it at its first start (`systemctl start agentd`)"
+    )]
+    NoKey,
+}
+
+impl StorageCommandError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 78,
+            Self::Status(error) => error.exit_code(),
+            Self::HostKey(_) => 74,
+            Self::NoKey => 69,
+        }
+    }
+}
 
 /// What is asked about storage.
 #[derive(Debug, clap::Subcommand)]
@@ -25,6 +56,18 @@ A target is mounted, by-proxmox (a share that Proxmox reaches by itself), held (
 (not seen since the agent started), dropped (it went away; it is mounted again by itself when it comes back), wrong (something \
 else is there in its place), refused (the helper does not mount it), unmarked (root makes one folder on it) or detached.")]
     List(StorageArguments),
+    /// The recipient that credentials of this host's targets are sealed to.
+    #[command(after_long_help = "\
+Operators seal with `holdfast storage seal HOST`. The hub passes the recipient on, and a stolen hub could show one of its own: \
+whoever seals compares what is printed here, read at this box or over SSH, with what they seal to.")]
+    Key(KeyArguments),
+}
+
+/// The arguments of `key`.
+#[derive(Debug, clap::Args)]
+pub struct KeyArguments {
+    #[command(flatten)]
+    config: ConfigPath,
 }
 
 /// The arguments.
@@ -42,7 +85,20 @@ pub struct StorageArguments {
 /// # Errors
 /// [`StorageCommandError`].
 pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
-    let StorageCommand::List(arguments) = command;
+    match command {
+        StorageCommand::List(arguments) => list(arguments),
+        StorageCommand::Key(arguments) => key(arguments),
+    }
+}
+
+fn key(arguments: &KeyArguments) -> Result<(), StorageCommandError> {
+    let settings = Settings::load(&arguments.config)?;
+    let key = host_key::read(&settings.state.dir)?.ok_or(StorageCommandError::NoKey)?;
+    println!("{}", key.recipient().map_err(|_| StorageCommandError::NoKey)?);
+    Ok(())
+}
+
+fn list(arguments: &StorageArguments) -> Result<(), StorageCommandError> {
     let settings = Settings::load(&arguments.config)?;
     let status = status_door::ask(&settings.state.dir)?;
     match arguments.output {

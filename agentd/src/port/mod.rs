@@ -7,6 +7,7 @@
 //! | [`clock`] | time |
 //! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`helper`] | the root helper |
+//! | [`host_key`] | the host's own key, which secrets are sealed to |
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
 //! | [`local_tls`] | the certificate that guests pin |
@@ -24,6 +25,7 @@ pub mod backoff;
 pub mod clock;
 pub mod golden_dump;
 pub mod helper;
+pub mod host_key;
 pub mod hub;
 pub mod identity;
 pub mod local_tls;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::{AgentSection, Condition, GuestReport, Sections, WaitingForSignature};
+use holdfast_protocol::storage::HostRecipient;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ pub struct ReportTask {
     pub started_at: Timestamp,
     /// What was wrong at its start, and is for as long as it runs.
     pub standing: Vec<Problem>,
+    /// What secrets for this host are sealed to.
+    pub recipient: Option<HostRecipient>,
 }
 
 impl ReportTask {
@@ -148,6 +151,7 @@ impl ReportTask {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
             problems: self.standing.iter().chain(&view.problems).chain(&storage.problems).cloned().collect(),
+            recipient: self.recipient.clone(),
         };
         Ok(Sections {
             agent: Some(agent),
@@ -192,6 +196,7 @@ mod tests {
             clock: as_clock,
             started_at: clock.now(),
             standing: Vec::new(),
+            recipient: None,
         };
         let story = async {
             let held = |told: &Arc<Sections>| told.desired.as_ref().map(|d| d.held.number());

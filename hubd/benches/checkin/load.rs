@@ -120,7 +120,8 @@ async fn one(
 
 fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
     let started_at = Timestamp::from_second(1_700_000_000)?;
-    let agent = AgentSection { version: "0.1.0".to_owned(), started_at, problems: Vec::new() };
+    let agent =
+        AgentSection { version: "0.1.0".to_owned(), started_at, problems: Vec::new(), recipient: None };
     let guests = (0..GUESTS).map(guest).collect();
     let sections = match kind {
         Kind::Unchanged => Sections::default(),

@@ -288,8 +288,12 @@ pub struct Host {
 
 impl Host {
     pub fn full(&self, sequence: u64, held: u64) -> CheckinRequest {
-        let agent =
-            AgentSection { version: "1.2.3".to_owned(), started_at: self.started_at, problems: Vec::new() };
+        let agent = AgentSection {
+            version: "1.2.3".to_owned(),
+            started_at: self.started_at,
+            problems: Vec::new(),
+            recipient: None,
+        };
         let sections = Sections { agent: Some(agent), guests: Some(Vec::new()), ..Sections::default() };
         CheckinRequest {
             schema: ReportSchema::V1,

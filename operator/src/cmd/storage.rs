@@ -20,7 +20,10 @@ struct Placed {
 }
 
 pub async fn run(command: StorageCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
-    let StorageCommand::List { host } = command;
+    let host = match command {
+        StorageCommand::List { host } => host,
+        StorageCommand::Seal(args) => return super::seal::run(args, hub, screen).await,
+    };
     let mut targets = Vec::new();
     for detail in hosts(hub, host.as_deref()).await? {
         let host = detail.host.name;

@@ -9,6 +9,7 @@ mod apply;
 mod audit;
 mod fake_hub;
 mod look;
+mod seal;
 mod sign;
 mod terminal;
 mod trust;

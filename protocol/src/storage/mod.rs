@@ -8,11 +8,13 @@
 //! | --- | --- |
 //! | [`approval`] | what of a target an operator signs for |
 //! | [`medium`] | what a target is, and by what it is known again |
+//! | [`recipient`] | the public half of a host's own key |
 //! | [`report`] | how a target stands |
 //! | [`sealed`] | credentials that only the host can read |
 
 pub mod approval;
 pub mod medium;
+pub mod recipient;
 pub mod report;
 pub mod sealed;
 
@@ -24,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use approval::Approval;
 pub use medium::Medium;
+pub use recipient::HostRecipient;
 pub use sealed::Sealed;
 
 use crate::id::TargetName;

@@ -77,6 +77,7 @@ pub async fn serve(
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),
         standing: Vec::new(),
+        recipient: None,
     };
     let exchange = exchange(world, hub, &ports, conductor, report, wish);
     tokio::select! {

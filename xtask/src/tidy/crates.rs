@@ -13,7 +13,11 @@ use super::Breach;
 
 /// The crates of the workspace: what of ours each may link, and what of others it must not.
 const RULES: &[(&str, &[&str], &[&str])] = &[
-    ("agentd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"], &[]),
+    (
+        "agentd",
+        &["holdfast-manual", "holdfast-protocol", "holdfast-seal", "holdfast-tls", "holdfast-trust"],
+        &[],
+    ),
     ("e2e", &[], &["agentd", "hubd"]),
     ("guestd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
     (
@@ -23,7 +27,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "holdfast",
-        &["holdfast-manual", "holdfast-protocol", "holdfast-tls", "holdfast-trust"],
+        &["holdfast-manual", "holdfast-protocol", "holdfast-seal", "holdfast-tls", "holdfast-trust"],
         &["axum", "rusqlite"],
     ),
     ("holdfast-golden", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
@@ -34,6 +38,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
+    ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),

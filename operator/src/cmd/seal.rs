@@ -1,0 +1,156 @@
+//! `holdfast storage seal`: credentials of a storage target, for one host alone.
+//!
+//! In: the document that names the target, a password that is asked for, and the host's public key. Out: the text for the
+//! target's `creds`. Whose key that is, is the question that matters: the hub passes it on and could show its own, so it is
+//! either given by the person or compared by them. Deliberately absent: changing the document.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
+use holdfast_protocol::id::{HostName, TargetName};
+use holdfast_protocol::operator::HostDetail;
+use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
+use holdfast_seal::backup_key::{BackupKey, KEY_FILE_BYTES_MAX};
+use holdfast_seal::{Creds, Meant, OpenError, SealError};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::args::SealArgs;
+use crate::ask;
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::screen::Screen;
+
+/// Why nothing is sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealCommandError {
+    /// A file.
+    #[error("{} cannot be read", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No document, or none that names the target as it should.
+    #[error("{} names no storage target {target} with a medium: write it there first, without `creds`", path.display())]
+    NoTarget {
+        /// The document.
+        path: PathBuf,
+        /// The target.
+        target: TargetName,
+        /// What is wrong with it, where it is there.
+        #[source]
+        source: Option<serde_json::Error>,
+    },
+    /// The hub has no public key of that host.
+    #[error(
+        "{host} has not told what to seal to: give --recipient with what `agentd storage key` prints there"
+    )]
+    Untold {
+        /// The host.
+        host: HostName,
+    },
+    /// The hub shows another key than the person has.
+    #[error(
+        "the hub shows {shown} for {host}, and you gave {given}: nothing was sealed. One of the two is not that host's; \
+         `agentd storage key` on the box tells which"
+    )]
+    Other {
+        /// The host.
+        host: HostName,
+        /// The hub's.
+        shown: HostRecipient,
+        /// The person's.
+        given: HostRecipient,
+    },
+    /// What is to be sealed.
+    #[error(transparent)]
+    Content(#[from] OpenError),
+    /// Sealing.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+}
+
+/// What of the document matters here. All else is judged when it is applied.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    storage: Vec<serde_json::Value>,
+}
+
+/// For programs.
+#[derive(Serialize)]
+struct Outcome {
+    host: HostName,
+    target: TargetName,
+    recipient: HostRecipient,
+    creds: Sealed,
+}
+
+pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let medium = medium(&args.document, &args.target)?;
+    let key = match &args.key_file {
+        Some(path) => {
+            let bytes = Zeroizing::new(read(path, KEY_FILE_BYTES_MAX)?);
+            Some(BackupKey::parse(&bytes).map_err(SealCommandError::Content)?)
+        }
+        None => None,
+    };
+    let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
+    let host = detail.host.name;
+    let recipient =
+        recipient(&host, args.recipient, detail.sections.agent.and_then(|agent| agent.recipient))?;
+    let password = ask::password()?;
+    let meant = Meant { target: &args.target, medium: &medium };
+    let creds = Creds::new(meant, args.user, password, key).map_err(SealCommandError::Content)?;
+    let creds = creds.seal(&recipient).map_err(SealCommandError::Seal)?;
+    let outcome = Outcome { host, target: args.target, recipient, creds };
+    screen.show(&outcome, |outcome, _| format!("{}\n", outcome.creds.as_str()))
+}
+
+/// Never the hub's word alone.
+fn recipient(
+    host: &HostName,
+    given: Option<HostRecipient>,
+    shown: Option<HostRecipient>,
+) -> Result<HostRecipient, CliError> {
+    match (given, shown) {
+        (Some(given), Some(shown)) if given != shown => {
+            Err(SealCommandError::Other { host: host.clone(), shown, given }.into())
+        }
+        (Some(given), _) => Ok(given),
+        (None, Some(shown)) => {
+            ask::compared(&format!(
+                "The hub says that {host} has this key:\n  {shown}\nDoes `agentd storage key` on {host} print the same?"
+            ))?;
+            Ok(shown)
+        }
+        (None, None) => Err(SealCommandError::Untold { host: host.clone() }.into()),
+    }
+}
+
+fn medium(document: &Path, target: &TargetName) -> Result<Medium, CliError> {
+    let bytes = read(document, DOCUMENT_BYTES_MAX)?;
+    let none =
+        |source| SealCommandError::NoTarget { path: document.to_owned(), target: target.clone(), source };
+    let page: Page = serde_json::from_slice(&bytes).map_err(|source| none(Some(source)))?;
+    let named =
+        |one: &&serde_json::Value| one.get("name").and_then(|name| name.as_str()) == Some(target.as_str());
+    let one = page.storage.iter().find(named).ok_or_else(|| none(None))?;
+    let medium = one.get("medium").ok_or_else(|| none(None))?;
+    Ok(Medium::deserialize(medium).map_err(|source| none(Some(source)))?)
+}
+
+fn read(path: &Path, max: usize) -> Result<Vec<u8>, SealCommandError> {
+    let failed = |source| SealCommandError::Read { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::with_capacity(max.min(64 * 1024) + 1);
+    file.take(max as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > max {
+        return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,125 @@
+//! The key that backups to a backup server are encrypted with, as Proxmox keeps it: a key file without a passphrase.
+//!
+//! Proxmox itself stores whatever JSON it is given, and a fingerprint that does not belong to the key shows only when the
+//! first backup fails. So the fingerprint is computed here from the key itself. Deliberately absent: keys with a
+//! passphrase; Proxmox could not use one.
+
+use std::num::NonZeroU32;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use holdfast_protocol::id::KeyFingerprint;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::strict;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::file::OpenError;
+
+/// A key file without a passphrase has about 255 bytes.
+pub const KEY_FILE_BYTES_MAX: usize = 2048;
+
+const KEY_BYTES: usize = 32;
+
+/// A key file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackupKey {
+    /// Always null: no passphrase.
+    kdf: (),
+    created: Timestamp,
+    modified: Timestamp,
+    data: Secret,
+    fingerprint: KeyFingerprint,
+}
+
+impl BackupKey {
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// When it is none, has a passphrase, or names a fingerprint that is not its own.
+    pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
+        let key: Self = strict::parse("a backup key", bytes, KEY_FILE_BYTES_MAX).map_err(OpenError::Form)?;
+        key.check()?;
+        Ok(key)
+    }
+
+    /// As Proxmox takes it.
+    ///
+    /// # Errors
+    /// Never in practice: its parts are plain text.
+    pub fn to_json(&self) -> Result<Secret, OpenError> {
+        serde_json::to_string(self)
+            .map(Secret::new)
+            .map_err(|_| OpenError::Value("the backup key cannot be written"))
+    }
+
+    /// What it is known by.
+    #[must_use]
+    pub const fn fingerprint(&self) -> &KeyFingerprint {
+        &self.fingerprint
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        let wrong = OpenError::Value("the backup key is not 32 bytes as base64");
+        let mut raw = Zeroizing::new([0_u8; KEY_BYTES + 4]);
+        let length = STANDARD.decode_slice(self.data.expose(), raw.as_mut_slice());
+        let key = match length {
+            Ok(KEY_BYTES) => raw.get(..KEY_BYTES).ok_or(wrong)?,
+            _ => return Err(wrong),
+        };
+        if fingerprint_of(key) == self.fingerprint.as_str() {
+            Ok(())
+        } else {
+            Err(OpenError::Value("the fingerprint in the backup key is not that of the key"))
+        }
+    }
+}
+
+/// As the backup server's own client computes it: of the raw key, the same whatever passphrase it lies under.
+fn fingerprint_of(key: &[u8]) -> String {
+    let mut id_key = Zeroizing::new([0_u8; 32]);
+    ring::pbkdf2::derive(
+        ring::pbkdf2::PBKDF2_HMAC_SHA256,
+        NonZeroU32::MIN.saturating_add(9),
+        b"_id_key",
+        key,
+        id_key.as_mut_slice(),
+    );
+    let input = Sha256::digest(b"Proxmox Backup Encryption Key Fingerprint");
+    let hash = Sha256::new().chain_update(input).chain_update(id_key.as_slice()).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by the genuine client, for nothing but tests.
+    const GENUINE: &[u8] = include_bytes!("../tests/backup-key.json");
+
+    #[test]
+    fn a_genuine_key_is_known_by_its_own_fingerprint() {
+        let key = BackupKey::parse(GENUINE).unwrap();
+        let again = BackupKey::parse(key.to_json().unwrap().expose().as_bytes()).unwrap();
+        assert_eq!(again.fingerprint(), key.fingerprint());
+        assert!(!format!("{key:?}").contains(key.data.expose()));
+    }
+
+    #[test]
+    fn another_key_under_that_fingerprint_is_refused() {
+        let text = String::from_utf8(GENUINE.to_vec()).unwrap();
+        let data = BackupKey::parse(GENUINE).unwrap().data;
+        for other in
+            [STANDARD.encode([7_u8; 32]), STANDARD.encode([7_u8; 31]), "AAAA".to_owned(), "?".to_owned()]
+        {
+            let forged = text.replace(data.expose(), &other);
+            assert_ne!(forged, text);
+            assert!(matches!(BackupKey::parse(forged.as_bytes()), Err(OpenError::Value(_))), "{other}");
+        }
+        let locked = text.replace("\"kdf\":null", "\"kdf\":{\"Scrypt\":{}}");
+        assert!(matches!(BackupKey::parse(locked.as_bytes()), Err(OpenError::Form(_))));
+    }
+}

@@ -1,0 +1,155 @@
+//! The sealed file: an `age` file for exactly one X25519 key, as base64 without line breaks.
+//!
+//! What comes in: bytes and a public key, or a text and the private one. What goes out: the text, or the bytes in memory
+//! that is wiped. `age` tells who may read a file only by trying, so its header is looked at first: one reader, no
+//! passphrase (which would cost seconds and memory as its maker likes), and nothing else but the filler that `age` adds.
+
+use std::io::{Read, Write};
+
+use age::{DecryptError, Decryptor, Encryptor};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::storage::{HostRecipient, Sealed};
+use holdfast_protocol::strict::StrictError;
+use zeroize::Zeroizing;
+
+use crate::key::HostKey;
+
+/// More than any credentials; what a sealed text of 4096 characters can hold is less than this.
+pub const PLAIN_BYTES_MAX: usize = 3072;
+
+/// Why something is not sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// Not a public key.
+    #[error("{0} is no age recipient: its last characters are a checksum that does not fit; copy it whole")]
+    Recipient(HostRecipient),
+    /// Too long once sealed.
+    #[error("it is too long to be sealed: {PLAIN_BYTES_MAX} bytes with everything in it are the most")]
+    TooLong,
+    /// The library.
+    #[error("it could not be sealed: this is a fault of this program or of the machine's randomness")]
+    Library(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Why something sealed is not opened, or what is in it not used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No such file, a cut one, or a changed one.
+    #[error("the sealed credentials are damaged or no age file: seal them anew with `holdfast storage seal`")]
+    Broken,
+    /// For a passphrase.
+    #[error(
+        "the credentials are sealed with a passphrase, not for this host: seal them with `holdfast storage seal`"
+    )]
+    Passphrase,
+    /// For more than one reader.
+    #[error(
+        "the credentials are sealed for {0} readers: seal them for this host alone, with `holdfast storage seal`"
+    )]
+    Readers(usize),
+    /// For another key.
+    #[error(
+        "the credentials are sealed for another host's key: compare the recipient with what `agentd storage key` prints here, \
+         and seal them anew"
+    )]
+    OtherKey,
+    /// Of no form that we know.
+    #[error("what was sealed is refused: seal it anew with `holdfast storage seal`")]
+    Form(#[source] StrictError),
+    /// A value that its type alone could not refuse.
+    #[error("what was sealed is refused: {0}; seal it anew with `holdfast storage seal`")]
+    Value(&'static str),
+    /// For another target.
+    #[error("the credentials are meant for target {inside}, not for {wanted}: seal them for this one")]
+    OtherTarget {
+        /// The target they name.
+        inside: String,
+        /// The target they stand at.
+        wanted: String,
+    },
+    /// For another medium.
+    #[error(
+        "the credentials are meant for {inside}, and {target} is {wanted} now: seal them for that, if it is really meant"
+    )]
+    OtherMedium {
+        /// The target.
+        target: String,
+        /// The medium they name.
+        inside: String,
+        /// The medium they stand at.
+        wanted: String,
+    },
+}
+
+impl OpenError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Broken => ErrorCode::SealBroken,
+            Self::Passphrase | Self::Readers(_) | Self::OtherKey => ErrorCode::SealKey,
+            Self::Form(error) => error.code(),
+            Self::Value(_) => ErrorCode::Range,
+            Self::OtherTarget { .. } | Self::OtherMedium { .. } => ErrorCode::SealTarget,
+        }
+    }
+}
+
+pub(crate) fn wrap(plain: &[u8], to: &HostRecipient) -> Result<Sealed, SealError> {
+    if plain.len() > PLAIN_BYTES_MAX {
+        return Err(SealError::TooLong);
+    }
+    let recipient: age::x25519::Recipient =
+        to.as_str().parse().map_err(|_| SealError::Recipient(to.clone()))?;
+    let one = std::iter::once(&recipient as &dyn age::Recipient);
+    let encryptor = Encryptor::with_recipients(one).map_err(|error| SealError::Library(Box::new(error)))?;
+    let failed = |error: std::io::Error| SealError::Library(Box::new(error));
+    let mut file = Vec::new();
+    let mut writer = encryptor.wrap_output(&mut file).map_err(failed)?;
+    writer.write_all(plain).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Sealed::try_from(STANDARD.encode(file)).map_err(|_| SealError::TooLong)
+}
+
+pub(crate) fn unwrap(sealed: &Sealed, key: &HostKey) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+    // Its length was bounded when it became a `Sealed`.
+    let file = STANDARD.decode(sealed.as_str()).map_err(|_| OpenError::Broken)?;
+    one_reader(&file)?;
+    let decryptor = Decryptor::new(file.as_slice()).map_err(refused)?;
+    let reader = decryptor.decrypt(std::iter::once(key.identity() as &dyn age::Identity)).map_err(refused)?;
+    // As large as it can be at once: a buffer that grows leaves its former places unwiped.
+    let mut plain = Zeroizing::new(Vec::with_capacity(PLAIN_BYTES_MAX + 1));
+    let mut bounded = reader.take(PLAIN_BYTES_MAX as u64 + 1);
+    bounded.read_to_end(&mut plain).map_err(|_| OpenError::Broken)?;
+    Ok(plain)
+}
+
+fn refused(error: DecryptError) -> OpenError {
+    match error {
+        DecryptError::NoMatchingKeys => OpenError::OtherKey,
+        _ => OpenError::Broken,
+    }
+}
+
+/// Who may read it, by its header: `-> X25519 …` once, and besides it only filler, whose names end in `-grease`.
+fn one_reader(file: &[u8]) -> Result<(), OpenError> {
+    let mut readers = 0;
+    for line in file.split(|byte| *byte == b'\n') {
+        if line.starts_with(b"--- ") {
+            return match readers {
+                1 => Ok(()),
+                0 => Err(OpenError::Broken),
+                more => Err(OpenError::Readers(more)),
+            };
+        }
+        let Some(stanza) = line.strip_prefix(b"-> ") else { continue };
+        match stanza.split(|byte| *byte == b' ').next().unwrap_or_default() {
+            b"scrypt" => return Err(OpenError::Passphrase),
+            filler if filler.ends_with(b"-grease") => {}
+            _ => readers += 1,
+        }
+    }
+    Err(OpenError::Broken)
+}

@@ -1,0 +1,29 @@
+//! Secrets that only one host can read.
+//!
+//! ```text
+//! operator's machine:  password, key ─▶ Creds ─▶ seal ─▶ text in the document (the hub stores what it cannot read)
+//! host:                text, after the signature was checked ─▶ open ─▶ Creds ─▶ Proxmox
+//! ```
+//! The file is `age` for one X25519 key, so `age -d` opens it as well. What is inside names the target and the medium that
+//! it is for, since nothing outside is bound to it: another target's secret is refused. What comes in is bounded before
+//! anything is done with it. Deliberately absent: where the host's key lies (the agent's `port/host_key`), passphrases,
+//! and more than one reader.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`backup_key`] | the key that backups are encrypted with, as Proxmox keeps it |
+//! | [`creds`] | what is sealed for a storage target |
+//! | [`file`] | the sealed file itself |
+//! | [`key`] | the host's key |
+//! | [`token`] | a Proxmox token that lies sealed |
+#![forbid(unsafe_code)]
+
+pub mod backup_key;
+pub mod creds;
+pub mod file;
+pub mod key;
+pub mod token;
+
+pub use creds::{Creds, Meant};
+pub use file::{OpenError, SealError};
+pub use key::HostKey;
