@@ -1,12 +1,11 @@
 //! A guest that the document names and that is not there.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{DesiredGuest, VolumeKind};
-
+use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
-use super::{Action, Context, Judged, adopt, fast, golden, number, passes};
+use super::{Action, Context, Judged, adopt, golden, number, passes, placement};
 use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
@@ -94,17 +93,7 @@ fn misplaced(context: &Context<'_>, guest: &DesiredGuest) -> Option<(ErrorCode, 
         );
         return Some((ErrorCode::Forbidden, text));
     }
-    if let Some(slow) = fast::too_slow(context.inputs.records, &policy.storage) {
-        return Some(slow);
-    }
-    let bulk = guest.volumes.iter().find(|volume| matches!(volume.kind, VolumeKind::Bulk(_)));
-    bulk.filter(|_| policy.bulk_storage.is_none()).map(|volume| {
-        let text = format!(
-            "volume {} is bulk, and this box has no bulk_storage: add one to the settings",
-            volume.name
-        );
-        (ErrorCode::Unavailable, text)
-    })
+    placement::whole(policy, context.inputs.records, guest).err()
 }
 
 fn wished(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (ErrorCode, String)> {

@@ -13,7 +13,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
-use super::{Action, Context, Judged, golden, number, passes};
+use super::{Action, Context, Judged, golden, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, Sight};
@@ -104,6 +104,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         return judged.with(ErrorCode::Unavailable, text);
     }
     let policy = context.inputs.policy;
+    if let Err((code, text)) = placement::whole(policy, context.inputs.records, guest) {
+        return judged.with(code, format!("it is gone, and {text}"));
+    }
     // It is restored from its own backup; the golden only stands beside it in the journal.
     let (golden, sha256) = match golden::archive(context, &guest.golden) {
         Ok(found) => found,

@@ -24,7 +24,7 @@
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
 //! | [`storage`] | what becomes of each storage target |
-//! | `fast` | whether a storage is fast enough for what is hot |
+//! | `placement` | where a guest's disks may be made |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
@@ -36,13 +36,13 @@ mod controller;
 mod detach;
 pub mod entry;
 mod expiry;
-mod fast;
 mod golden;
 mod hand;
 mod hold;
 pub mod lost;
 mod number;
 pub mod ordered;
+mod placement;
 mod present;
 mod print;
 pub mod protect;

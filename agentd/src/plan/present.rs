@@ -4,20 +4,19 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, RunState};
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::Vmid;
 use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
-use super::{Action, Context, Judged, controller, expiry, lost, passes};
+use super::{Action, Context, Inputs, Judged, controller, expiry, lost, passes, placement};
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, VmidFact};
 use crate::model::planted::{Bug, planted};
-use crate::model::policy::Policy;
 use crate::model::record::{Access, GuestRecord, VolumeId};
 use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
 
@@ -66,11 +65,11 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
         );
         return judged.with(ErrorCode::Locked, text);
     }
-    let policy = context.inputs.policy;
-    judged = differences(judged, policy, guest, facts);
+    judged = differences(judged, context.inputs, guest, facts);
     judged = controller::judge(context, judged, made.record);
     judged.held.extend(shrinking(context, guest, facts));
-    let next = next_operation(policy, guest, made, seen, facts).or_else(|| expiry::due(context, made));
+    let next =
+        next_operation(context.inputs, guest, made, seen, facts).or_else(|| expiry::due(context, made));
     match next {
         Some(next) => act(context, judged, made, next),
         None => judged,
@@ -116,7 +115,7 @@ pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
 }
 
 /// What differs and is not changed by this agent: told, not acted on.
-fn differences(mut judged: Judged, policy: &Policy, guest: &DesiredGuest, facts: &GuestFacts) -> Judged {
+fn differences(mut judged: Judged, inputs: &Inputs<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Judged {
     if facts.address.is_some_and(|address| address != guest.network.address) {
         let text = format!(
             "its address differs from the document's {}: change one of them by hand",
@@ -124,12 +123,10 @@ fn differences(mut judged: Judged, policy: &Policy, guest: &DesiredGuest, facts:
         );
         judged = judged.with(ErrorCode::Unavailable, text);
     }
-    for volume in missing(guest, facts).filter(|volume| storage_for(policy, volume).is_none()) {
-        let text = format!(
-            "volume {} is not attached: it is bulk, and this box has no bulk_storage: add one to the settings",
-            volume.name
-        );
-        judged = judged.with(ErrorCode::Unavailable, text);
+    for volume in missing(guest, facts) {
+        if let Err((code, why)) = placement::volume(inputs.policy, inputs.records, volume) {
+            judged = judged.with(code, format!("volume {} is not attached: {why}", volume.name));
+        }
     }
     judged
 }
@@ -140,19 +137,15 @@ fn missing<'a>(guest: &'a DesiredGuest, facts: &GuestFacts) -> impl Iterator<Ite
     guest.volumes.iter().filter(move |volume| !mounted(volume.mount.as_str()))
 }
 
-fn storage_for<'a>(policy: &'a Policy, volume: &DesiredVolume) -> Option<&'a StorageName> {
-    AttachVolume::storage(&volume.kind, &policy.storage, policy.bulk_storage.as_ref())
-}
-
 /// The first volume that is missing and has a place, in the first mount that is free.
 fn attach(
-    policy: &Policy,
+    inputs: &Inputs<'_>,
     guest: &DesiredGuest,
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
 ) -> Option<(Operation, Effects, String)> {
-    let (volume, storage) =
-        missing(guest, facts).find_map(|volume| Some((volume, storage_for(policy, volume)?)))?;
+    let placed = |volume| Some((volume, placement::volume(inputs.policy, inputs.records, volume).ok()?));
+    let (volume, storage) = missing(guest, facts).find_map(placed)?;
     let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
     let reason = format!("volume {} is not attached", volume.name);
     let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage: storage.clone() };
@@ -225,7 +218,7 @@ type Effects = Vec<Effect>;
 
 /// The one thing to do next: sizes and volumes before power, so that a guest starts as it should be.
 fn next_operation(
-    policy: &Policy,
+    inputs: &Inputs<'_>,
     guest: &DesiredGuest,
     made: &Made<'_>,
     seen: &ObservedGuest,
@@ -241,7 +234,7 @@ fn next_operation(
         let grow = Grow { target: target(), disk, size };
         return Some((Operation::Grow(grow), vec![Effect::GrowDisk], reason));
     }
-    if let Some(attach) = attach(policy, guest, facts, target) {
+    if let Some(attach) = attach(inputs, guest, facts, target) {
         return Some(attach);
     }
     match (guest.run, seen.run) {

@@ -2,6 +2,7 @@
 
 mod asked;
 mod beside;
+mod placement;
 mod protect;
 
 use std::collections::{BTreeMap, BTreeSet};
