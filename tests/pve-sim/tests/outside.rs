@@ -4,7 +4,8 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "the helpers of a test fail the test"
+    dead_code,
+    reason = "the helpers of a test fail the test, and not every test uses every helper"
 )]
 
 mod client;
