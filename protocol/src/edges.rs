@@ -13,9 +13,11 @@ use crate::id::{
     BridgeName, GoldenVersion, GuestName, GuestUid, HostName, IdempotencyKey, KeyFingerprint, MountPath,
     NodeName, SnapshotName, StorageName, Vmid,
 };
+use crate::job::act::LetGo;
 use crate::job::{self, HostEpoch, JobState, Payload, SignedJob, TargetKind, UtcSecond, envelope};
 use crate::net::Ipv4Cidr;
 use crate::pin::{Pin, PinKind, PinSet};
+use crate::storage;
 use crate::strict;
 
 /// Other programs were told these numbers: who changes one changes what travels.
@@ -131,6 +133,22 @@ fn a_document_names_as_many_as_it_may() {
     assert_eq!((names.len(), names[0], names[63]), (64, "p0", "p63"));
     assert_eq!(full.document().policies, full.policies());
     assert!(policies(65).is_err());
+    let targets = |count: usize| {
+        let target = |n| {
+            let medium = json!({ "nfs": { "server": "nas.example", "export": format!("/srv/{n}") } });
+            json!({ "name": format!("nas{n}"), "medium": medium, "class": "slow", "role": "bulk-data",
+                "state": "attached", "label": "the blue one", "default": false, "schedulable": true })
+        };
+        let mut document = document(1);
+        document["storage"] = (0..count).map(target).collect();
+        checked(document)
+    };
+    let (max, full) = (storage::TARGETS_MAX, targets(storage::TARGETS_MAX).unwrap());
+    assert_eq!(
+        (full.storage().len(), full.storage()[max - 1].name.as_str()),
+        (max, &*format!("nas{}", max - 1))
+    );
+    assert!(targets(max + 1).is_err());
     // Where it is refused.
     let mut twice = document(3);
     twice["guests"][2]["name"] = json!("web-1");
@@ -258,6 +276,9 @@ fn texts_on_the_wire_have_one_spelling() {
     assert!(format!("{hash:?}").contains(&empty[..8]), "{hash:?}");
     for kind in [TargetKind::Guest, TargetKind::Host] {
         assert_eq!(kind.as_str(), format!("{kind:?}").to_lowercase());
+    }
+    for way in [LetGo::Disconnected, LetGo::Decommissioned] {
+        assert_eq!(same::<LetGo>(&format!("{:?}", way.as_str())), way);
     }
     for (state, end) in [
         (JobState::Refused, true),
