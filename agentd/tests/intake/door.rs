@@ -13,6 +13,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::MailedJob;
+use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OpenFlags};
 use uuid::Uuid;
@@ -122,6 +123,14 @@ impl Door {
     /// The destroy of the guest, right in every part.
     pub async fn destroy(&mut self) -> (JobId, String) {
         self.payload(&format!("\"target\":{},\"verb\":\"destroy_guest\",\"args\":{{}}", target())).await
+    }
+
+    /// A job whose delay is over, checked again.
+    pub async fn due(&self, id: JobId) -> Accepted {
+        let due = self.store.due_jobs(self.now).await.unwrap();
+        let due = due.into_iter().find(|due| due.id == id).unwrap();
+        let roster = self.store.standing().await.unwrap().roster.unwrap();
+        roster.accept(&due.signed, self.now).unwrap()
     }
 
     pub async fn leave(&self, id: JobId, blob: &str) -> Outcome {

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use agentd::gate::order::TurnedAway;
 use agentd::plan::protect::Raise;
+use agentd::port::store::job::TakeError;
 use agentd::port::store::protection::Changed;
+use agentd::task::intake::Outcome;
 use holdfast_protocol::code::ErrorCode::{
     self, DuplicateKey, Missing, Range, TargetChanged, TargetKind, UnknownField, Version,
 };
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::JobState;
 use holdfast_protocol::protection::Protection;
 use serde_json::{Value, json};
 
@@ -40,7 +45,7 @@ async fn raise(door: &Door, from: Option<&Value>, to: &Value) {
 async fn twin(door: &mut Door, name: &str) {
     let (id, payload) = door.payload(&order(&promise(3), &promise(1))).await;
     let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
-    assert!(matches!(outcome, agentd::task::intake::Outcome::Taken), "{name}: {outcome:?}");
+    assert!(matches!(outcome, Outcome::Taken), "{name}: {outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,4 +130,40 @@ async fn a_promise_is_lowered_only_in_its_one_spelling_and_from_what_is_in_force
     let (id, payload) = door.payload(&good).await;
     let blob = job(payload.as_bytes(), &[&door.alice]);
     door.refuses("raised since", id, &blob, TargetChanged).await;
+}
+
+async fn taken(door: &mut Door, order: &str) -> JobId {
+    let (id, payload) = door.payload(order).await;
+    let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+    assert!(matches!(outcome, Outcome::Taken), "{outcome:?}");
+    id
+}
+
+async fn stands(door: &Door, id: JobId) -> (JobState, Protection) {
+    let reports = door.store.job_reports().await.unwrap();
+    let state = reports.into_iter().find(|report| report.id == id).unwrap().state;
+    (state, door.store.protection(GUEST.parse().unwrap()).await.unwrap().unwrap())
+}
+
+/// The job ends and the promise is lowered, once and from what was signed for; or neither.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promise_is_lowered_with_its_job_or_neither() {
+    let mut door = Door::open().await;
+    raise(&door, None, &promise(3)).await;
+    let id = taken(&mut door, &order(&promise(3), &promise(1))).await;
+    let other = taken(&mut door, &order(&promise(3), &promise(2))).await;
+    door.pass(3_000);
+    let (first, second) = (door.due(id).await, door.due(other).await);
+    door.store.lower_protection(first.clone(), door.now).await.unwrap();
+    assert_eq!(stands(&door, id).await, (JobState::Done, read(&promise(1))));
+    let lowered = |(action, _): &(String, String)| action == "protection_lowered";
+    assert_eq!(door.audit().iter().filter(|line| lowered(line)).count(), 1);
+    // What the second was signed for is not in force any more.
+    let away = door.store.lower_protection(second, door.now).await.unwrap_err();
+    assert!(matches!(away, TakeError::Away(TurnedAway::Promise)), "{away}");
+    assert_eq!(stands(&door, other).await, (JobState::Waiting, read(&promise(1))));
+    // And a job that has ended lowers nothing again.
+    raise(&door, Some(&promise(1)), &promise(3)).await;
+    door.store.lower_protection(first, door.now).await.unwrap();
+    assert_eq!(stands(&door, id).await, (JobState::Done, read(&promise(3))));
 }

@@ -11,6 +11,7 @@
 //! | `loosen` | promises about backups, lowered |
 //! | `once` | one job a thousand times |
 //! | `changes` | cancels, delays, new operators |
+//! | `brake` | whom a signed release lets pass |
 //! | `targets` | storage targets, approved and let go |
 //! | `pair` | a volume goes between two guests of one customer |
 //! | `follow` | how a job follows its operation, and what the audit says of it |
@@ -22,6 +23,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod brake;
 mod changes;
 mod door;
 mod follow;
