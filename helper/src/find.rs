@@ -13,6 +13,8 @@ use crate::reply::{Refusal, refusal};
 
 /// Where udev writes down which device wears which UUID. It is never believed, but it may say why nothing was found.
 const HINTS: &str = "/dev/disk/by-uuid";
+/// So many of what is there are named when a disk is missing.
+const NAMED_MAX: usize = 8;
 
 /// The devices of this machine at one moment.
 #[derive(Debug)]
@@ -93,26 +95,27 @@ impl Survey {
     }
 
     fn absent(&self, target: &Target) -> Refusal {
-        let at = format!("target {}", target.name);
-        if let Some(name) = self.hinted.get(target.uuid.as_str()) {
+        let (at, uuid) = (format!("target {}", target.name), &target.uuid);
+        if let Some(name) = self.hinted.get(uuid.as_str()) {
             return refusal!(DeviceClass, "{at}: its UUID is on {name}, and no disk of that kind is allowed");
         }
-        let unread = self.unread.join(", ");
-        refusal!(DeviceAbsent, "{at}: no disk with its UUID is attached (could not be read: {unread})")
+        let seen = self.seen.iter().map(|seen| format!("{} with UUID {}", seen.disk.name, seen.mark.uuid));
+        let unread = self.unread.iter().map(|name| format!("{name}, which cannot be read"));
+        let there: Vec<String> = unread.chain(seen).take(NAMED_MAX).collect();
+        let there = if there.is_empty() { "nothing".to_owned() } else { there.join("; ") };
+        refusal!(DeviceAbsent, "{at}: no disk with UUID {uuid} is attached; on allowed buses: {there}")
     }
 }
 
 fn hints(others: &[Disk]) -> BTreeMap<String, String> {
-    let mut hinted = BTreeMap::new();
-    for entry in std::fs::read_dir(HINTS).into_iter().flatten().flatten() {
-        let link = std::fs::read_link(entry.path()).ok();
-        let device = link.as_deref().and_then(|link| link.file_name()?.to_str());
-        let known = others.iter().find(|disk| Some(disk.name.as_str()) == device);
-        if let (Some(disk), Ok(uuid)) = (known, entry.file_name().into_string()) {
-            hinted.insert(uuid, disk.name.clone());
-        }
-    }
-    hinted
+    let entries = std::fs::read_dir(HINTS).into_iter().flatten().flatten();
+    let hinted = entries.filter_map(|entry| {
+        let link = std::fs::read_link(entry.path()).ok()?;
+        let name = link.file_name()?.to_str()?;
+        let disk = others.iter().find(|disk| disk.name == name)?;
+        Some((entry.file_name().into_string().ok()?, disk.name.clone()))
+    });
+    hinted.collect()
 }
 
 #[cfg(test)]
@@ -185,6 +188,20 @@ mod tests {
         (nameless.part_uuid, nameless.serials) = (None, Vec::new());
         assert_eq!(code(&survey(vec![nameless.clone()]), serial), "E_DEVICE_AMBIGUOUS");
         assert_eq!(code(&survey(vec![nameless]), "part_uuid = '1234abcd-01'"), "E_DEVICE_AMBIGUOUS");
+        let mut other = seen("sdc1", "sdc");
+        other.mark.uuid = FsUuid::try_from(UUID.replace("0b5f", "1b5f")).unwrap();
+        let mut without = survey(vec![other]);
+        without.unread.push("sdd".to_owned());
+        let says = |survey: &Survey| survey.find(&target(serial)).unwrap_err().says;
+        assert_eq!(
+            says(&without),
+            format!(
+                "target usb1: no disk with UUID {UUID} is attached; on allowed buses: sdd, which cannot be read; \
+                 sdc1 with UUID {}",
+                UUID.replace("0b5f", "1b5f")
+            )
+        );
+        assert!(says(&survey(Vec::new())).ends_with("on allowed buses: nothing"));
         let mut hinted = survey(Vec::new());
         hinted.hinted.insert(UUID.to_owned(), "dm-3".to_owned());
         assert_eq!(code(&hinted, serial), "E_DEVICE_CLASS");

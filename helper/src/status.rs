@@ -28,11 +28,8 @@ pub fn look(policy: &Policy, turn: &Turn) -> Result<Reply, Refusal> {
         targets.push(TargetStatus { target: target.name.clone(), mounted, device, refusal });
     }
     let beneath = |point: &str| point.strip_prefix(PARENT).is_some_and(|rest| rest.starts_with('/'));
-    let mut foreign: Vec<String> = mountinfo::own()?
-        .into_iter()
-        .map(|entry| entry.point)
-        .filter(|point| beneath(point) && !ours.contains(point))
-        .collect();
+    let points = mountinfo::own()?.into_iter().map(|entry| entry.point);
+    let mut foreign: Vec<String> = points.filter(|point| beneath(point) && !ours.contains(point)).collect();
     foreign.dedup();
     Ok(Reply::Status { targets, foreign })
 }
