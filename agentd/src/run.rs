@@ -460,7 +460,8 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         let named = golden.sha256.as_ref().map(|text| Sha256Hex::try_from(text.to_ascii_lowercase()));
         let sha256 = named.transpose().map_err(|rule| refused(format!("golden[{index}].sha256"), rule))?;
         let archive = VolumeId::new(golden.archive.clone());
-        goldens.insert(golden.version.clone(), Golden { archive, sha256, file: golden.file.clone() });
+        let file = golden.file.clone();
+        goldens.insert(golden.version.clone(), Golden { archive, sha256, file, made_at: None });
     }
     Ok(Policy {
         range: VmidRange::try_from(proxmox.vmid_range)
@@ -471,10 +472,11 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         backup_storage: proxmox.backup_storage.clone(),
         bridge: proxmox.bridge.clone(),
         goldens,
-        golden_dump: settings
-            .golden_dump
-            .as_ref()
-            .map(|dump| GoldenDump { storage: dump.storage.clone(), folder: dump.folder.clone() }),
+        golden_dump: settings.golden_dump.as_ref().map(|dump| GoldenDump {
+            storage: dump.storage.clone(),
+            folder: dump.folder.clone(),
+            refresh_days: dump.refresh_days,
+        }),
         brake: settings.brake.rule(),
     })
 }

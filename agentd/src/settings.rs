@@ -2,7 +2,7 @@
 //!
 //! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
 //! and never look for themselves. Nothing has a silent default but the state folder, the two files
-//! of operators and policy, and the brake, which is on. Deliberately absent: secrets. A
+//! of operators and policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A
 //! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use serde::Deserialize;
 
-use crate::model::policy::BrakeRule;
+use crate::model::policy::{BrakeRule, GoldenDump};
 
 mod secret_file;
 
@@ -140,6 +140,13 @@ pub struct GoldenDumpSettings {
     pub storage: StorageName,
     /// Its dump folder, such as `/var/lib/vz/dump`: `golden_dump` of /etc/holdfast/helper.toml.
     pub folder: PathBuf,
+    /// When the newest image there is older than so many days, it is told.
+    #[serde(default = "usual_refresh_days")]
+    pub refresh_days: u32,
+}
+
+const fn usual_refresh_days() -> u32 {
+    GoldenDump::REFRESH_DAYS
 }
 
 /// Where guests reach us.
@@ -304,6 +311,10 @@ impl Settings {
     fn golden_mistake(&self) -> Option<(String, &'static str)> {
         if self.golden_dump.as_ref().is_some_and(|dump| !dump.folder.is_absolute()) {
             return Some(("golden_dump.folder".to_owned(), "an absolute path"));
+        }
+        let refresh = self.golden_dump.as_ref().map(|dump| dump.refresh_days);
+        if refresh.is_some_and(|days| !GoldenDump::REFRESH_DAYS_POSSIBLE.contains(&days)) {
+            return Some(("golden_dump.refresh_days".to_owned(), "1 to 3650 days"));
         }
         self.golden.iter().enumerate().find_map(|(index, golden)| {
             let at = |field: &str| format!("golden[{index}].{field}");

@@ -81,6 +81,8 @@ codes! {
     GenerationConflict = "GENERATION_CONFLICT", 409
     /// A jump of the generation that no honest history makes.
     GenerationJump = "GENERATION_JUMP", 409
+    /// The newest golden image of the box is older than it should be.
+    GoldenOld = "GOLDEN_OLD", 409
     /// A golden image that no operator approved.
     GoldenUnapproved = "GOLDEN_UNAPPROVED", 409
     /// The idempotency key was used with another body.

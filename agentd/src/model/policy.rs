@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, PoolName, StorageName, Vmid};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::record::VolumeId;
@@ -41,9 +42,16 @@ pub struct GoldenDump {
     pub storage: StorageName,
     /// The folder.
     pub folder: PathBuf,
+    /// When the newest image there is older than so many days, it is told.
+    pub refresh_days: u32,
 }
 
 impl GoldenDump {
+    /// Debian's own updates are a month old by then.
+    pub const REFRESH_DAYS: u32 = 30;
+    /// What may be chosen.
+    pub const REFRESH_DAYS_POSSIBLE: std::ops::RangeInclusive<u32> = 1..=3650;
+
     /// The number in the names of the archives that are built: `[container]` of golden/recipe.toml.
     const VMID: u32 = 900_001;
 
@@ -93,6 +101,8 @@ pub struct Golden {
     pub sha256: Option<Sha256Hex>,
     /// Where the agent can read those bytes.
     pub file: PathBuf,
+    /// When it was built, where the manifest of one that was built here says so.
+    pub made_at: Option<Timestamp>,
 }
 
 /// A SHA-256 in lower-case hex.

@@ -8,14 +8,16 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::GoldenVersion;
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target};
-use holdfast_protocol::report::{GoldenReport, GoldenStanding};
+use holdfast_protocol::report::{GoldenReport, GoldenStanding, WaitingForSignature};
+use jiff::Timestamp;
 
 use super::{Context, Inputs};
-use crate::gate::Approved;
 use crate::gate::held::{Held, Remedy};
+use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::observed::{GoldenFact, Observed};
 use crate::model::policy::{Golden, Policy, Sha256Hex};
 use crate::model::record::{Place, Records};
@@ -96,23 +98,81 @@ pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
     told.collect()
 }
 
+/// The newest golden that guests may be made from.
+fn newest_approved<'a>(inputs: &'a Inputs<'_>) -> Option<&'a GoldenVersion> {
+    let approved = approved(inputs.policy, inputs.records);
+    let is = |(version, golden): &(&GoldenVersion, &Golden)| match inputs.observed.goldens.get(version) {
+        Some(GoldenFact::Is(sha256)) => approved.has(version, sha256),
+        Some(GoldenFact::Unread(_)) => false,
+        None => golden.sha256.as_ref().is_some_and(|sha256| approved.has(version, sha256)),
+    };
+    let all = inputs.policy.goldens.iter().filter(is).map(|(version, _)| version);
+    all.max_by_key(|version| version.age_key())
+}
+
+/// Goldens that no guest waits for, newer than whatever guests may be made from: an operator can sign for them beforehand.
+#[must_use]
+pub fn waiting(inputs: &Inputs<'_>, held: &[Held]) -> Vec<WaitingForSignature> {
+    let newest = newest_approved(inputs).map(GoldenVersion::age_key);
+    let newer = inputs.policy.goldens.iter().filter(|(version, golden)| {
+        golden.sha256.is_none() && newest.is_none_or(|newest| version.age_key() > newest)
+    });
+    let told = newer.filter_map(|(version, _)| {
+        let Some(GoldenFact::Is(sha256)) = inputs.observed.goldens.get(version) else { return None };
+        let draft = approval(version, sha256)?;
+        let waits = |held: &Held| matches!(&held.remedy, Remedy::Sign(wanted) if *wanted == draft);
+        if held.iter().any(waits) {
+            return None;
+        }
+        let effect = Effect::RestoreFresh { golden: version.clone(), sha256: sha256.clone() };
+        let reason = match gate(&effect, Provenance::Document, &Approved::default()) {
+            Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => why.to_owned(),
+            Verdict::Free => return None,
+        };
+        Some(WaitingForSignature {
+            guest: None,
+            effect: format!("make guests from golden {version}, sha256 {}", sha256.as_str()),
+            reason,
+            // These types hold nothing that JSON cannot say; were it otherwise, an empty text can be signed by nobody.
+            payload: draft.to_json().unwrap_or_default(),
+            last_backup: None,
+            last_proof: None,
+        })
+    });
+    told.collect()
+}
+
+/// Told when the newest golden that was built here is older than root wants it.
+#[must_use]
+pub fn old(policy: &Policy, now: Timestamp) -> Option<Problem> {
+    let days_max = policy.golden_dump.as_ref()?.refresh_days;
+    let built = policy.goldens.iter().filter_map(|(version, golden)| Some((version, golden.made_at?)));
+    let (version, made_at) = built.max_by_key(|(version, _)| version.age_key())?;
+    let days = now.duration_since(made_at).as_hours() / 24;
+    (days >= i64::from(days_max)).then(|| {
+        let text = format!(
+            "the newest golden image here, {version}, is {days} days old, and {days_max} are the most (refresh_days): \
+             `agentd golden build` makes a new one, for an operator to sign"
+        );
+        Problem::new(ErrorCode::GoldenOld, text)
+    })
+}
+
+/// What an operator signs for these bytes. Every version of a golden is a version, and every digest a digest.
+fn approval(version: &GoldenVersion, sha256: &Sha256Hex) -> Option<Draft> {
+    let version = version.as_str().to_owned().try_into().ok()?;
+    let sha256 = sha256.as_str().to_owned().try_into().ok()?;
+    let act = Act::ApproveRelease(args::ApproveRelease { kind: ReleaseKind::Golden, version, sha256 });
+    Some(Draft { target: Target::Host {}, act })
+}
+
 /// A guest that waits for its golden's approval, with what an operator would sign.
 pub(super) fn held(guest: &DesiredGuest, sha256: &Sha256Hex, reason: &'static str) -> Held {
-    let version = guest.golden.as_str().to_owned().try_into();
-    let bytes = sha256.as_str().to_owned().try_into();
-    let remedy = match (version, bytes) {
-        (Ok(version), Ok(sha256)) => {
-            let kind = ReleaseKind::Golden;
-            let act = Act::ApproveRelease(args::ApproveRelease { kind, version, sha256 });
-            Remedy::Sign(Draft { target: Target::Host {}, act })
-        }
-        // Every version of a golden is a version, and every digest a digest.
-        _ => Remedy::ByHand("root on this box names its digest in [[golden]] of agent.toml"),
-    };
+    let by_hand = Remedy::ByHand("root on this box names its digest in [[golden]] of agent.toml");
     Held {
         guest: guest.uid,
         effect: format!("make guest {} from golden {}, sha256 {}", guest.name, guest.golden, sha256.as_str()),
         reason,
-        remedy,
+        remedy: approval(&guest.golden, sha256).map_or(by_hand, Remedy::Sign),
     }
 }

@@ -409,7 +409,7 @@ fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
     })
 }
 
-pub use golden::wanted as wanted_goldens;
+pub use golden::{old as old_goldens, waiting as waiting_goldens, wanted as wanted_goldens};
 pub use questions::{Questions, questions};
 
 #[cfg(test)]

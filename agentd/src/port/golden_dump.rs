@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::golden::{GoldenManifest, MANIFEST_BYTES_MAX};
 use holdfast_protocol::strict::{self, StrictError};
+use jiff::Timestamp;
 
 /// A box keeps a dozen; more is somebody's mistake.
 const MANIFESTS_MAX: usize = 256;
@@ -18,6 +19,8 @@ const MANIFESTS_MAX: usize = 256;
 pub struct LyingGolden {
     /// What it says of itself.
     pub manifest: GoldenManifest,
+    /// Where it says so.
+    pub file: PathBuf,
     /// Its archive.
     pub archive: PathBuf,
 }
@@ -75,6 +78,12 @@ pub fn read(folder: &Path) -> Result<(Vec<LyingGolden>, Vec<GoldenDumpError>), G
     Ok((found, wrong))
 }
 
+/// When it was built, where its clock said something sensible.
+#[must_use]
+pub fn made_at(manifest: &GoldenManifest) -> Option<Timestamp> {
+    Timestamp::from_second(i64::try_from(manifest.build.made_at_s).ok()?).ok()
+}
+
 fn one(path: &Path) -> Result<LyingGolden, GoldenDumpError> {
     let unread = |source| GoldenDumpError::Unread { path: path.to_owned(), source };
     let mut bytes = Vec::new();
@@ -86,7 +95,7 @@ fn one(path: &Path) -> Result<LyingGolden, GoldenDumpError> {
     if !manifest.archive.starts_with("vzdump-lxc-") || !manifest.archive.bytes().all(plain) {
         return Err(GoldenDumpError::LeadsAway { path: path.to_owned() });
     }
-    Ok(LyingGolden { archive: path.with_file_name(&manifest.archive), manifest })
+    Ok(LyingGolden { archive: path.with_file_name(&manifest.archive), file: path.to_owned(), manifest })
 }
 
 #[cfg(test)]

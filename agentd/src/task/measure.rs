@@ -52,10 +52,11 @@ pub(super) async fn lying(policy: &mut Policy) -> Vec<GoldenVersion> {
         Err(_) => Vec::new(),
     };
     let mut versions = Vec::new();
-    for LyingGolden { manifest, archive: file } in read {
+    for LyingGolden { manifest, archive: file, .. } in read {
         versions.push(manifest.version.clone());
         let archive = VolumeId::new(format!("{}:backup/{}", dump.storage, manifest.archive));
-        policy.goldens.entry(manifest.version).or_insert(Golden { archive, sha256: None, file });
+        let made_at = golden_dump::made_at(&manifest);
+        policy.goldens.entry(manifest.version).or_insert(Golden { archive, sha256: None, file, made_at });
     }
     versions
 }

@@ -41,7 +41,7 @@ use crate::plan::asked::{Answer, Asked};
 use crate::plan::lost::suspects;
 use crate::plan::protect::Raise;
 use crate::plan::recovery::{Seen, recovery};
-use crate::plan::{Inputs, Questions, plan, questions, report, wanted_goldens};
+use crate::plan::{Inputs, Questions, old_goldens, plan, questions, report, waiting_goldens, wanted_goldens};
 use crate::port::pve::PveError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
@@ -531,6 +531,7 @@ impl Reconcile {
         let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
         problems.extend(clock);
         problems.extend(report::unknown_marks(plan));
+        problems.extend(old_goldens(inputs.policy, inputs.now));
         if let Sight::Unproved(why) = &inputs.observed.sight {
             let text = format!(
                 "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
@@ -541,7 +542,7 @@ impl Reconcile {
             seen_at: Some(inputs.observed.at),
             host: report::host(&self.node, inputs),
             guests: report::guests(inputs, plan),
-            waiting: waiting(plan),
+            waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
             problems,
             lanes: report::lanes(inputs.records),
         }));

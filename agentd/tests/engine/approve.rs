@@ -158,7 +158,8 @@ async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it()
 async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
     let world = World::start().await;
     let folder = world.golden.parent().unwrap().to_owned();
-    let dump = GoldenDump { storage: "backup2".parse().unwrap(), folder: folder.clone() };
+    let (storage, refresh_days) = ("backup2".parse().unwrap(), 30);
+    let dump = GoldenDump { storage, folder: folder.clone(), refresh_days };
     let policy = Policy { goldens: BTreeMap::new(), golden_dump: Some(dump), ..world.policy() };
     let mut agent = start_with(&world, policy).await;
     lay_down(&agent).await;
@@ -194,5 +195,17 @@ async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
         report(&view, 1).unwrap().golden.as_ref().map(ToString::to_string).as_deref(),
         Some("2026.11.1")
     );
+    // A newer one can be signed for before any guest wants it; and a newest one of 1970 is told as old.
+    let newer = manifest.to_string().replace("2026.11.1\"", "2026.11.2\"");
+    std::fs::write(folder.join("golden-2026.11.2.json"), newer).unwrap();
+    let beforehand = |view: &agentd::model::view::View| {
+        let old = view.problems.iter().any(|problem| problem.code == ErrorCode::GoldenOld);
+        old && view.waiting.iter().any(|one| one.guest.is_none() && one.payload.contains("2026.11.2"))
+    };
+    let view = agent.until("the newer one waits", beforehand).await;
+    let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
+    let mail = signed(&agent, &waiting).await;
+    assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
+    agent.until("nothing waits", |view| serves(view, 1) && view.waiting.is_empty()).await;
     agent.stop().await;
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{GoldenError, lying};
 use crate::cli::Output;
 use crate::cli::status::ago;
-use crate::port::golden_dump::LyingGolden;
+use crate::port::golden_dump::{self, LyingGolden};
 use crate::port::status_door;
 use crate::settings::ConfigPath;
 
@@ -34,6 +34,24 @@ pub(super) struct ListArguments {
 struct Document<'a> {
     schema: &'static str,
     goldens: &'a [Row],
+    /// None before one was built here.
+    refresh: Option<Refresh>,
+}
+
+/// How the newest one that was built here stands to the age that root wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Refresh {
+    newest_days: i64,
+    days_max: u32,
+    due: bool,
+}
+
+impl Refresh {
+    fn of(found: &[LyingGolden], days_max: u32, now: Timestamp) -> Option<Self> {
+        let newest = found.iter().max_by_key(|golden| golden.manifest.version.age_key())?;
+        let newest_days = now.duration_since(golden_dump::made_at(&newest.manifest)?).as_hours() / 24;
+        Some(Self { newest_days, days_max, due: newest_days >= i64::from(days_max) })
+    }
 }
 
 /// One version.
@@ -52,7 +70,7 @@ struct Row {
 }
 
 pub(super) fn run(arguments: &ListArguments) -> Result<(), GoldenError> {
-    let (settings, found) = lying(&arguments.config)?;
+    let (settings, dump, found) = lying(&arguments.config)?;
     let sections = match status_door::ask(&settings.state.dir) {
         Ok(status) => status.sections,
         Err(error) => {
@@ -62,11 +80,13 @@ pub(super) fn run(arguments: &ListArguments) -> Result<(), GoldenError> {
     };
     let reports = sections.host.map(|host| host.goldens).unwrap_or_default();
     let rows = rows(&found, &reports, &sections.guests.unwrap_or_default());
+    let now = crate::cli::now();
+    let refresh = Refresh::of(&found, dump.refresh_days, now);
     match arguments.output {
         Output::Json => {
-            crate::cli::print_json(&Document { schema: "holdfast.goldens/v1", goldens: &rows });
+            crate::cli::print_json(&Document { schema: "holdfast.goldens/v1", goldens: &rows, refresh });
         }
-        Output::Table => print!("{}", page(&rows, crate::cli::now())),
+        Output::Table => print!("{}{}", page(&rows, now), due(refresh)),
     }
     Ok(())
 }
@@ -131,6 +151,15 @@ fn page(rows: &[Row], now: Timestamp) -> String {
     lines.join("\n") + "\n"
 }
 
+fn due(refresh: Option<Refresh>) -> String {
+    match refresh {
+        Some(Refresh { newest_days, days_max, due: true }) => format!(
+            "The newest is {newest_days} days old, and {days_max} are the most (refresh_days): `agentd golden build`.\n"
+        ),
+        _ => String::new(),
+    }
+}
+
 const fn word(standing: GoldenStanding) -> &'static str {
     match standing {
         GoldenStanding::Approved => "approved",
@@ -161,8 +190,12 @@ mod tests {
             "recipe_sha256": "", "guestd_sha256": "", "source_date_epoch": 1,
             "build": { "made_at_s": 1_795_305_600, "seconds": 1, "entries": 1, "content_bytes": 1 }, "packages": [],
         });
-        let found =
-            [LyingGolden { manifest: serde_json::from_value(manifest).unwrap(), archive: "a".into() }];
+        let manifest = serde_json::from_value(manifest).unwrap();
+        let found = [LyingGolden { manifest, file: "golden-2026.11.10.json".into(), archive: "a".into() }];
+        let after = |days: i64| Timestamp::from_second(1_795_305_600 + days * 86_400).unwrap();
+        let told = |days| due(Refresh::of(&found, 30, after(days)));
+        assert_eq!((told(29), told(-3)), (String::new(), String::new()));
+        assert!(told(30).contains("30 days old") && told(31).contains("golden build"));
         let reports =
             [report("2026.11.9", GoldenStanding::Approved), report("2026.11.10", GoldenStanding::Waiting)];
         let guests = [guest("web", "2026.11.9"), guest("mail", "2026.09.1"), guest("wiki", "2026.11.9")];

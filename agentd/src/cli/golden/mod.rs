@@ -1,9 +1,10 @@
-//! `agentd golden build|list|approve-request`: the images that guests are made from, on this box.
+//! `agentd golden build|list|prune|approve-request`: the images that guests are made from, on this box.
 //!
 //! Exit code 0: done. 1: the helper or the builder said no. 65: what was asked for is not so. 69: nobody answers. Building
 //! goes through the root helper; nothing is approved here: that takes an operator's signature.
 
 mod list;
+mod prune;
 mod request;
 
 use std::io::IsTerminal;
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 use holdfast_protocol::id::GoldenVersion;
 
 use super::Output;
-use crate::port::golden_dump::GoldenDumpError;
+use crate::port::golden_dump::{self, GoldenDumpError, LyingGolden};
 use crate::port::helper::{BuiltGolden, BuiltHow, GoldenStage, Helper, HelperError};
-use crate::settings::{ConfigPath, Settings, SettingsError};
+use crate::port::status_door::StatusError;
+use crate::settings::{ConfigPath, GoldenDumpSettings, Settings, SettingsError};
 
 /// The arguments.
 #[derive(Debug, clap::Args)]
@@ -29,6 +31,8 @@ enum GoldenCommand {
     Build(BuildArguments),
     /// Show the images on this box: version, age, digest, whether guests may be made of it, and which were.
     List(list::ListArguments),
+    /// Show which images nobody needs any more, and with --yes take them away, as root.
+    Prune(prune::PruneArguments),
     /// Write what an operator signs so that guests may be made from an image (`holdfast sign HOST --draft FILE`).
     ApproveRequest(request::RequestArguments),
 }
@@ -83,6 +87,21 @@ pub enum GoldenError {
         /// What it should.
         said: String,
     },
+    /// Which guests there are is not known.
+    #[error("which guests came from which image is not known, so none is taken away")]
+    Status(#[source] StatusError),
+    /// The agent has just started.
+    #[error("the agent has not seen its guests yet, so no image is taken away: ask again in a minute")]
+    Unseen,
+    /// A file that stays.
+    #[error("{} cannot be removed: the folder is root's, so root runs this", path.display())]
+    Remove {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A word that no job can carry.
     #[error("this cannot be written as a request: {0}")]
     Unwritable(String),
@@ -104,10 +123,10 @@ impl GoldenError {
         match self {
             Self::Settings(_) | Self::NoDump => 78,
             Self::Helper(HelperError::Refused { .. } | HelperError::Unbuilt(_)) => 1,
-            Self::Helper(_) => 69,
+            Self::Helper(_) | Self::Status(_) | Self::Unseen => 69,
             Self::NoSuch(_) | Self::Exchanged { .. } => 65,
             Self::Dump(_) | Self::Archive { .. } => 66,
-            Self::Write { .. } => 73,
+            Self::Write { .. } | Self::Remove { .. } => 73,
             Self::Runtime(_) | Self::Unwritable(_) => 70,
         }
     }
@@ -121,6 +140,7 @@ pub fn run(arguments: GoldenArguments) -> Result<(), GoldenError> {
     match arguments.command {
         GoldenCommand::Build(arguments) => build(&arguments),
         GoldenCommand::List(arguments) => list::run(&arguments),
+        GoldenCommand::Prune(arguments) => prune::run(&arguments),
         GoldenCommand::ApproveRequest(arguments) => request::run(&arguments),
     }
 }
@@ -177,15 +197,15 @@ fn page(built: &BuiltGolden) -> String {
     )
 }
 
-/// The folder and what lies there, oldest first.
-fn lying(config: &ConfigPath) -> Result<(Settings, Vec<crate::port::golden_dump::LyingGolden>), GoldenError> {
+/// The settings, the folder, and what lies there, oldest first.
+fn lying(config: &ConfigPath) -> Result<(Settings, GoldenDumpSettings, Vec<LyingGolden>), GoldenError> {
     let settings = Settings::load(config)?;
-    let dump = settings.golden_dump.as_ref().ok_or(GoldenError::NoDump)?;
-    let (found, wrong) = crate::port::golden_dump::read(&dump.folder)?;
+    let dump = settings.golden_dump.clone().ok_or(GoldenError::NoDump)?;
+    let (found, wrong) = golden_dump::read(&dump.folder)?;
     for error in &wrong {
         eprintln!("agentd: {}", holdfast_protocol::strict::chain(error));
     }
-    Ok((settings, found))
+    Ok((settings, dump, found))
 }
 
 #[cfg(test)]

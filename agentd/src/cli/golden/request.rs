@@ -41,7 +41,7 @@ struct Written<'a> {
 }
 
 pub(super) fn run(arguments: &RequestArguments) -> Result<(), GoldenError> {
-    let (_, found) = lying(&arguments.config)?;
+    let (_, _, found) = lying(&arguments.config)?;
     let wanted = found.into_iter().find(|golden| golden.manifest.version == arguments.version);
     let golden = wanted.ok_or_else(|| GoldenError::NoSuch(arguments.version.clone()))?;
     let text = request(&golden)?;
@@ -109,7 +109,8 @@ mod tests {
             "build": { "made_at_s": 1, "seconds": 1, "entries": 1, "content_bytes": 1 }, "packages": [],
         });
         let manifest = serde_json::from_value(manifest).unwrap();
-        let golden = LyingGolden { manifest, archive: archive.clone() };
+        let file = folder.path().join("golden-2026.11.2.json");
+        let golden = LyingGolden { manifest, file, archive: archive.clone() };
         let draft = Draft::parse(request(&golden).unwrap().as_bytes()).unwrap();
         let Act::ApproveRelease(release) = &draft.act else { panic!("{draft:?}") };
         assert_eq!((release.kind, release.version.as_str()), (ReleaseKind::Golden, "2026.11.2"));

@@ -41,17 +41,17 @@ pub struct SetupArguments {
     #[arg(long)]
     pub(super) node: Option<NodeName>,
     /// The user of Proxmox that is made.
-    #[arg(long, default_value = "holdfast@pve", value_parser = user)]
-    pub(super) user: String,
+    #[arg(long, default_value = "holdfast@pve", default_value_if("remove", "true", None), value_parser = user)]
+    pub(super) user: Option<String>,
     /// The pool of our guests.
-    #[arg(long, default_value = "holdfast")]
-    pub(super) pool: PoolName,
+    #[arg(long, default_value = "holdfast", default_value_if("remove", "true", None))]
+    pub(super) pool: Option<PoolName>,
     /// Also make a pool and a token for throwaway guests of restore tests.
     #[arg(long, value_name = "POOL", num_args = 0..=1, default_missing_value = "holdfast-scratch")]
     pub(super) scratch_pool: Option<PoolName>,
     /// Where root disks and hot volumes go.
-    #[arg(long)]
-    pub(super) storage: StorageName,
+    #[arg(long, required_unless_present = "remove")]
+    pub(super) storage: Option<StorageName>,
     /// Where bulk volumes go.
     #[arg(long)]
     pub(super) bulk_storage: Option<StorageName>,
@@ -65,16 +65,17 @@ pub struct SetupArguments {
     #[arg(long = "vlan", value_parser = vlan)]
     pub(super) vlans: Vec<VlanTag>,
     /// The VMIDs the agent may pick from.
-    #[arg(long, value_name = "FIRST-LAST", value_parser = vmid_range)]
-    pub(super) vmid_range: [Vmid; 2],
+    #[arg(long, value_name = "FIRST-LAST", required_unless_present = "remove", value_parser = vmid_range)]
+    pub(super) vmid_range: Option<[Vmid; 2]>,
     /// An address of this box on the bridge, with port; may stand several times.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "remove")]
     pub(super) listen: Vec<SocketAddr>,
     /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may stand several times.
     #[arg(long = "golden", value_name = "VERSION,VOLUME,FILE")]
     pub(super) goldens: Vec<GoldenArgument>,
-    /// Where the root helper builds goldens: STORAGE,FOLDER, such as local,/var/lib/vz/dump.
-    #[arg(long, value_name = "STORAGE,FOLDER", value_parser = golden_dump)]
+    /// Where the root helper builds goldens, and after how many days a new one is due [default: 30]: STORAGE,FOLDER[,DAYS],
+    /// such as local,/var/lib/vz/dump.
+    #[arg(long, value_name = "STORAGE,FOLDER,DAYS", value_parser = golden_dump)]
     pub(super) golden_dump: Option<GoldenDump>,
     /// Who may sign for this box: a file of public keys in OpenSSH's allowed_signers form, laid down as root's.
     #[arg(long, value_name = "FILE")]
@@ -83,8 +84,8 @@ pub struct SetupArguments {
     #[arg(long, value_name = "FILE", requires = "operators")]
     pub(super) policy: Option<PathBuf>,
     /// The folder for what must last.
-    #[arg(long, default_value = "/var/lib/holdfast")]
-    pub(super) state_dir: PathBuf,
+    #[arg(long, default_value = "/var/lib/holdfast", default_value_if("remove", "true", None))]
+    pub(super) state_dir: Option<PathBuf>,
     /// The Debian user of the agent (with --api: nobody is made and the files are yours).
     #[arg(long, default_value = "holdfast", value_parser = system_user)]
     pub(super) system_user: String,
@@ -109,7 +110,7 @@ pub struct SetupArguments {
     /// Do not ask.
     #[arg(long)]
     pub(super) yes: bool,
-    /// Take away what was set up. Guests and the state folder stay.
+    /// Take away what was set up: what the settings name, unless it is named here. Guests and the state folder stay.
     #[arg(long)]
     pub(super) remove: bool,
     /// Table for people, or JSON for programs.
@@ -140,13 +141,19 @@ impl FromStr for GoldenArgument {
 }
 
 fn golden_dump(text: &str) -> Result<GoldenDump, String> {
-    let (storage, folder) =
-        text.split_once(',').ok_or("a storage and its folder, such as local,/var/lib/vz/dump")?;
+    let mut parts = text.splitn(3, ',');
+    let (Some(storage), Some(folder)) = (parts.next(), parts.next()) else {
+        return Err("a storage and its folder, such as local,/var/lib/vz/dump".to_owned());
+    };
     let folder = PathBuf::from(folder);
     if !folder.is_absolute() {
         return Err("the folder is an absolute path".to_owned());
     }
-    Ok(GoldenDump { storage: storage.parse().map_err(|error| format!("{error}"))?, folder })
+    let refresh_days = parts.next().map_or(Ok(GoldenDump::REFRESH_DAYS), |days| {
+        let days = days.parse().ok().filter(|days| GoldenDump::REFRESH_DAYS_POSSIBLE.contains(days));
+        days.ok_or("1 to 3650 days")
+    })?;
+    Ok(GoldenDump { storage: storage.parse().map_err(|error| format!("{error}"))?, folder, refresh_days })
 }
 
 /// `name@pve`: what Proxmox takes, and nothing that means something elsewhere in a path or a line.
@@ -185,6 +192,9 @@ fn vmid_range(text: &str) -> Result<[Vmid; 2], String> {
 /// Why the choices are not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
+    /// A choice that was not made.
+    #[error("{0} is missing: it is needed to set up a box")]
+    Missing(&'static str),
     /// No node.
     #[error("this box has no host name that could be a node: name the node with --node")]
     Node,
@@ -244,38 +254,56 @@ pub enum ChoiceError {
 impl SetupArguments {
     /// Completes the choices from this box.
     pub(super) fn choices(&self) -> Result<Choices, ChoiceError> {
-        for path in [&self.state_dir, &self.config.config] {
-            if !path.is_absolute() {
-                return Err(ChoiceError::Relative { path: path.clone() });
-            }
+        // The parser of the arguments demands these, or fills them in.
+        let state_dir = chosen(&self.state_dir, "--state-dir")?;
+        for path in [&state_dir, &self.config.config] {
+            absolute(path)?;
         }
-        let pins = match PinSet::try_from(self.pins.clone()) {
-            Ok(pins) => pins,
-            Err(_) => PinSet::from(own_pin().ok_or(ChoiceError::Pin)?),
-        };
         let url = self.url.as_ref().or(self.api.as_ref()).map(|url| url.trim_end_matches('/').to_owned());
         Ok(Choices {
-            user: self.user.clone(),
+            user: chosen(&self.user, "--user")?,
             url: url.unwrap_or_else(|| "https://127.0.0.1:8006".to_owned()),
             node: self.node.clone().or_else(own_node).ok_or(ChoiceError::Node)?,
-            pins,
-            pool: self.pool.clone(),
+            pins: self.pins()?,
+            pool: chosen(&self.pool, "--pool")?,
             scratch_pool: self.scratch_pool.clone(),
-            storage: self.storage.clone(),
+            storage: chosen(&self.storage, "--storage")?,
             bulk_storage: self.bulk_storage.clone(),
             backup_storage: self.backup_storage.clone(),
             bridge: self.bridge.clone(),
             vlans: self.vlans.clone(),
-            vmid_range: self.vmid_range,
+            vmid_range: chosen(&self.vmid_range, "--vmid-range")?,
             goldens: self.goldens.iter().map(golden).collect::<Result<_, _>>()?,
             golden_dump: self.golden_dump.clone(),
             trust: trust(self.operators.as_deref(), self.policy.as_deref())?,
             listen: self.listen.clone(),
-            state_dir: self.state_dir.clone(),
+            state_dir,
             config: self.config.config.clone(),
-            system_user: self.api.is_none().then(|| self.system_user.clone()),
+            system_user: self.owner(),
         })
     }
+
+    /// Whose the files on this box are, where they are not those of whoever runs this.
+    pub(super) fn owner(&self) -> Option<String> {
+        self.api.is_none().then(|| self.system_user.clone())
+    }
+
+    /// The keys that Proxmox's certificate may have.
+    pub(super) fn pins(&self) -> Result<PinSet, ChoiceError> {
+        match PinSet::try_from(self.pins.clone()) {
+            Ok(pins) => Ok(pins),
+            Err(_) => own_pin().map(PinSet::from).ok_or(ChoiceError::Pin),
+        }
+    }
+}
+
+fn chosen<T: Clone>(choice: &Option<T>, name: &'static str) -> Result<T, ChoiceError> {
+    choice.clone().ok_or(ChoiceError::Missing(name))
+}
+
+/// Files are named from the top, so that a service finds them, too.
+pub(super) fn absolute(path: &Path) -> Result<(), ChoiceError> {
+    if path.is_absolute() { Ok(()) } else { Err(ChoiceError::Relative { path: path.to_owned() }) }
 }
 
 /// Larger than either may be; their readers say so.
@@ -309,9 +337,7 @@ fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust
 fn golden(argument: &GoldenArgument) -> Result<Golden, ChoiceError> {
     let archive = argument.archive.clone();
     let vmid = archive_vmid(&archive).ok_or(ChoiceError::ArchiveName { archive: archive.clone() })?;
-    if !argument.file.is_absolute() {
-        return Err(ChoiceError::Relative { path: argument.file.clone() });
-    }
+    absolute(&argument.file)?;
     let sha256 = file_sha256(&argument.file)
         .map_err(|source| ChoiceError::Archive { path: argument.file.clone(), source })?;
     Ok(Golden { version: argument.version.clone(), archive, vmid, sha256, file: argument.file.clone() })

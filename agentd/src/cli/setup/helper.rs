@@ -1,8 +1,8 @@
 //! The root helper's policy, its folder and the units, where the package has laid them: `setup` fits them to this box.
 //!
-//! What comes in: the choices, and what lies on the box. What goes out: steps. The policy names the agent's user and no
-//! disk: which disks are mounted is root's to add, and what root wrote there is never replaced. Deliberately absent:
-//! starting the agent; it has no identity before it is enrolled.
+//! What comes in: the choices, and what lies on the box. What goes out: steps. The policy names the agent's user, the folder
+//! that goldens are built into, and no disk: which disks are mounted is root's to add, and what root wrote there is never
+//! replaced. Deliberately absent: starting the agent; it has no identity before it is enrolled.
 
 use std::path::{Path, PathBuf};
 
@@ -12,28 +12,48 @@ use super::settle::Standing;
 use crate::port::atomic_file;
 
 /// Where the package puts it.
-const PROGRAM: &str = "/usr/lib/holdfast/holdfast-helper";
+pub const PROGRAM: &str = "/usr/lib/holdfast/holdfast-helper";
 /// Where the helper mounts.
-const MOUNTS: &str = "/mnt/holdfast";
+pub const MOUNTS: &str = "/mnt/holdfast";
 const BYTES_MAX: u64 = 64 * 1024;
 const UNITS: &str = "/usr/lib/systemd/system";
 const WANTED: &str = "/etc/systemd/system";
 
 /// A unit of the package that runs from boot on.
-struct Unit {
-    name: &'static str,
+pub struct Unit {
+    /// Its name.
+    pub name: &'static str,
     target: &'static str,
-    /// Whether it runs at once; the agent waits for its enrolment.
     now: Now,
 }
 
+/// Whether a unit runs at once; the agent waits for its enrolment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Now {
     Start,
     Later,
 }
 
-const ENABLED: [Unit; 3] = [
+impl Unit {
+    /// The words that have it run from boot on.
+    #[must_use]
+    pub fn enabling(&self) -> Vec<String> {
+        let now = match self.now {
+            Now::Start => ["--now"].as_slice(),
+            Now::Later => &[],
+        };
+        ["systemctl", "enable"].iter().chain(now).chain([&self.name]).map(|word| (*word).to_owned()).collect()
+    }
+
+    /// The words that stop it for good.
+    #[must_use]
+    pub fn disabling(&self) -> Vec<String> {
+        ["systemctl", "disable", "--now", self.name].map(str::to_owned).to_vec()
+    }
+}
+
+/// All of them.
+pub const ENABLED: [Unit; 3] = [
     Unit { name: "holdfast-golden.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "holdfast-helper.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "agentd.service", target: "multi-user.target", now: Now::Later },
@@ -51,90 +71,105 @@ pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let standing = if Path::new(MOUNTS).is_dir() { Standing::Done } else { Standing::Missing };
     let what = format!("folder {MOUNTS}, root's alone");
     let mut steps = vec![LocalStep { what, standing, act: LocalAct::OpenFolder(MOUNTS.into()) }];
-    steps.push(policy(&file(choices), user)?);
+    steps.push(policy(&file(&choices.config), user, dump(choices))?);
     for unit in ENABLED.iter().filter(|unit| Path::new(UNITS).join(unit.name).exists()) {
         let standing = if is_wanted(unit) { Standing::Done } else { Standing::Missing };
-        let words: &[&str] = match unit.now {
-            Now::Start => &["systemctl", "enable", "--now", unit.name],
-            Now::Later => &["systemctl", "enable", unit.name],
-        };
-        steps.push(command(format!("unit {}, from boot on", unit.name), standing, words));
+        let what = format!("unit {}, from boot on", unit.name);
+        steps.push(LocalStep { what, standing, act: LocalAct::Command(unit.enabling()) });
     }
     Ok(steps)
 }
 
-/// What `--remove` stops before anything is taken away.
-#[must_use]
-pub fn stopping(choices: &Choices) -> Vec<LocalStep> {
-    let ours = choices.system_user.is_some();
-    let enabled = ENABLED.iter().filter(|unit| ours && unit.now == Now::Later && is_wanted(unit));
-    enabled
-        .map(|unit| {
-            let words = ["systemctl", "disable", "--now", unit.name];
-            command(format!("unit {}, stopped", unit.name), Standing::Differs("it is enabled"), &words)
-        })
-        .collect()
+/// The folder that goldens are built into.
+fn dump(choices: &Choices) -> Option<&Path> {
+    choices.golden_dump.as_ref().map(|dump| dump.folder.as_path())
 }
 
-/// The policy, where it is still what `setup` wrote: with disks in it, it is root's own.
+/// Whether a policy is still what `setup` wrote: with disks in it, it is root's own.
 #[must_use]
-pub fn removable(choices: &Choices) -> Option<PathBuf> {
-    let uid = owner(choices.system_user.as_ref()?)?.uid;
-    let file = file(choices);
-    (std::fs::read_to_string(&file).ok()? == text(uid)).then_some(file)
+pub fn is_as_written(there: &str) -> bool {
+    caller(there).is_some_and(|uid| there == text(uid, builds_into(there).as_deref()))
 }
 
 /// Where the helper reads it.
 #[must_use]
-pub fn file(choices: &Choices) -> PathBuf {
-    choices.config.with_file_name("helper.toml")
+pub fn file(config: &Path) -> PathBuf {
+    config.with_file_name("helper.toml")
 }
 
-fn command(what: String, standing: Standing, words: &[&str]) -> LocalStep {
-    let words = words.iter().map(|word| (*word).to_owned()).collect();
-    LocalStep { what, standing, act: LocalAct::Command(words) }
-}
-
-fn is_wanted(unit: &Unit) -> bool {
+/// Whether it is enabled.
+#[must_use]
+pub fn is_wanted(unit: &Unit) -> bool {
     Path::new(WANTED).join(format!("{}.wants", unit.target)).join(unit.name).symlink_metadata().is_ok()
 }
 
-fn policy(path: &Path, user: &str) -> Result<LocalStep, LocalError> {
+fn policy(path: &Path, user: &str, dump: Option<&Path>) -> Result<LocalStep, LocalError> {
     let standing = match atomic_file::read(path, BYTES_MAX)? {
         None => Standing::Missing,
         Some(bytes) => {
             let there = String::from_utf8_lossy(&bytes);
-            match (caller(&there), owner(user)) {
-                (None, _) => return Err(LocalError::HelperPolicy { path: path.to_owned() }),
-                (Some(uid), Some(owner)) if uid == owner.uid => Standing::Done,
-                _ => Standing::Differs("it lets in another user: the number is put right, the rest stays"),
+            let uid = caller(&there).ok_or_else(|| LocalError::HelperPolicy { path: path.to_owned() })?;
+            if owner(user).is_none_or(|owner| owner.uid != uid) {
+                Standing::Differs("it lets in another user: the number is put right, the rest stays")
+            } else if dump.is_some_and(|dump| builds_into(&there).as_deref() != Some(dump)) {
+                Standing::Differs(
+                    "goldens are built into another folder, or none: that is put right, the rest stays",
+                )
+            } else {
+                Standing::Done
             }
         }
     };
     let what = format!("the root helper's policy {}, for the user {user}", path.display());
-    Ok(LocalStep { what, standing, act: LocalAct::HelperPolicy { path: path.to_owned() } })
+    let goldens = dump.map(|dump| format!(", goldens into {}", dump.display())).unwrap_or_default();
+    Ok(LocalStep { what: what + &goldens, standing, act: LocalAct::HelperPolicy { path: path.to_owned() } })
 }
 
 fn caller(text: &str) -> Option<u32> {
     text.parse::<toml::Table>().ok()?.get("caller_uid")?.as_integer()?.try_into().ok()
 }
 
-/// What is to lie there for this user: a new policy without disks, or the old one with the right number.
-#[must_use]
-pub fn fitted(there: Option<&str>, uid: u32) -> String {
-    let Some(there) = there else { return text(uid) };
-    let line = |line: &str| match line.split_once('=') {
-        Some((key, _)) if key.trim() == "caller_uid" => format!("caller_uid = {uid}\n"),
-        _ => format!("{line}\n"),
-    };
-    there.lines().map(line).collect()
+fn builds_into(text: &str) -> Option<PathBuf> {
+    Some(text.parse::<toml::Table>().ok()?.get("golden_dump")?.as_str()?.into())
 }
 
-fn text(uid: u32) -> String {
+/// What is to lie there: a new policy without disks, or the old one with the right user and the right folder of goldens.
+/// Without such a folder what root wrote about one stays.
+#[must_use]
+pub fn fitted(there: Option<&str>, uid: u32, dump: Option<&Path>) -> String {
+    let Some(there) = there else { return text(uid, dump) };
+    let is = |line: &str, key: &str| line.split_once('=').is_some_and(|(left, _)| left.trim() == key);
+    let mut fitted = String::new();
+    for line in there.lines() {
+        if is(line, "caller_uid") {
+            fitted.push_str(&own(uid, dump));
+        } else if !(dump.is_some() && is(line, "golden_dump")) {
+            fitted.push_str(line);
+            fitted.push('\n');
+        }
+    }
+    fitted
+}
+
+/// The lines that are `setup`'s to put right.
+fn own(uid: u32, dump: Option<&Path>) -> String {
+    format!("caller_uid = {uid}\n{}", dump.map(golden_line).unwrap_or_default())
+}
+
+/// The line that names the folder of goldens.
+#[must_use]
+pub fn golden_line(dump: &Path) -> String {
+    format!("golden_dump = {}\n", toml::Value::String(dump.display().to_string()))
+}
+
+/// A policy without disks.
+#[must_use]
+pub fn text(uid: u32, dump: Option<&Path>) -> String {
     format!(
         "# What the root helper may do on this box. Root adds the disks that it may mount, one [[target]] each:\n\
          # /usr/share/doc/holdfast-agent/examples/helper.toml shows how. Changes count from the next call on.\n\
-         caller_uid = {uid}\ntransports = [\"usb\", \"sata\"]\n"
+         {}transports = [\"usb\", \"sata\"]\n",
+        own(uid, dump)
     )
 }
 
@@ -144,24 +179,40 @@ mod tests {
 
     #[test]
     fn what_root_wrote_stays_and_the_users_number_is_put_right() {
-        assert_eq!(caller(&text(995)), Some(995));
+        assert_eq!(caller(&text(995, None)), Some(995));
         let mine = "caller_uid=990\ntransports = [\"usb\"]\n# my disk\n[[target]]\nname = \"usb1\"\n";
-        let fitted = fitted(Some(mine), 995);
-        assert_eq!(fitted, mine.replace("caller_uid=990", "caller_uid = 995"));
+        let right = fitted(Some(mine), 995, None);
+        assert_eq!(right, mine.replace("caller_uid=990", "caller_uid = 995"));
+        assert!(!is_as_written(&right), "there is a disk in it");
         assert_eq!(caller("nonsense"), None);
         assert_eq!(caller("caller_uid = -1"), None);
+    }
+
+    #[test]
+    fn the_folder_of_goldens_is_put_right_and_never_taken_away() {
+        let (old, new) = (Path::new("/var/lib/vz/dump"), Path::new("/mnt/\"big\"/dump"));
+        let plain = text(995, None);
+        let with = fitted(Some(&plain), 995, Some(old));
+        assert_eq!(with, text(995, Some(old)));
+        assert!(is_as_written(&with) && is_as_written(&plain) && !is_as_written(&format!("{with}# mine\n")));
+        assert_eq!(fitted(Some(&with), 995, Some(old)), with, "it is so already");
+        assert_eq!(fitted(Some(&with), 995, None), with, "nobody named one this time");
+        let moved = fitted(Some(&with), 995, Some(new)).parse::<toml::Table>().unwrap();
+        assert_eq!(moved["golden_dump"].as_str(), new.to_str());
     }
 
     #[test]
     fn a_policy_is_made_kept_or_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("helper.toml");
-        assert_eq!(policy(&path, "root").unwrap().standing, Standing::Missing);
-        std::fs::write(&path, text(0)).unwrap();
-        assert_eq!(policy(&path, "root").unwrap().standing, Standing::Done);
-        std::fs::write(&path, text(7)).unwrap();
-        assert!(matches!(policy(&path, "root").unwrap().standing, Standing::Differs(_)));
+        let standing = |dump| policy(&path, "root", dump).map(|step| step.standing);
+        assert_eq!(standing(None).unwrap(), Standing::Missing);
+        std::fs::write(&path, text(0, None)).unwrap();
+        assert_eq!(standing(None).unwrap(), Standing::Done);
+        assert!(matches!(standing(Some(Path::new("/dump"))).unwrap(), Standing::Differs(_)));
+        std::fs::write(&path, text(7, None)).unwrap();
+        assert!(matches!(standing(None).unwrap(), Standing::Differs(_)));
         std::fs::write(&path, "nonsense").unwrap();
-        assert!(matches!(policy(&path, "root"), Err(LocalError::HelperPolicy { .. })));
+        assert!(matches!(standing(None), Err(LocalError::HelperPolicy { .. })));
     }
 }

@@ -57,15 +57,13 @@ pub enum LocalAct {
         /// What.
         text: String,
     },
-    /// Lays down the helper's policy, or puts the user's number in it right.
+    /// Lays down the helper's policy, or puts the user's number and the folder of goldens in it right.
     HelperPolicy {
         /// Where.
         path: PathBuf,
     },
     /// Runs a command of the system's.
     Command(Vec<String>),
-    /// Removes a file.
-    RemoveFile(PathBuf),
 }
 
 /// Why a step on the box failed.
@@ -187,21 +185,6 @@ pub fn settings_step(choices: &Choices) -> LocalStep {
     LocalStep { what, standing, act: LocalAct::Settings { path: choices.config.clone(), text } }
 }
 
-/// What `--remove` takes away on the box.
-#[must_use]
-pub fn unprepare(choices: &Choices) -> Vec<LocalStep> {
-    let files = Role::ALL.map(|role| choices.secret_file(role)).into_iter().chain([choices.config.clone()]);
-    let files = files.chain(super::trust::files(choices)).chain(super::helper::removable(choices));
-    let there = files.filter(|path| path.exists());
-    there
-        .map(|path| LocalStep {
-            what: format!("file {}", path.display()),
-            standing: Standing::Differs("it is there"),
-            act: LocalAct::RemoveFile(path),
-        })
-        .collect()
-}
-
 /// Carries one step out.
 ///
 /// # Errors
@@ -233,11 +216,11 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             let owner = owner(&user).ok_or(LocalError::NoUser { user })?;
             let there = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)?;
             let there = there.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            let text = super::helper::fitted(there.as_deref(), owner.uid);
+            let dump = choices.golden_dump.as_ref().map(|dump| dump.folder.as_path());
+            let text = super::helper::fitted(there.as_deref(), owner.uid, dump);
             atomic_file::write(path, text.as_bytes(), Readers::All)?;
         }
         LocalAct::Command(words) => run_local(words).await.map_err(LocalError::Command)?,
-        LocalAct::RemoveFile(path) => atomic_file::remove(path)?,
     }
     Ok(())
 }
@@ -328,6 +311,7 @@ pub fn settings_text(choices: &Choices) -> String {
     if let Some(dump) = &choices.golden_dump {
         line("\n[golden_dump]\nstorage", quoted(dump.storage.as_str()));
         line("folder", quoted(&dump.folder.display().to_string()));
+        line("refresh_days", dump.refresh_days.to_string());
     }
     line(
         "\n[local_api]\nlisten",
@@ -360,10 +344,14 @@ mod tests {
     #[test]
     fn the_agent_reads_what_setup_writes() {
         let mut choices = choices();
-        choices.golden_dump =
-            Some(GoldenDump { storage: "local".parse().unwrap(), folder: "/var/lib/vz/dump".into() });
+        let (storage, folder) = ("local".parse().unwrap(), "/var/lib/vz/dump".into());
+        choices.golden_dump = Some(GoldenDump { storage, folder, refresh_days: 14 });
         let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
-        assert_eq!(settings.golden_dump.unwrap().folder, std::path::Path::new("/var/lib/vz/dump"));
+        let dump = settings.golden_dump.unwrap();
+        assert_eq!(
+            (dump.folder.as_path(), dump.refresh_days),
+            (std::path::Path::new("/var/lib/vz/dump"), 14)
+        );
         let places = choices.places();
         assert!(places.archive_storages.iter().any(|storage| storage.as_str() == "local"));
         assert_eq!(settings.proxmox.tokens.allocate.id, "holdfast@pve!allocate");
@@ -403,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_come_go_and_stay_closed() {
+    async fn files_come_and_stay_closed() {
         let dir = tempfile::tempdir().unwrap();
         let mut choices = choices();
         (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
@@ -418,14 +406,6 @@ mod tests {
         assert_eq!(mode, 0o600);
         assert!(
             prepare(&choices).iter().chain([&settings_step(&choices)]).all(|s| s.standing == Standing::Done)
-        );
-        for step in unprepare(&choices) {
-            carry_out(&step.act, &choices).await.unwrap();
-        }
-        assert!(
-            unprepare(&choices).is_empty()
-                && secrets_at_hand(&choices).is_empty()
-                && choices.state_dir.exists()
         );
     }
 

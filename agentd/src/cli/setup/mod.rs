@@ -13,6 +13,7 @@ mod helper;
 mod local;
 pub mod plan;
 pub mod privilege;
+mod remove;
 mod script;
 mod seen;
 pub mod settle;
@@ -30,13 +31,15 @@ use zeroize::Zeroizing;
 
 use super::Output;
 use crate::port::pve::read::Version;
+use crate::settings::SettingsError;
 use args::ChoiceError;
 pub use args::SetupArguments;
 pub(crate) use args::file_sha256;
 use local::{LocalError, LocalStep};
 use plan::{Choices, Wanted};
+use remove::Ours;
 use seen::{Read, Seen, SeenError};
-use settle::{Standing, Step, settle, unsettle};
+use settle::{Standing, Step, settle};
 use show::Shown;
 use way::{Api, Way, WayError};
 use write::Write;
@@ -47,6 +50,9 @@ pub enum SetupError {
     /// The choices.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
+    /// What was laid down cannot be read, so what is ours is not known.
+    #[error("what was set up is not known: name --user and --pool")]
+    Settings(#[from] SettingsError),
     /// The credential cannot be read.
     #[error("the credential cannot be read from {from}")]
     Credential {
@@ -93,6 +99,7 @@ impl SetupError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Choice(_) => 64,
+            Self::Settings(_) => 78,
             Self::Credential { .. } | Self::NotConfirmed | Self::Ask(_) => 66,
             Self::Way(_) | Self::Seen(_) | Self::TooOld { .. } | Self::NotSettled(_) => 69,
             Self::Local(_) => 73,
@@ -106,26 +113,34 @@ impl SetupError {
 /// # Errors
 /// Says what is missing or who refused. What was done before stays and is found done by the next run.
 pub fn run(arguments: &SetupArguments) -> Result<(), SetupError> {
-    let choices = arguments.choices()?;
-    if !arguments.remove && !arguments.print {
-        // Before Proxmox is even asked.
-        trust::steps(&choices)?;
+    if arguments.remove {
+        let ours = Ours::of(arguments)?;
+        if arguments.print {
+            print!("{}", remove::script(&ours));
+            return Ok(());
+        }
+        let way = way(arguments)?;
+        return runtime()?.block_on(remove::take_away(arguments, &ours, &way));
     }
+    let choices = arguments.choices()?;
     if arguments.print {
-        let text = if arguments.remove { script::removal_script(&choices) } else { script::script(&choices) };
-        print!("{text}");
+        print!("{}", script::script(&choices));
         return Ok(());
     }
-    let way = way(arguments, &choices)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SetupError::Runtime)?;
-    runtime.block_on(set_up(arguments, &choices, &way))
+    // Before Proxmox is even asked.
+    trust::steps(&choices)?;
+    let way = way(arguments)?;
+    runtime()?.block_on(set_up(arguments, &choices, &way))
 }
 
-fn way(arguments: &SetupArguments, choices: &Choices) -> Result<Way, SetupError> {
+fn runtime() -> Result<tokio::runtime::Runtime, SetupError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SetupError::Runtime)
+}
+
+fn way(arguments: &SetupArguments) -> Result<Way, SetupError> {
     let (Some(url), Some(file)) = (&arguments.api, &arguments.credential) else { return Ok(Way::Commands) };
     let credential = read_credential(file)?;
-    Ok(Way::Api(Api::new(url, &Trust::Pins(choices.pins.clone()), &credential)?))
+    Ok(Way::Api(Api::new(url, &Trust::Pins(arguments.pins()?), &credential)?))
 }
 
 /// A ticket is some 400 bytes.
@@ -148,43 +163,24 @@ struct Todo {
     before: Vec<LocalStep>,
     steps: Vec<Step>,
     after: Vec<LocalStep>,
-    left: Vec<String>,
 }
 
 impl Todo {
-    async fn find(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Result<Self, SetupError> {
+    async fn find(choices: &Choices, way: &Way) -> Result<Self, SetupError> {
         let wanted = Wanted::of(choices);
         let seen = look(way, &choices.user).await?;
-        if arguments.remove {
-            let (before, after) = (helper::stopping(choices), local::unprepare(choices));
-            return Ok(Self { before, steps: unsettle(&wanted, &seen), after, left: left(choices) });
-        }
         let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices));
         let mut after = trust::steps(choices)?;
         after.push(local::settings_step(choices));
         after.extend(helper::steps(choices)?);
-        Ok(Self { before: local::prepare(choices), steps, after, left: Vec::new() })
+        Ok(Self { before: local::prepare(choices), steps, after })
     }
 
     fn shown(&self, outcome: &'static str) -> Shown {
-        Shown::of(outcome, &self.before, &self.steps, &self.after).leaving(&self.left)
+        let local = |step: &LocalStep| show::here(&step.what, &step.standing);
+        let (before, after) = (self.before.iter().map(local), self.after.iter().map(local));
+        Shown::of(outcome, before.chain(self.steps.iter().map(show::there)).chain(after).collect())
     }
-}
-
-/// What `--remove` does not touch, in words.
-fn left(choices: &Choices) -> Vec<String> {
-    let pools = std::iter::once(&choices.pool).chain(&choices.scratch_pool);
-    let mut left: Vec<String> = pools
-        .map(|pool| format!("every guest in the pool {pool}, and the pool as long as it has one"))
-        .collect();
-    left.push("every storage, archive and backup".to_owned());
-    left.push(format!("{} with the agent's records and identity", choices.state_dir.display()));
-    let policy = helper::file(choices);
-    if policy.exists() && helper::removable(choices).is_none() {
-        left.push(format!("{}, which names disks that root added", policy.display()));
-    }
-    left.extend(choices.system_user.iter().map(|user| format!("the Debian user {user}")));
-    left
 }
 
 async fn look(way: &Way, user: &str) -> Result<Seen, SetupError> {
@@ -204,17 +200,9 @@ async fn look(way: &Way, user: &str) -> Result<Seen, SetupError> {
 }
 
 async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Result<(), SetupError> {
-    let todo = Todo::find(arguments, choices, way).await?;
-    let planned = todo.shown("planned");
-    if arguments.output == Output::Table {
-        print!("{}", planned.text());
-    }
-    if arguments.dry_run || planned.to_do == 0 {
-        tell(arguments, &planned);
+    let todo = Todo::find(choices, way).await?;
+    if !agreed(arguments, &todo.shown("planned"))? {
         return Ok(());
-    }
-    if !arguments.yes {
-        ask()?;
     }
     for step in todo.before.iter().filter(|step| step.standing != Standing::Done) {
         local::carry_out(&step.act, choices).await?;
@@ -228,16 +216,35 @@ async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Res
         local::carry_out(&step.act, choices).await?;
     }
     // Proxmox saying yes is no evidence: look again.
-    let again = Todo::find(arguments, choices, way).await?;
-    let open = again.steps.iter().find(|step| step.standing != Standing::Done && !may_stay(step));
+    let again = Todo::find(choices, way).await?;
+    let open = again.steps.iter().find(|step| step.standing != Standing::Done);
     if let Some(step) = open {
         return Err(SetupError::NotSettled(step.what.clone()));
     }
+    done(arguments, &todo.shown("done"));
+    Ok(())
+}
+
+/// Shows the plan. Whether it is to be carried out: there is something to do, and somebody said yes.
+fn agreed(arguments: &SetupArguments, planned: &Shown) -> Result<bool, SetupError> {
+    if arguments.output == Output::Table {
+        print!("{}", planned.text());
+    }
+    if arguments.dry_run || planned.to_do == 0 {
+        tell(arguments, planned);
+        return Ok(false);
+    }
+    if !arguments.yes {
+        ask()?;
+    }
+    Ok(true)
+}
+
+fn done(arguments: &SetupArguments, shown: &Shown) {
     if arguments.output == Output::Table {
         println!("done");
     }
-    tell(arguments, &todo.shown("done"));
-    Ok(())
+    tell(arguments, shown);
 }
 
 fn tell(arguments: &SetupArguments, shown: &Shown) {
@@ -246,21 +253,12 @@ fn tell(arguments: &SetupArguments, shown: &Shown) {
     }
 }
 
-/// A pool with guests in it stays when everything else is removed.
-fn may_stay(step: &Step) -> bool {
-    step.writes.iter().all(|write| matches!(write, Write::DeletePool(_)))
-}
-
 async fn carry_out(write: &Write, choices: &Choices, way: &Way) -> Result<(), SetupError> {
-    match (write, way.write(write).await) {
-        (Write::AddToken { role, .. }, Ok(Some(secret))) => Ok(local::keep_secret(choices, *role, &secret)?),
-        (Write::DeletePool(pool), Err(error)) => {
-            eprintln!("agentd: the pool {pool} stays: {}", holdfast_protocol::strict::chain(&error));
-            Ok(())
-        }
-        (_, Ok(_)) => Ok(()),
-        (_, Err(error)) => Err(error.into()),
+    let secret = way.write(write).await?;
+    if let (Write::AddToken { role, .. }, Some(secret)) = (write, secret) {
+        local::keep_secret(choices, *role, &secret)?;
     }
+    Ok(())
 }
 
 fn ask() -> Result<(), SetupError> {

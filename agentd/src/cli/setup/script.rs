@@ -3,10 +3,11 @@
 //! What comes in: the choices. What goes out: text for `sh`, safe to run twice. Secrets go straight from Proxmox into
 //! their files. Deliberately absent: looking at what is there; the script finds out itself.
 
+use super::helper;
 use super::local::{settings_text, useradd};
 use super::plan::{Choices, Wanted};
 use super::seen::Seen;
-use super::settle::{settle, unsettle};
+use super::settle::settle;
 use super::write::{Write, quoted};
 
 /// Prints the script that sets up.
@@ -48,10 +49,14 @@ pub fn script(choices: &Choices) -> String {
         path(&choices.config),
         settings_text(choices)
     ));
+    if let Some(user) = &choices.system_user {
+        add("");
+        add(&helper_lines(choices, user));
+    }
     if let Some(trust) = &choices.trust {
         add("");
         add("# Who may sign. Others that lie there are never replaced: a signed policy_update does that.");
-        let [operators, policy] = super::trust::files(choices);
+        let [operators, policy] = super::trust::files(&choices.config);
         add(&laid_down(&operators, &trust.operators));
         trust.policy.iter().for_each(|text| add(&laid_down(&policy, text)));
     }
@@ -68,22 +73,31 @@ fn laid_down(file: &std::path::Path, text: &str) -> String {
     )
 }
 
-/// Prints the script that removes.
-#[must_use]
-pub fn removal_script(choices: &Choices) -> String {
-    let wanted = Wanted::of(choices);
-    let mut text = head("takes away what the agent had in Proxmox; guests and the state folder stay");
-    let all = everything(&wanted);
-    for write in unsettle(&wanted, &all).iter().flat_map(|step| &step.writes) {
-        text.push_str(&format!("{} || true\n", write.line()));
+/// The root helper's policy, the folder where it mounts, and the package's units, where the package is installed.
+fn helper_lines(choices: &Choices, user: &str) -> String {
+    let file = path(&helper::file(&choices.config));
+    let dump = choices.golden_dump.as_ref().map(|dump| dump.folder.as_path());
+    let mut right = format!("sed -i \"s/^caller_uid *=.*/caller_uid = $(id -u {})/\" {file}", quoted(user));
+    if let Some(dump) = dump {
+        let line = helper::golden_line(dump).replace('\\', "\\\\");
+        let edit = quoted(&format!("/^caller_uid *=/a {}", line.trim_end()));
+        right.push_str(&format!("\n  sed -i -e '/^golden_dump *=/d' -e {edit} {file}"));
     }
-    let secrets = path(&choices.state_dir.join("secrets"));
-    let [operators, policy] = super::trust::files(choices).map(|file| path(&file));
-    text.push_str(&format!("rm -f {secrets}/proxmox-* {} {operators} {policy}\n", path(&choices.config)));
-    text
+    let units: Vec<String> =
+        helper::ENABLED.iter().map(|unit| format!("\n  {}", unit.enabling().join(" "))).collect();
+    format!(
+        "# The root helper: which disks it mounts is root's to add, and what root wrote stays.\n\
+         if [ -x {} ]; then\n  install -d -m 0755 {}\n  [ -e {file} ] || cat > {file} <<'POLICY'\n{}POLICY\n  {right}{}\nfi",
+        helper::PROGRAM,
+        helper::MOUNTS,
+        helper::text(0, dump),
+        units.concat()
+    )
 }
 
-fn head(what: &str) -> String {
+/// How each begins.
+#[must_use]
+pub fn head(what: &str) -> String {
     format!(
         "#!/bin/sh\n# agentd setup --print: {what}. Run as root on the node; safe to run twice.\nset -eu\numask 077\n\n"
     )
@@ -114,23 +128,6 @@ fn lasting(write: &Write, choices: &Choices) -> String {
     }
 }
 
-/// As if all of it were there, so that all of it is taken away.
-fn everything(wanted: &Wanted) -> Seen {
-    use super::seen::{AclEntry, PrivSep, Spread};
-    let mut seen = Seen::default();
-    seen.pools.extend(wanted.pools.iter().map(ToString::to_string));
-    seen.roles.extend(wanted.pve_roles.iter().map(|(name, _)| ((*name).to_owned(), Default::default())));
-    seen.users.insert(wanted.user.clone());
-    seen.tokens.extend(wanted.tokens.iter().map(|role| (role.text().to_owned(), PrivSep::Yes)));
-    for grant in &wanted.grants {
-        for who in [wanted.user.clone(), format!("{}!{}", wanted.user, grant.role)] {
-            let (path, role) = (grant.path.to_string(), grant.pve_role.to_owned());
-            seen.acl.insert(AclEntry { path, role, who, spreads: Spread::Here });
-        }
-    }
-    seen
-}
-
 fn path(path: &std::path::Path) -> String {
     quoted(&path.display().to_string())
 }
@@ -145,8 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_printed_scripts() {
+    fn the_printed_script() {
         insta::assert_snapshot!("setup_script", script(&choices()));
-        insta::assert_snapshot!("removal_script", removal_script(&choices()));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::local::LocalStep;
 use super::settle::{Standing, Step};
+use super::write::Write;
 
 /// One line of the plan.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
@@ -33,14 +33,9 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Puts steps on the box and in Proxmox together.
+    /// Puts lines together: on the box, in Proxmox, on the box again.
     #[must_use]
-    pub fn of(outcome: &'static str, before: &[LocalStep], steps: &[Step], after: &[LocalStep]) -> Self {
-        let local = |step: &LocalStep| line(&step.what, &step.standing, Vec::new());
-        let remote =
-            |step: &Step| line(&step.what, &step.standing, step.writes.iter().map(|w| w.line()).collect());
-        let lines: Vec<Line> =
-            before.iter().map(local).chain(steps.iter().map(remote)).chain(after.iter().map(local)).collect();
+    pub fn of(outcome: &'static str, lines: Vec<Line>) -> Self {
         let to_do = lines.iter().filter(|line| line.state != "there").count();
         Self { schema: "holdfast.setup/v1", outcome, to_do, steps: lines, left: Vec::new() }
     }
@@ -75,6 +70,18 @@ impl Shown {
         text.push_str(&format!("\n{} to do, {done} there already\n", self.to_do));
         text
     }
+}
+
+/// A step on the box.
+#[must_use]
+pub fn here(what: &str, standing: &Standing) -> Line {
+    line(what, standing, Vec::new())
+}
+
+/// A step in Proxmox.
+#[must_use]
+pub fn there(step: &Step) -> Line {
+    line(&step.what, &step.standing, step.writes.iter().map(Write::line).collect())
 }
 
 fn line(what: &str, standing: &Standing, commands: Vec<String>) -> Line {

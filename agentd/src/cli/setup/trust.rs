@@ -20,8 +20,8 @@ const BYTES_MAX: u64 = 128 * 1024;
 
 /// The two files beside the settings.
 #[must_use]
-pub fn files(choices: &Choices) -> [PathBuf; 2] {
-    ["operators", "policy.toml"].map(|name| choices.config.with_file_name(name))
+pub fn files(config: &Path) -> [PathBuf; 2] {
+    ["operators", "policy.toml"].map(|name| config.with_file_name(name))
 }
 
 /// The steps that lay them down, where they were named.
@@ -30,7 +30,7 @@ pub fn files(choices: &Choices) -> [PathBuf; 2] {
 /// When others lie there, or are in use.
 pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let Some(trust) = &choices.trust else { return Ok(Vec::new()) };
-    let [operators, policy] = files(choices);
+    let [operators, policy] = files(&choices.config);
     let mut steps = vec![step(&operators, &trust.operators, &people(trust))?];
     if let Some(text) = &trust.policy {
         steps.push(step(&policy, text, "policy")?);
@@ -75,6 +75,6 @@ fn in_use(choices: &Choices, trust: &Trust) -> Result<(), LocalError> {
     if used == hex(&Sha256::digest(trust.operators.as_bytes())) {
         return Ok(());
     }
-    let [path, _] = files(choices);
+    let [path, _] = files(&choices.config);
     Err(LocalError::OtherTrust { path, why: format!("the running agent goes by others (sha256 {used})") })
 }
