@@ -98,7 +98,7 @@ pub fn prove() -> Result<()> {
     let mut beside = workspace::cargo();
     beside.args(["build", "--quiet", "--locked"]).args(workspace::PROGRAM_PACKAGES);
     workspace::must(beside.args(["--bin", "holdfast-golden", "--bin", "holdfast-helper"]))?;
-    for name in ["holdfast-golden", "holdfast-helper", "guestd"] {
+    for name in ["agentd", "holdfast-golden", "holdfast-helper", "guestd"] {
         let from = programs.folder().join(name);
         std::fs::copy(&from, shared.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     }

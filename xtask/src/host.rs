@@ -21,8 +21,9 @@ use crate::workspace::{PROGRAM_PACKAGES, cargo, must, program, target};
 
 /// What Proxmox VE 9 stands on.
 const RELEASE: &str = "trixie";
-/// What such a box has, and what the simulator's commands need (curl, jq).
-const INCLUDE: &str = "ca-certificates,curl,dbus,e2fsprogs,iproute2,jq,sudo,systemd,systemd-sysv,util-linux";
+/// What such a box has, what the simulator's commands need (curl, jq), and what its operator signs with.
+const INCLUDE: &str = "ca-certificates,curl,dbus,e2fsprogs,iproute2,jq,libjson-perl,openssh-client,sudo,systemd,\
+                       systemd-sysv,util-linux";
 /// Nobody reads them there. (What is left out stays left out, of our packages too: their documentation is wanted.)
 const LEFT_OUT: [&str; 1] = ["/usr/share/locale/*"];
 

@@ -21,7 +21,7 @@ use holdfast_protocol::golden::{GoldenContents, GoldenManifest};
 use guest::Guest;
 use tools::run;
 
-/// Set by `cargo xtask golden prove`: the folder with `holdfast-golden`, `holdfast-helper` and `guestd`.
+/// Set by `cargo xtask golden prove`: the folder with `agentd`, `holdfast-golden`, `holdfast-helper` and `guestd`.
 const PROGRAMS: &str = "HOLDFAST_GOLDEN_PROGRAMS";
 /// An empty folder with some gigabytes of room, on a disk: Docker does not stack on a file system in memory.
 const PLACE: &str = "HOLDFAST_GOLDEN_PLACE";

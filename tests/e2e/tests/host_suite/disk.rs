@@ -1,6 +1,9 @@
 //! A disk that is a file: it can be pulled out and put back, and another one can wear its UUID.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use e2e::wait;
 
 use super::machine::{command, run};
 
@@ -45,9 +48,30 @@ impl Disk {
         run(command("losetup").arg(&self.device).arg(&self.image));
     }
 
-    /// Pulls it out. The kernel lets it go when the last mount is gone.
+    /// Pulls it out. The kernel lets it go when the last mount is gone, and whoever looks at it has looked.
     pub fn pull_out(&self) {
         run(command("losetup").args(["--detach", &self.device]));
+    }
+
+    /// Waits until the kernel has let it go; meanwhile `again` does what that takes.
+    pub fn until_out(&self, again: impl Fn()) {
+        let backing = format!("/sys/block/{}/loop/backing_file", self.name());
+        let out = wait::until("the end of the disk", Duration::from_secs(30), || {
+            again();
+            Ok((!Path::new(&backing).exists()).then_some(()))
+        });
+        out.unwrap();
+    }
+
+    /// The same drive and the same UUID, with nothing on it. What was on it is kept aside.
+    pub fn empty(&self) {
+        std::fs::rename(&self.image, self.image.with_extension("kept")).unwrap();
+        Self::image(self.image.parent().unwrap(), "disk", &self.uuid);
+    }
+
+    /// What was on it is on it again.
+    pub fn fill_again(&self) {
+        std::fs::rename(self.image.with_extension("kept"), &self.image).unwrap();
     }
 
     /// Puts another disk into its place: the same UUID, another drive.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::stand::{Stand, write};
 
-const SPOT: &str = "/mnt/holdfast/usb1";
+pub const SPOT: &str = "/mnt/holdfast/usb1";
 /// The agent's side of the socket, typed by hand: one request, one reply.
 const ASK: &str = r#"runuser -u holdfast -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/holdfast-helper.sock") or die "$!\n"; print $s $ARGV[0]; $s->shutdown(1); print <$s>' "#;
 
@@ -84,9 +84,7 @@ pub fn out_and_in(stand: &Stand) {
     stand.step("the disk drops, another one wears its UUID, and it returns");
     machine.does(&format!("umount --lazy {SPOT}"));
     stand.disk.pull_out();
-    machine.until("the end of the disk", super::story::SOON, "cat /sys/block/*/loop/backing_file", |said| {
-        !said.contains("/disk.img")
-    });
+    stand.disk.until_out(|| ());
     let gone = check(stand, "disk usb1");
     stand.saw(&format!("{}: {}", gone["state"].as_str().unwrap(), gone["detail"].as_str().unwrap()));
     assert_eq!(gone["state"], "failed");
@@ -97,6 +95,7 @@ pub fn out_and_in(stand: &Stand) {
     stand.saw(&format!("another drive: {} {}", other["code"], other["says"]));
     assert_eq!(other["ok"], false, "{other}");
     stand.disk.pull_out();
+    stand.disk.until_out(|| ());
     stand.disk.put_in();
     let back = ask(stand, &mount_request(stand));
     assert_eq!(back["how"], "mounted", "{back}");
@@ -107,12 +106,12 @@ fn mount_request(stand: &Stand) -> String {
     format!(r#"{{"verb":"mount","target":"usb1","uuid":"{}"}}"#, stand.disk.uuid)
 }
 
-fn ask(stand: &Stand, request: &str) -> Value {
+pub fn ask(stand: &Stand, request: &str) -> Value {
     stand.machine.tells(&format!("{ASK}'{request}'"))
 }
 
 /// What the kernel tells the whole host of the mount.
-fn seen_by_pid_1(stand: &Stand) -> String {
+pub fn seen_by_pid_1(stand: &Stand) -> String {
     let line = stand.machine.does(&format!("grep ' {SPOT} ' /proc/1/mountinfo"));
     for flag in ["nosuid", "nodev", "noexec", &stand.disk.device] {
         assert!(line.contains(flag), "{flag}: {line}");
@@ -121,7 +120,7 @@ fn seen_by_pid_1(stand: &Stand) -> String {
 }
 
 /// One line of the doctor's.
-fn check(stand: &Stand, name: &str) -> Value {
+pub fn check(stand: &Stand, name: &str) -> Value {
     let report = stand.machine.tells("agentd doctor --output json || true");
     let all = report["checks"].as_array().unwrap();
     all.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("{name}: {report}")).clone()

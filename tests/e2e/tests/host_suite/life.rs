@@ -20,9 +20,10 @@ pub fn reboot(stand: &mut Stand) {
         "the status line",
         SOON,
         "systemctl show --property=StatusText --value agentd",
-        |said| said.contains("generation 1; 1 of 1 guests run") && said.contains("hub reached"),
+        |said| said.contains("generation 2; 1 of 1 guests run") && said.contains("hub reached"),
     );
     stand.saw(&format!("Status: {line}"));
+    super::attached::is_back(stand);
 }
 
 /// A second package, made of the first one with a higher number: what is known stays, the service runs the new one.

@@ -11,6 +11,7 @@
     reason = "tests say what they expect"
 )]
 
+mod attached;
 mod disk;
 mod disks;
 mod inventory;
@@ -26,6 +27,7 @@ use stand::Stand;
 fn a_box_from_its_first_day_to_its_last() {
     let mut stand = Stand::new();
     let before = story::first_boot(&mut stand);
+    story::guest_package(&stand, &before);
     story::install(&stand);
     story::set_up(&stand);
     story::enrol(&stand);
@@ -33,9 +35,12 @@ fn a_box_from_its_first_day_to_its_last() {
     disks::by_the_socket(&stand);
     disks::by_sudo(&stand);
     disks::out_and_in(&stand);
+    attached::by_signature(&stand);
+    attached::out_and_in(&stand);
     life::reboot(&mut stand);
     life::upgrade(&stand);
     life::hang(&stand);
+    attached::let_go(&stand);
     story::leave(&mut stand, &before);
     stand.finish();
 }

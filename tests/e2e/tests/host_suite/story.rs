@@ -11,7 +11,7 @@ use super::stand::{Stand, write};
 /// Of what the box does by itself.
 pub const SOON: Duration = Duration::from_secs(120);
 /// Everything that `agentd setup` is told.
-const CHOICES: &str = "--storage tank --bulk-storage tank --backup-storage backup2 --vmid-range 5000-5999 --listen 127.66.0.1:8443";
+const CHOICES: &str = "--storage tank --bulk-storage tank --backup-storage backup2 --vmid-range 5000-5999 --listen 127.66.0.1:8443 --operators /root/operators";
 
 /// A Debian and its Proxmox, before any of ours: the state to which a purge must lead back.
 pub fn first_boot(stand: &mut Stand) -> Inventory {
@@ -33,6 +33,27 @@ pub fn first_boot(stand: &mut Stand) -> Inventory {
     let before = inventory::take(&stand.machine.path("/"));
     stand.saw(&format!("{} files and folders", before.len()));
     before
+}
+
+/// A guest's own package comes and goes, and never stands beside the agent's: both keep what lasts in the same folder.
+pub fn guest_package(stand: &Stand, before: &Inventory) {
+    let machine = &stand.machine;
+    stand.step("apt install ./holdfast-guest.deb, and the agent's beside it");
+    let (guest, agent) = (stand.package("holdfast-guest"), stand.package("holdfast-agent"));
+    let install = "apt-get install --quiet --yes --no-install-recommends";
+    let both = machine.refuses(&format!("{install} {agent} {guest} 2>&1"));
+    assert!(both.contains("Conflicts: holdfast-"), "{both}");
+    machine.refuses("dpkg-query -W holdfast-agent holdfast-guest");
+    machine.does(&format!("{install} {guest} 2>&1"));
+    assert_eq!(machine.does("systemctl is-enabled guestd"), "enabled");
+    stand
+        .saw(&machine.does("systemd-analyze security --no-pager guestd.service | tail -1; guestd --version"));
+    let beside = machine.refuses(&format!("{install} --no-remove {agent} 2>&1"));
+    stand.saw(beside.lines().rfind(|line| line.starts_with("E: ")).unwrap_or(&beside));
+    let beside = machine.refuses(&format!("dpkg --install {agent} 2>&1"));
+    assert!(beside.contains("conflict"), "{beside}");
+    machine.does("test -s /usr/bin/guestd; apt-get purge --quiet --yes holdfast-guest holdfast-agent 2>&1");
+    assert_eq!(inventory::differences(before, &inventory::take(&machine.path("/"))), Vec::<String>::new());
 }
 
 /// `apt install ./…`.
@@ -61,7 +82,8 @@ pub fn install(stand: &Stand) {
     assert_eq!(machine.does("stat -c '%U %a' /etc/sudoers.d/holdfast-helper"), "root 440");
     machine.does("visudo --check --quiet");
     stand.saw(&machine.does("getent passwd holdfast holdfast-hub | cut -d: -f1,3,6,7 | tr '\\n' ' '"));
-    for (unit, bound) in [("agentd", 15), ("hubd", 15), ("holdfast-helper@x", 30)] {
+    for (unit, bound) in [("agentd", 15), ("hubd", 15), ("holdfast-helper@x", 30), ("holdfast-golden@x", 40)]
+    {
         let judged = machine.does(&format!(
             "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
         ));
@@ -75,8 +97,12 @@ pub fn set_up(stand: &Stand) {
     let name = stand.golden.name().unwrap();
     let golden =
         format!("--golden {},backup2:backup/{name},{}/{name}", stand.golden.version, super::proxmox::DUMP);
-    let setup = format!("agentd setup {CHOICES} {golden} --output json");
-    stand.step("agentd setup --dry-run");
+    let setup = format!(
+        "agentd setup {CHOICES} {golden} --golden-dump backup2,{} --output json",
+        super::proxmox::DUMP
+    );
+    stand.step("an operator's key; agentd setup --dry-run");
+    machine.does("ssh-keygen -q -t ed25519 -N '' -C ada -f /root/key; echo \"ada $(cat /root/key.pub)\" >/root/operators");
     let before = inventory::take(&machine.path("/"));
     let shown = machine.tells(&format!("{setup} --dry-run"));
     assert_eq!(shown["outcome"], "planned");
@@ -87,9 +113,21 @@ pub fn set_up(stand: &Stand) {
     assert_eq!(differences, Vec::<String>::new());
     assert!(!machine.does("pvesh get /access/users --output-format json").contains("holdfast@pve"));
 
+    stand.step("agentd setup --print | sh; agentd setup --remove --print | sh");
+    machine.does(&format!("{setup} --print >/root/setup.sh; sh /root/setup.sh; sh /root/setup.sh"));
+    assert_eq!(machine.tells(&format!("{setup} --dry-run"))["to_do"], 0, "the script does the same");
+    machine.does("agentd setup --remove --print >/root/remove.sh; sh /root/remove.sh; sh /root/remove.sh");
+    is_taken_away(stand);
+
     stand.step("agentd setup --yes, twice");
     assert_eq!(machine.tells(&format!("{setup} --yes"))["outcome"], "done");
     assert_eq!(machine.tells(&format!("{setup} --yes"))["to_do"], 0, "a second run finds nothing to do");
+    let dump = format!("golden_dump = \"{}\"", super::proxmox::DUMP);
+    assert_eq!(machine.does("grep golden_dump /etc/holdfast/helper.toml"), dump);
+    // As the agent's user, through the shipped door, to the builder; which has no Debian to unpack here.
+    let refused = machine.refuses("runuser -u holdfast -- agentd golden build");
+    stand.saw(&format!("agentd golden build: {}", refused.lines().last().unwrap_or_default()));
+    assert!(refused.contains("fetching and unpacking Debian") && refused.contains("mmdebstrap"), "{refused}");
     let tokens = machine.tells("pvesh get /access/users/holdfast@pve/token --output-format json");
     stand.saw(&format!("tokens: {}", list(&tokens, "tokenid")));
     let secrets = machine.does("stat -c '%U %a' /var/lib/holdfast/secrets/proxmox-*");
@@ -121,18 +159,23 @@ pub fn enrol(stand: &Stand) {
 
 /// A guest by the hub's document.
 pub fn provision(stand: &Stand) {
-    let machine = &stand.machine;
     stand.step("holdfast desired apply box1: one guest");
+    apply(stand, &json!([]), "the first guest");
+    stand.saw(&guest_is_well(stand));
+}
+
+/// A document with the one guest, and with this storage.
+pub fn apply(stand: &Stand, storage: &Value, reason: &str) {
     let ground = Ground {
         network: "127.66.0".to_owned(),
         prefix: 8,
         gateway: None,
         golden: stand.golden.version.clone(),
     };
-    let document = json!({ "poll_interval_s": 5, "guests": [guest(&ground, 1, "web", "acme")] });
-    write(machine, "/root/desired.json", &document.to_string());
-    machine.does("holdfast desired apply box1 /root/desired.json --yes --reason 'the first guest'");
-    stand.saw(&guest_is_well(stand));
+    let guests = [guest(&ground, 1, "web", "acme")];
+    let document = json!({ "poll_interval_s": 5, "guests": guests, "storage": storage });
+    write(&stand.machine, "/root/desired.json", &document.to_string());
+    stand.machine.does(&format!("holdfast desired apply box1 /root/desired.json --yes --reason '{reason}'"));
 }
 
 /// Waits until the hub has heard that the guest runs and its controller with it.
@@ -151,12 +194,9 @@ pub fn leave(stand: &mut Stand, before: &Inventory) {
     let machine = &stand.machine;
     stand.step("agentd setup --remove");
     machine.does("systemctl stop agentd");
-    let removed = machine.tells(&format!("agentd setup {CHOICES} --remove --yes --output json"));
+    let removed = machine.tells("agentd setup --remove --yes --output json");
     assert_eq!(removed["outcome"], "done");
-    for list in ["users", "acl", "roles"] {
-        let left = machine.does(&format!("pvesh get /access/{list} --output-format json"));
-        assert!(!left.contains("holdfast") && !left.contains("\"Hf"), "{list}: {left}");
-    }
+    is_taken_away(stand);
     let lines = machine.does("ls /var/lib/pve-sim/lxc");
     stand.saw(&format!("the guest is untouched: {lines}"));
     assert_eq!(lines, "5000.conf");
@@ -178,6 +218,19 @@ pub fn leave(stand: &mut Stand, before: &Inventory) {
         "users stay, as Debian has it, so that their numbers are not given to others: {users}"
     ));
     stand.machine.off();
+}
+
+/// Nothing that `setup` made is left, but what it says it leaves.
+fn is_taken_away(stand: &Stand) {
+    let machine = &stand.machine;
+    for list in ["users", "acl", "roles"] {
+        let left = machine.does(&format!("pvesh get /access/{list} --output-format json"));
+        assert!(!left.contains("holdfast") && !left.contains("\"Hf"), "{list}: {left}");
+    }
+    assert_eq!(machine.does("find /var/lib/holdfast/secrets -name 'proxmox-*'; cd /etc/holdfast; ls agent.toml operators policy.toml 2>/dev/null || true"), "");
+    for unit in ["agentd.service", "holdfast-helper.socket", "holdfast-golden.socket"] {
+        machine.refuses(&format!("systemctl is-enabled {unit}"));
+    }
 }
 
 fn well(guest: &Value) -> bool {

@@ -1,0 +1,156 @@
+//! A disk that the agent keeps by itself, behind its shipped sandbox: approved by an operator's signature, marked, mounted
+//! for the whole host by the helper, told when it goes, taken back only as itself, let go by another signature.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::disks::{SPOT, ask, check, seen_by_pid_1};
+use super::stand::Stand;
+use super::story::{SOON, apply};
+
+const MARKER: &str = "/mnt/holdfast/usb1/.holdfast/target.json";
+
+/// The document wishes for it, the operator signs for it, root makes the agent's folder on it; the rest comes by itself.
+pub fn by_signature(stand: &Stand) {
+    let machine = &stand.machine;
+    stand.step("holdfast sign box1 usb1: attach_storage");
+    assert_eq!(ask(stand, r#"{"verb":"unmount","target":"usb1"}"#)["ok"], true);
+    wish(stand, "attached");
+    until(stand, "held");
+    machine.refuses(&format!("grep -q ' {SPOT} ' /proc/1/mountinfo"));
+    let job = sign(stand, "it is for the photographs");
+    let unmarked = until(stand, "unmarked");
+    stand.saw(&format!("the agent's own loop: {}", seen_by_pid_1(stand)));
+    // From now on it is a disk that was mounted before the agent started.
+    machine.does("systemctl restart agentd");
+    let said = until(stand, "unmarked");
+    assert_eq!(said["reason"], unmarked["reason"]);
+    machine.does(quoted(said["reason"].as_str().unwrap()));
+    let mounted = until(stand, "mounted");
+    stand.saw(&format!("{}, {} durable writes a second", mounted["device"], mounted["iops"]));
+    let marker = machine.tells(&format!("cat {MARKER}"));
+    assert_eq!((&marker["target"], &marker["mark"]), (&json!("usb1"), &json!(job)));
+    assert_eq!(machine.does(&format!("stat -c '%U %a' {MARKER}")), "holdfast 600");
+    assert_eq!(check(stand, "disk usb1")["state"], "good");
+}
+
+/// It goes, another one wears its UUID, it comes back empty, and comes back as it was: only the last is taken.
+pub fn out_and_in(stand: &Stand) {
+    let machine = &stand.machine;
+    let marker = machine.does(&format!("cat {MARKER}"));
+    stand.step("the attached disk drops, is exchanged, is emptied, and returns");
+    let gone = pull_out(stand);
+    stand.saw(&format!("told as dropped after {:.1} s: {}", gone.elapsed().as_secs_f32(), reason(stand)));
+    machine.refuses(&format!("runuser -u holdfast -- touch {SPOT}/x"));
+    assert_eq!(machine.does(&format!("find {SPOT} -mindepth 1 | wc -l")), "0", "nothing on the root disk");
+    machine.until("the hub's word of it", SOON, "holdfast storage list box1 --output json", |said| {
+        said.contains("\"dropped\"")
+    });
+
+    stand.disk.put_in_another(&stand.folder);
+    let wrong = until(stand, "wrong");
+    stand.saw(&format!("another drive: {}", wrong["reason"]));
+    machine.refuses(&format!("grep -q ' {SPOT} ' /proc/1/mountinfo"));
+    stand.disk.pull_out();
+    stand.disk.until_out(|| ());
+
+    stand.disk.put_in();
+    back(stand, &marker);
+    pull_out(stand);
+    stand.disk.empty();
+    stand.disk.put_in();
+    let wrong = until(stand, "wrong");
+    stand.saw(&format!("emptied: {}", wrong["reason"]));
+    machine.until("it to be let go", SOON, "cat /proc/1/mountinfo", |said| !said.contains(SPOT));
+    stand.disk.pull_out();
+    stand.disk.until_out(|| ());
+    stand.disk.fill_again();
+    stand.disk.put_in();
+    back(stand, &marker);
+}
+
+/// After a restart of the box nobody has to do anything.
+pub fn is_back(stand: &Stand) {
+    let mounted = until(stand, "mounted");
+    stand.saw(&format!("usb1 is mounted again, {}: {}", mounted["device"], seen_by_pid_1(stand)));
+    assert!(mounted["iops"].is_number(), "what was measured once is kept: {mounted}");
+    assert_eq!(stand.machine.tells(&format!("cat {MARKER}"))["target"], "usb1");
+}
+
+/// Another signature, and the agent unmounts it.
+pub fn let_go(stand: &Stand) {
+    stand.step("holdfast sign box1 usb1: detach_storage");
+    wish(stand, "decommissioned");
+    sign(stand, "the photographs moved");
+    until(stand, "detached");
+    let table = "cat /proc/1/mountinfo";
+    stand.machine.until("it to be unmounted", SOON, table, |said| !said.contains(SPOT));
+}
+
+fn wish(stand: &Stand, state: &str) {
+    let target = json!({
+        "name": "usb1", "class": "slow", "role": "bulk-data", "state": state, "label": "grey, 64 MB",
+        "medium": { "usb": { "uuid": stand.disk.uuid } }, "default": false, "schedulable": false,
+    });
+    apply(stand, &json!([target]), &format!("usb1 shall be {state}"));
+}
+
+/// Signs what waits for the target, and waits until it is done; gives the job.
+fn sign(stand: &Stand, reason: &str) -> String {
+    let machine = &stand.machine;
+    machine.until("the draft at the hub", SOON, "holdfast host show box1 --output json", |said| {
+        serde_json::from_str::<Value>(said).is_ok_and(|host| {
+            let waiting = host["sections"]["waiting"].as_array().cloned().unwrap_or_default();
+            waiting.iter().any(|one| one["payload"].as_str().is_some_and(|payload| payload.contains("usb1")))
+        })
+    });
+    let signed = machine.tells(&format!(
+        "holdfast sign box1 usb1 --key /root/key --confirm usb1 --reason '{reason}' --submit --output json"
+    ));
+    let job = signed["job"].as_str().unwrap().to_owned();
+    let end = machine.tells(&format!("holdfast job watch box1 {job} --timeout 120 --output json"));
+    assert_eq!(end["report"]["state"], "done", "{end:#}");
+    job
+}
+
+/// Pulls the mounted disk out from under the box. A mount that is made again before the disk is out goes with it, too.
+fn pull_out(stand: &Stand) -> Instant {
+    stand.disk.pull_out();
+    stand.disk.until_out(|| {
+        // Refused where nothing is mounted any more, which is what is wanted.
+        let _gone = stand.machine.tries(&format!("umount {SPOT}"));
+    });
+    let gone = Instant::now();
+    until(stand, "dropped");
+    gone
+}
+
+fn back(stand: &Stand, marker: &str) {
+    until(stand, "mounted");
+    assert_eq!(stand.machine.does(&format!("cat {MARKER}")), marker, "as it was");
+    stand.saw(&format!("it is back by itself: {}", seen_by_pid_1(stand)));
+}
+
+/// Waits until the agent tells the target so.
+fn until(stand: &Stand, standing: &str) -> Value {
+    let line = "agentd storage list --output json";
+    let wanted = |said: &str| of(said).filter(|target| target["standing"] == standing);
+    let said = stand.machine.until(standing, SOON, line, |said| wanted(said).is_some());
+    wanted(&said).unwrap()
+}
+
+fn of(said: &str) -> Option<Value> {
+    let targets: Value = serde_json::from_str(said).ok()?;
+    targets.as_array()?.iter().find(|target| target["name"] == "usb1").cloned()
+}
+
+fn reason(stand: &Stand) -> String {
+    let said = stand.machine.does("agentd storage list --output json");
+    of(&said).map(|target| target["reason"].to_string()).unwrap_or_default()
+}
+
+/// The line that a person is told to run.
+fn quoted(reason: &str) -> &str {
+    reason.split('`').nth(1).unwrap_or_else(|| panic!("no line to run: {reason}"))
+}
