@@ -88,7 +88,11 @@ fn secret(name: String, file: &Path, age: SignedDuration) -> Check {
 
 /// The units of the package, where it is installed: whether they come back after a restart.
 fn units(units: &Path, wanted: &Path) -> Vec<Check> {
-    let ours = [("agentd.service", "multi-user.target"), ("holdfast-helper.socket", "sockets.target")];
+    let ours = [
+        ("agentd.service", "multi-user.target"),
+        ("holdfast-golden.socket", "sockets.target"),
+        ("holdfast-helper.socket", "sockets.target"),
+    ];
     let installed = ours.iter().filter(|(name, _)| units.join(name).exists());
     installed
         .map(|(name, target)| {
