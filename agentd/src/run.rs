@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 
 use crate::api::Local;
 use crate::api::routes::router;
+use crate::execute::entry::Keeper;
 use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
 use crate::execute::{GuestDoor, Ports};
@@ -42,6 +43,7 @@ use crate::port::identity::{Identity, IdentityError, IdentityFolder};
 use crate::port::local_tls::{LeafError, LocalLeaf};
 use crate::port::mounts::Mounts;
 use crate::port::privilege::Unprivileged;
+use crate::port::pve::storekeeper;
 use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
 use crate::port::status_door::{self, DoorError};
 use crate::port::store::roster::LaidDown;
@@ -155,6 +157,7 @@ struct Parts {
     identity: Identity,
     leaf: LocalLeaf,
     host_key: Arc<HostKey>,
+    keeper: Option<Keeper>,
     pve: Arc<dyn Pve>,
     policy: Policy,
 }
@@ -240,6 +243,7 @@ impl Parts {
         let identity = folder.read()?.ok_or(RunError::NotEnrolled)?;
         let leaf = LocalLeaf::open(state)?;
         let host_key = Arc::new(host_key::open(state)?);
+        let keeper = keeper(settings, &host_key)?;
         let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
         Ok(Self {
             clock,
@@ -248,6 +252,7 @@ impl Parts {
             identity,
             leaf,
             host_key,
+            keeper,
             pve: Arc::new(pve),
             policy: policy(settings)?,
         })
@@ -388,6 +393,7 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         mounts: Arc::new(Mounts::of_the_kernel()),
         view: wires.storage.clone(),
         pve: Arc::clone(&parts.pve),
+        keeper: parts.keeper.clone(),
         clock: Arc::clone(&parts.clock),
     };
     let stop = stop.clone();
@@ -449,6 +455,14 @@ pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError>
             (Role::Allocate, token(&proxmox.tokens.allocate)?),
         ]),
     })
+}
+
+/// What may change entries of storages. Its token stays sealed until a signed job wants it.
+fn keeper(settings: &Settings, key: &Arc<HostKey>) -> Result<Option<Keeper>, SetUpError> {
+    let Some(entries) = &settings.storage_entries else { return Ok(None) };
+    let carrier = storekeeper::carrier(&settings.proxmox.url, &Trust::Pins(settings.proxmox.pins.clone()))?;
+    let (token, targets) = (entries.sealed_token.clone(), entries.targets.clone());
+    Ok(Some(Keeper { key: Arc::clone(key), token, carrier, targets }))
 }
 
 /// What root named in the configuration, and so approved where it stands with its digest.

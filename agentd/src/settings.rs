@@ -5,10 +5,11 @@
 //! of operators and policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A
 //! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use serde::Deserialize;
@@ -58,6 +59,19 @@ pub struct Settings {
     /// Who may sign for this box.
     #[serde(default)]
     pub trust: TrustSettings,
+    /// Which entries of storages the agent may make in Proxmox. Without it root makes them.
+    #[serde(default)]
+    pub storage_entries: Option<StorageEntrySettings>,
+}
+
+/// Which entries of storages the agent may make in Proxmox, once they are signed for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageEntrySettings {
+    /// The file of the sealed `storage` token.
+    pub sealed_token: PathBuf,
+    /// The storage targets that root lets it make entries for.
+    pub targets: BTreeSet<TargetName>,
 }
 
 /// How Proxmox is reached, and what of it is ours.
@@ -338,6 +352,9 @@ impl Settings {
     fn place_mistake(&self) -> Option<(String, &'static str)> {
         if !self.state.dir.is_absolute() {
             return Some(("state.dir".to_owned(), "an absolute path"));
+        }
+        if self.storage_entries.as_ref().is_some_and(|entries| !entries.sealed_token.is_absolute()) {
+            return Some(("storage_entries.sealed_token".to_owned(), "an absolute path"));
         }
         if self.local_api.listen.is_empty() {
             return Some((

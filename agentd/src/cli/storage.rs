@@ -4,16 +4,26 @@
 //! Exit code 0: told. 69: no agent runs. Under each target that is not well stands why, and who must do what.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::PathBuf;
 
 use comfy_table::{ContentArrangement, Table, presets};
+use holdfast_protocol::secret::Secret;
 use holdfast_protocol::storage::report::TargetReport;
+use holdfast_seal::OpenError;
+use holdfast_seal::token::Token;
 use jiff::Timestamp;
+use zeroize::Zeroizing;
 
 use super::Output;
 use super::status::ago;
 use crate::port::host_key::{self, HostKeyError};
+use crate::port::sealed_token::{self, SealedTokenError};
 use crate::port::status_door::{self, AgentStatus, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
+
+/// A token's secret is a UUID.
+const SECRET_BYTES_MAX: usize = 512;
 
 /// Why nothing is told.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +37,15 @@ pub enum StorageCommandError {
     /// The host's key.
     #[error(transparent)]
     HostKey(#[from] HostKeyError),
+    /// No secret.
+    #[error("the token's secret cannot be read from standard input")]
+    Input(#[source] std::io::Error),
+    /// Not a token.
+    #[error(transparent)]
+    Token(#[from] OpenError),
+    /// The sealed token.
+    #[error(transparent)]
+    SealedToken(#[from] SealedTokenError),
     /// There is none yet.
     #[error(
         "this host has no key of its own yet: the agent makes it at its first start (`systemctl start agentd`)"
@@ -41,7 +60,8 @@ impl StorageCommandError {
         match self {
             Self::Settings(_) => 78,
             Self::Status(error) => error.exit_code(),
-            Self::HostKey(_) => 74,
+            Self::HostKey(_) | Self::Input(_) | Self::SealedToken(_) => 74,
+            Self::Token(_) => 65,
             Self::NoKey => 69,
         }
     }
@@ -61,6 +81,18 @@ else is there in its place), refused (the helper does not mount it), unmarked (r
 Operators seal with `holdfast storage seal HOST`. The hub passes the recipient on, and a stolen hub could show one of its own: \
 whoever seals compares what is printed here, read at this box or over SSH, with what they seal to.")]
     Key(KeyArguments),
+    /// Seal a Proxmox token's secret, read from standard input, to this host's key, as `agentd setup --print` does.
+    SealToken(SealTokenArguments),
+}
+
+/// The arguments of `seal-token`.
+#[derive(Debug, clap::Args)]
+pub struct SealTokenArguments {
+    /// The state folder.
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/holdfast")]
+    state_dir: PathBuf,
+    /// The token, user@realm!name.
+    id: String,
 }
 
 /// The arguments of `key`.
@@ -88,7 +120,18 @@ pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
     match command {
         StorageCommand::List(arguments) => list(arguments),
         StorageCommand::Key(arguments) => key(arguments),
+        StorageCommand::SealToken(arguments) => seal_token(arguments),
     }
+}
+
+fn seal_token(arguments: &SealTokenArguments) -> Result<(), StorageCommandError> {
+    let mut text = Zeroizing::new(String::with_capacity(SECRET_BYTES_MAX + 1));
+    let mut input = std::io::stdin().lock().take(SECRET_BYTES_MAX as u64);
+    input.read_to_string(&mut text).map_err(StorageCommandError::Input)?;
+    let token = Token::new(arguments.id.clone(), Secret::new(text.trim().to_owned()))?;
+    let key = host_key::open(&arguments.state_dir)?;
+    let path = arguments.state_dir.join("secrets/proxmox-storage.sealed");
+    Ok(sealed_token::write(&path, &token, &key)?)
 }
 
 fn key(arguments: &KeyArguments) -> Result<(), StorageCommandError> {

@@ -19,10 +19,12 @@
 //! | `undo` | taking back what this operation made |
 //! | [`heavy`] | the places for heavy steps |
 //! | [`storage`] | what the helper is asked to do about a target |
+//! | [`entry`] | one change of a target's entry in Proxmox, with what lies sealed |
 //! | [`failpoint`] | where tests stop the world |
 
 mod attempt;
 mod digest;
+pub mod entry;
 pub mod failpoint;
 mod freed;
 pub mod heavy;

@@ -11,6 +11,7 @@
 //! | [`layout`] | which networks and disks a copy of its guest gets |
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
+//! | [`entry`] | what a signature allows to be done to a target's entry in Proxmox |
 //! | [`held`] | what an operator would sign |
 //! | [`stranger`] | may this guest be taken over |
 //! | [`order`] | may this signed job be taken |
@@ -20,6 +21,7 @@
 
 pub mod archive;
 pub mod brake;
+pub mod entry;
 pub mod held;
 pub mod layout;
 pub mod of;

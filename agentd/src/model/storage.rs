@@ -29,6 +29,38 @@ pub struct TargetRecord {
     pub mark: JobId,
     /// That the marker is on the disk, once it is.
     pub marked: Option<Marked>,
+    /// What the signed job left to do to its entry in Proxmox.
+    pub entry: Option<EntryOwed>,
+}
+
+/// What a signed job left to do to an entry of Proxmox, until that is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryOwed {
+    /// What.
+    pub due: EntryDue,
+    /// By which job.
+    pub job: JobId,
+}
+
+/// What is to become of an entry of Proxmox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryDue {
+    /// It is there and in use.
+    Make,
+    /// It is in use no more.
+    Disable,
+}
+
+impl EntryDue {
+    /// As it stands in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Make => "make",
+            Self::Disable => "disable",
+        }
+    }
 }
 
 /// What was noted when a disk got its marker.

@@ -2,8 +2,8 @@
 //!
 //! Proxmox itself checks little: a wrong namespace, a missing key or a folder that is no mount point all show as a storage
 //! that works. What comes in: what was approved, and the entry as `GET /storage` gives it. What goes out: words, and the exact
-//! line for root; no token of the agent's may make or change an entry. Pure. Deliberately absent: credentials, which Proxmox
-//! never tells.
+//! line for root, who makes it where the agent has no sealed token for that (`docs/adr/0023`). Pure. Deliberately absent:
+//! credentials, which Proxmox never tells.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,9 @@ use holdfast_protocol::storage::{Approval, Medium, StorageRole};
 
 use crate::model::storage::{EntrySeen, place};
 
-/// The fields that matter, besides its type.
-fn wanted(approval: &Approval) -> (&'static str, Vec<(&'static str, String)>) {
+/// Its type, and the fields that matter besides; of a key the fingerprint. No credentials.
+#[must_use]
+pub fn fields(approval: &Approval) -> (&'static str, Vec<(&'static str, String)>) {
     let (kind, mut fields) = match &approval.medium {
         Medium::LocalDir { .. } | Medium::Usb { .. } => {
             let path = place(&approval.name).display().to_string();
@@ -38,6 +39,9 @@ fn wanted(approval: &Approval) -> (&'static str, Vec<(&'static str, String)>) {
     (kind, fields)
 }
 
+/// The difference of an entry that is right and not in use.
+pub const DISABLED: &str = "it is disabled";
+
 /// What may lie on it.
 const fn content(role: StorageRole) -> &'static [&'static str] {
     match role {
@@ -50,7 +54,7 @@ const fn content(role: StorageRole) -> &'static [&'static str] {
 /// The line by which root makes the entry. Capitals are root's to fill in; the password is asked for.
 #[must_use]
 pub fn add_line(approval: &Approval) -> String {
-    let (kind, fields) = wanted(approval);
+    let (kind, fields) = fields(approval);
     let mut line = format!("pvesm add {kind} {}", approval.name);
     for (name, value) in fields {
         // The document knows the key by its fingerprint; root has the file.
@@ -61,6 +65,12 @@ pub fn add_line(approval: &Approval) -> String {
         line.push_str(" --username NAME --password");
     }
     line
+}
+
+/// The line that makes an entry, in the words of a difference.
+#[must_use]
+pub fn line_in(words: &str) -> Option<&str> {
+    words.split('`').nth(1).filter(|line| line.starts_with("pvesm add "))
 }
 
 /// How the entry that is there differs from the one that should be, in words; nothing, where it does not.
@@ -75,7 +85,7 @@ pub fn differences(approval: &Approval, seen: Option<&EntrySeen>) -> Vec<String>
         )];
     };
     let of = |name: &str| seen.get(name).map_or("", String::as_str);
-    let (kind, fields) = wanted(approval);
+    let (kind, fields) = fields(approval);
     if of("type") != kind {
         return vec![format!("its entry is of type {:?}, not {kind}", of("type"))];
     }
@@ -86,7 +96,7 @@ pub fn differences(approval: &Approval, seen: Option<&EntrySeen>) -> Vec<String>
         found.push(format!("its namespace is {:?}, and should be the root one", of("namespace")));
     }
     if matches!(of("disable"), "1" | "true") {
-        found.push("it is disabled".to_owned());
+        found.push(DISABLED.to_owned());
     }
     found
 }

@@ -26,6 +26,7 @@
 //! | [`storage`] | what becomes of each storage target |
 //! | `placement` | where a guest's disks may be made |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
+//! | [`owed`] | what a signed job left to do to that entry |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
@@ -42,6 +43,7 @@ mod hold;
 pub mod lost;
 mod number;
 pub mod ordered;
+pub mod owed;
 mod placement;
 mod present;
 mod print;

@@ -15,6 +15,7 @@
 //! | [`mounts`] | the kernel's word about mounts and disks |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
+//! | [`sealed_token`] | a token that lies sealed |
 //! | [`status_door`] | whoever asks at the box how the agent is |
 //! | [`store`] | what must last: one SQLite file |
 //! | [`synchrony`] | whether somebody keeps the clock right |
@@ -33,6 +34,7 @@ pub mod marker;
 pub mod mounts;
 pub mod privilege;
 pub mod pve;
+pub mod sealed_token;
 pub mod status_door;
 pub mod store;
 pub mod synchrony;

@@ -17,25 +17,27 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::storage::report::{TargetReport, TargetStanding};
+use holdfast_protocol::storage::report::TargetReport;
 use holdfast_protocol::storage::{StorageTarget, TargetState};
 use holdfast_protocol::strict::chain;
-use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+mod entries;
+mod memory;
+
+use self::entries::{Entries, With};
+use self::memory::{Memory, line, report};
 use super::stop::Stop;
+use crate::execute::entry::Keeper;
 use crate::execute::storage::{Order, Outcome, perform};
-use crate::model::storage::{
-    EntrySeen, Looked, MarkerSeen, MountSeen, StorageView, TargetMemory, TargetRecord,
-};
-use crate::plan::entry::differences;
+use crate::model::storage::{Looked, MountSeen, StorageView, TargetMemory, TargetRecord};
 use crate::plan::storage::{Deed, Judged, Known, judge, problem, waiting};
 use crate::port::clock::Clock;
 use crate::port::helper::Helper;
 use crate::port::marker::{Before, Expected};
 use crate::port::mounts::{Disks, Mounts};
-use crate::port::pve::{Pve, PveError};
+use crate::port::pve::Pve;
 use crate::port::store::protection::Changed;
 use crate::port::store::{Changes, Store, StoreError};
 
@@ -44,13 +46,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// With nothing to look after.
 const IDLE: Duration = Duration::from_secs(60);
-
-/// How often Proxmox's entries are held to what was approved.
-const ENTRIES_EVERY: Duration = Duration::from_secs(60);
-
-/// A deed that was refused is tried again after this, doubled up to the longest; and whenever the disks change.
-const RETRY_FIRST: Duration = Duration::from_secs(5);
-const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// The loop.
 pub struct StorageTask {
@@ -64,19 +59,10 @@ pub struct StorageTask {
     pub view: watch::Sender<Arc<StorageView>>,
     /// Where the entries of storages are.
     pub pve: Arc<dyn Pve>,
+    /// What can make them; none where root gave no token for it.
+    pub keeper: Option<Keeper>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-}
-
-/// What is remembered of one target.
-#[derive(Default)]
-struct Memory {
-    target: TargetMemory,
-    told: Option<(TargetStanding, Timestamp)>,
-    /// The deed whose line stands in the audit: tries of it again are the same decision.
-    noted: Option<Deed>,
-    tries: u32,
-    not_before: Duration,
 }
 
 /// What is remembered between looks. Nothing of it is needed after a restart.
@@ -88,13 +74,8 @@ struct State {
     disks: Disks,
     targets: BTreeMap<TargetName, Memory>,
     under_way: JoinSet<(TargetName, Outcome)>,
-    entries: Option<BTreeMap<String, EntrySeen>>,
-    asked: JoinSet<EntriesAnswer>,
-    ask_at: Duration,
+    entries: Entries,
 }
-
-/// What Proxmox answers about its entries.
-type EntriesAnswer = Result<BTreeMap<String, EntrySeen>, PveError>;
 
 /// One target at one look.
 struct OneLook {
@@ -114,7 +95,9 @@ impl StorageTask {
                 tracing::warn!(error = chain(&error), "storage is left as it is in this turn");
             }
             let in_force = state.records.iter().any(|record| record.standing == TargetState::Attached);
-            let pause = if in_force || !state.under_way.is_empty() { LOOK_EVERY } else { IDLE };
+            let owed = state.records.iter().any(|record| record.entry.is_some());
+            let pause = if in_force || owed || !state.under_way.is_empty() { LOOK_EVERY } else { IDLE };
+            let with = With { store: &self.store, keeper: self.keeper.as_ref(), clock: self.clock.as_ref() };
             tokio::select! {
                 biased;
                 () = stop.requested() => return,
@@ -122,7 +105,7 @@ impl StorageTask {
                 ended = state.under_way.join_next(), if !state.under_way.is_empty() => {
                     self.ended(&mut state, ended).await;
                 }
-                answer = state.asked.join_next(), if !state.asked.is_empty() => hear_entries(&mut state, answer),
+                news = state.entries.news() => state.entries.hear(news, &with).await,
                 heard = news(&mut changes, now) => if heard == Heard::NoMore { return },
                 () = self.clock.sleep(pause) => {}
             }
@@ -147,7 +130,10 @@ impl StorageTask {
             }
         };
         self.tell(state, &looked).await;
-        self.ask(state);
+        state.entries.ask(&self.pve, self.clock.monotonic(), &state.records);
+        let standings = looked.iter().map(|look| (look.name.clone(), look.judged.standing)).collect();
+        let with = With { store: &self.store, keeper: self.keeper.as_ref(), clock: self.clock.as_ref() };
+        state.entries.step(&state.records, &state.wanted, &standings, &with).await?;
         self.begin(state, looked).await
     }
 
@@ -165,23 +151,11 @@ impl StorageTask {
                 state.targets.entry(record.approval.name.clone()).or_default().disks_changed();
             }
         }
-        if state.records != records {
-            state.ask_at = Duration::ZERO;
-        }
+        // Also for another document: its credentials may be the right ones now.
+        state.entries.changed();
         state.records = records;
         state.read_at = Some(now);
         Ok(())
-    }
-
-    /// Proxmox's entries are asked for now and then, beside all else: a Proxmox that hangs delays no news of a disk.
-    fn ask(&self, state: &mut State) {
-        let now = self.clock.monotonic();
-        let in_force = state.records.iter().any(|record| record.standing == TargetState::Attached);
-        if in_force && state.asked.is_empty() && state.ask_at <= now {
-            state.ask_at = now.saturating_add(ENTRIES_EVERY);
-            let pve = Arc::clone(&self.pve);
-            state.asked.spawn(async move { pve.storage_entries().await });
-        }
     }
 
     /// Says how all stand, before anything is done about it.
@@ -205,7 +179,7 @@ impl StorageTask {
             };
             view.problems.extend(problem(name, judged, record));
             view.waiting.extend(judged.held.as_ref().and_then(waiting));
-            let entry = entry(state.entries.as_ref(), record);
+            let entry = state.entries.told(record, self.keeper.as_ref());
             view.problems.extend(entry.iter().map(|what| {
                 Problem::new(ErrorCode::StorageWrong, format!("storage {name} in Proxmox: {what}"))
             }));
@@ -319,72 +293,9 @@ async fn news(changes: &mut watch::Receiver<Changes>, before: Changes) -> Heard 
     changes.wait_for(|new| concerns(*new, before)).await.map_or(Heard::NoMore, |_| Heard::News)
 }
 
-fn hear_entries(state: &mut State, answer: Option<Result<EntriesAnswer, tokio::task::JoinError>>) {
-    match answer {
-        Some(Ok(Ok(entries))) => state.entries = Some(entries),
-        // What was seen before stands until it is seen otherwise.
-        Some(Ok(Err(error))) => {
-            tracing::warn!(error = chain(&error), "the entries of storages cannot be read")
-        }
-        Some(Err(error)) => tracing::error!(%error, "asking for the entries of storages broke off"),
-        None => {}
-    }
-}
-
-/// How the entry of a target in use differs; nothing, before Proxmox was asked.
-fn entry(entries: Option<&BTreeMap<String, EntrySeen>>, record: Option<&TargetRecord>) -> Vec<String> {
-    match (entries, record.filter(|record| record.standing == TargetState::Attached)) {
-        (Some(entries), Some(record)) => {
-            differences(&record.approval, entries.get(record.approval.name.as_str()))
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// Only documents and signatures are news here; jobs are counted with those who may sign.
 fn concerns(now: Changes, before: Changes) -> bool {
     (now.desired, now.jobs, now.health) != (before.desired, before.jobs, before.health)
-}
-
-impl Memory {
-    fn heard(&mut self, outcome: Outcome, now: Duration) {
-        let settled = match outcome {
-            Outcome::Mounted { id, marker, .. } => {
-                let settled = !matches!(marker, MarkerSeen::Unread(_) | MarkerSeen::Unwritable(_));
-                self.target.refusal = None;
-                self.target.was_mounted = true;
-                self.target.wrong =
-                    matches!(marker, MarkerSeen::Missing | MarkerSeen::Other(_)).then(|| marker.clone());
-                self.target.confirmed = Some((id, marker));
-                settled
-            }
-            Outcome::Unmounted => {
-                self.target.refusal = None;
-                self.target.confirmed = None;
-                true
-            }
-            Outcome::Refused(code, says) => {
-                self.target.refusal = Some((code, says));
-                false
-            }
-        };
-        if settled {
-            self.tries = 0;
-            self.noted = None;
-            self.not_before = Duration::ZERO;
-        } else {
-            let pause = RETRY_FIRST.saturating_mul(1 << self.tries.min(10)).min(RETRY_MAX);
-            self.tries = self.tries.saturating_add(1);
-            self.not_before = now.saturating_add(pause);
-        }
-    }
-
-    /// What was said of the disks before is no longer so.
-    fn disks_changed(&mut self) {
-        self.target.wrong = None;
-        self.tries = 0;
-        self.not_before = Duration::ZERO;
-    }
 }
 
 /// Every target that is wished for or was ever approved, by name.
@@ -406,49 +317,4 @@ fn look(state: &State, mounts: &BTreeMap<String, MountSeen>) -> Vec<OneLook> {
             OneLook { name: name.clone(), judged, device: mount.map(|mount| mount.source.clone()) }
         })
         .collect()
-}
-
-/// The line of the audit for a change; what is only not there yet is none.
-const fn line(standing: TargetStanding) -> Option<&'static str> {
-    match standing {
-        TargetStanding::Mounted => Some("storage_mounted"),
-        TargetStanding::Unmarked => Some("storage_unmarked"),
-        TargetStanding::Dropped => Some("storage_dropped"),
-        TargetStanding::Wrong => Some("storage_wrong"),
-        TargetStanding::Refused => Some("storage_refused"),
-        TargetStanding::Detached => Some("storage_detached"),
-        TargetStanding::Absent | TargetStanding::Held | TargetStanding::ByProxmox => None,
-    }
-}
-
-/// What is in force is told before what is wished. None, where there is neither.
-fn report(
-    name: &TargetName,
-    judged: &Judged,
-    (wanted, record): (Option<&StorageTarget>, Option<&TargetRecord>),
-    since: Timestamp,
-    device: Option<String>,
-) -> Option<TargetReport> {
-    let in_force = record.map(|record| &record.approval);
-    let medium = in_force.map(|approval| &approval.medium).or(wanted.map(|target| &target.medium))?;
-    let held = (judged.standing == TargetStanding::Held).then_some(wanted).flatten();
-    let medium = held.map_or(medium, |target| &target.medium);
-    let (role, class) = match (held, in_force, wanted) {
-        (Some(target), _, _) | (None, None, Some(target)) => (target.role, target.class),
-        (None, Some(approval), _) => (approval.role, approval.class),
-        (None, None, None) => return None,
-    };
-    Some(TargetReport {
-        name: name.clone(),
-        medium: medium.to_string(),
-        role,
-        class,
-        label: wanted.map(|target| target.label.as_str().to_owned()),
-        standing: judged.standing,
-        since,
-        reason: judged.reason.clone(),
-        entry: Vec::new(),
-        device,
-        iops: record.and_then(|record| record.marked).and_then(|marked| marked.iops),
-    })
 }

@@ -174,6 +174,7 @@ fn look_after(agent: &Agent) -> (Storage, stop::Stopper) {
         mounts: Arc::new(Mounts::at("/proc/self/mountinfo".into(), BLOCKS.into())),
         view: sender,
         pve: Arc::clone(&agent.ports.pve),
+        keeper: None,
         clock: Arc::new(RealClock::start()),
     };
     tokio::spawn(task.run(stop));

@@ -15,6 +15,7 @@
 //! | `jobs` | what operators signed, from the text to the effect |
 //! | `adopt` | guests that our records do not know, taken over by a signature |
 //! | `approve` | a golden waits for a signature over its bytes |
+//! | `entries` | entries of storages made with what lies sealed, once and only as signed |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
@@ -31,6 +32,7 @@ mod brake;
 mod destroy;
 mod disks;
 mod drift;
+mod entries;
 mod fault;
 mod hand_over;
 mod jobs;

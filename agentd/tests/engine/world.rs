@@ -28,6 +28,7 @@ use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::secret::{Secret, TokenHash};
 use jiff::Timestamp;
+use pve_sim::door::{Ask, Told, ask};
 use pve_sim::node::HotMounts;
 use pve_sim::{Handle, Sim};
 use serde_json::json;
@@ -202,6 +203,17 @@ impl World {
             backup_storage: policy.backup_storage,
             lost: None,
         }))
+    }
+
+    /// A call of an administrator's. Gives the status.
+    pub fn by_hand(&self, method: &str, path: &str, params: &[(&str, &str)]) -> u16 {
+        let authorization =
+            format!("PVEAPIToken=root@pam!lab={}", self.sim.tokens.get("root@pam!lab").unwrap());
+        let path = &format!("/api2/json{path}");
+        match ask(&self.sim.node, &Ask { method, path, params, authorization: &authorization }) {
+            Told::Answer { status, .. } => status,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What stands on the node, by hand: the configuration files, with what is random made plain.

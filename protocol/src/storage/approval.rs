@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{Medium, Sealed, StorageClass, StorageRole, StorageTarget};
 use crate::id::TargetName;
@@ -34,14 +33,7 @@ impl Approval {
             medium: target.medium.clone(),
             class: target.class,
             role: target.role,
-            creds: target.creds.as_ref().and_then(digest),
+            creds: target.creds.as_ref().and_then(Sealed::digest),
         }
     }
-}
-
-/// A SHA-256 in hex is always of that form.
-fn digest(sealed: &Sealed) -> Option<Sha256Text> {
-    let hash = Sha256::digest(sealed.as_str().as_bytes());
-    let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    Sha256Text::try_from(text).ok()
 }

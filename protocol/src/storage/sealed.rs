@@ -4,6 +4,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::job::act::Sha256Text;
 
 /// Longer than any name with its password, sealed for one key.
 pub const SEALED_BYTES_MAX: usize = 4096;
@@ -21,6 +24,14 @@ impl Sealed {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// What is signed for: what the text hashes to. A SHA-256 in hex is always of that form.
+    #[must_use]
+    pub fn digest(&self) -> Option<Sha256Text> {
+        let hash = Sha256::digest(self.0.as_bytes());
+        let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        Sha256Text::try_from(text).ok()
     }
 }
 

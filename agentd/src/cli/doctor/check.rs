@@ -70,6 +70,7 @@ fn places(settings: &Settings) -> Places {
         guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
         archive_storages: proxmox.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
         golden_vmids: archives.iter().filter_map(archive_vmid).chain(built_as).collect(),
+        targets: settings.storage_entries.iter().flat_map(|entries| &entries.targets).cloned().collect(),
         bridge: proxmox.bridge.clone(),
         vlans: Vec::new(),
     }

@@ -165,6 +165,7 @@ mod tests {
             guest_storages: vec!["labbtrfs".parse().unwrap()],
             archive_storages: vec!["labbtrfs".parse().unwrap(), "backup2".parse().unwrap()],
             golden_vmids: vec![900_001.try_into().unwrap()],
+            targets: BTreeSet::new(),
             bridge: "vmbr0".parse().unwrap(),
             vlans: Vec::new(),
         }

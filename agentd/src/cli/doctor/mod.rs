@@ -4,6 +4,7 @@
 //! only reads, with the agent's own tokens, so what it sees is what the agent will see. Deliberately absent: mending.
 
 mod check;
+mod entries;
 mod helper;
 mod here;
 pub mod judge;
@@ -88,6 +89,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     let mut checks = runtime.block_on(examine(&client, &settings));
     checks.extend(runtime.block_on(here::checks(&settings, super::now())));
     checks.push(check::records(&settings.state.dir));
+    checks.extend(entries::checks(&settings.state.dir));
     checks.push(trust::files(&settings));
     checks.extend(helper::judge(runtime.block_on(Helper::shipped().status())));
     let failed = checks.iter().filter(|check| check.state == State::Failed).count();

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::size::VlanTag;
 use holdfast_trust::operators::OperatorsError;
@@ -58,6 +58,10 @@ pub struct SetupArguments {
     /// Where backups go.
     #[arg(long)]
     pub(super) backup_storage: Option<StorageName>,
+    /// A storage target (disk, share or backup server) that the agent may make the entry of in Proxmox, once it is signed for;
+    /// may stand several times. Makes a `storage` token, which lies sealed.
+    #[arg(long = "target", value_name = "NAME")]
+    pub(super) targets: Vec<TargetName>,
     /// The bridge of our guests.
     #[arg(long, default_value = "vmbr0")]
     pub(super) bridge: BridgeName,
@@ -270,6 +274,7 @@ impl SetupArguments {
             storage: chosen(&self.storage, "--storage")?,
             bulk_storage: self.bulk_storage.clone(),
             backup_storage: self.backup_storage.clone(),
+            targets: self.targets.iter().cloned().collect(),
             bridge: self.bridge.clone(),
             vlans: self.vlans.clone(),
             vmid_range: chosen(&self.vmid_range, "--vmid-range")?,

@@ -9,13 +9,17 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::secret::Secret;
+use holdfast_seal::OpenError;
+use holdfast_seal::token::Token;
 
 use super::plan::Choices;
 use super::settle::Standing;
 use super::way::{WayError, run_local};
 use crate::model::policy::BrakeRule;
 use crate::port::atomic_file::{self, FileError, Readers};
+use crate::port::host_key::{self, HostKeyError};
 use crate::port::pve::Role;
+use crate::port::sealed_token::{self, SealedTokenError};
 use crate::settings::TokenSettings;
 
 /// One step on the box.
@@ -112,6 +116,15 @@ pub enum LocalError {
         /// The file.
         path: PathBuf,
     },
+    /// The host's own key.
+    #[error(transparent)]
+    HostKey(#[from] HostKeyError),
+    /// A token of no form that Proxmox gives.
+    #[error("the new `storage` token is not taken: report this with the Proxmox version")]
+    Token(#[source] OpenError),
+    /// The sealed token.
+    #[error(transparent)]
+    SealedToken(#[from] SealedTokenError),
     /// A command of the system's failed.
     #[error("a step on this box failed")]
     Command(#[source] WayError),
@@ -262,6 +275,13 @@ fn give(path: &Path, choices: &Choices, given: Given) -> Result<(), LocalError> 
 /// When it cannot be written; the caller says so, and the next run makes the token anew.
 pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(), LocalError> {
     let path = choices.secret_file(role);
+    if role == Role::Storage {
+        let key = host_key::open(&choices.state_dir)?;
+        give(&host_key::path_in(&choices.state_dir), choices, Given::ToOwn)?;
+        let token = Token::new(choices.token_id(role), secret.clone()).map_err(LocalError::Token)?;
+        sealed_token::write(&path, &token, &key)?;
+        return give(&path, choices, Given::ToOwn);
+    }
     atomic_file::write(&path, secret.expose().as_bytes(), Readers::Owner)?;
     give(&path, choices, Given::ToOwn)
 }
@@ -270,10 +290,21 @@ pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(),
 #[must_use]
 pub fn secrets_at_hand(choices: &Choices) -> BTreeSet<Role> {
     let has = |role: &Role| {
+        if *role == Role::Storage {
+            return is_sealed_here(choices);
+        }
         let token = TokenSettings { id: choices.token_id(*role), secret_file: choices.secret_file(*role) };
         token.read_secret().is_ok()
     };
     choices.roles().into_iter().filter(has).collect()
+}
+
+/// Whether the sealed token is the one of this name, and this host's key opens it.
+fn is_sealed_here(choices: &Choices) -> bool {
+    let Ok(Some(key)) = host_key::read(&choices.state_dir) else { return false };
+    let sealed = sealed_token::read(&choices.secret_file(Role::Storage)).ok();
+    let token = sealed.and_then(|sealed| Token::open(&sealed, &key).ok());
+    token.is_some_and(|token| token.id() == choices.token_id(Role::Storage))
 }
 
 /// The settings file.
@@ -326,6 +357,12 @@ pub fn settings_text(choices: &Choices) -> String {
     let meant = "# Who may sign for this box (OpenSSH's allowed_signers), and how many of them for what. Root lays these down.";
     line(&format!("\n[trust]\n{meant}\noperators"), quoted(&beside(choices, "operators")));
     line("policy", quoted(&beside(choices, "policy.toml")));
+    if !choices.targets.is_empty() {
+        let meant = "# The agent may make these entries of storages in Proxmox, once an operator has signed for them.";
+        let token = choices.secret_file(Role::Storage).display().to_string();
+        line(&format!("\n[storage_entries]\n{meant}\nsealed_token"), quoted(&token));
+        line("targets", format!("[{}]", list(choices.targets.iter().map(ToString::to_string).collect())));
+    }
     text
 }
 
@@ -354,6 +391,7 @@ mod tests {
         );
         let places = choices.places();
         assert!(places.archive_storages.iter().any(|storage| storage.as_str() == "local"));
+        assert!(settings.storage_entries.is_none());
         assert_eq!(settings.proxmox.tokens.allocate.id, "holdfast@pve!allocate");
         assert_eq!(settings.proxmox.bulk_storage, choices.bulk_storage);
         assert_eq!(settings.golden[0].sha256, Some(choices.goldens[0].sha256.clone()));
@@ -407,6 +445,30 @@ mod tests {
         assert!(
             prepare(&choices).iter().chain([&settings_step(&choices)]).all(|s| s.standing == Standing::Done)
         );
+    }
+
+    #[tokio::test]
+    async fn the_storage_token_lies_sealed_to_the_hosts_own_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut choices = choices();
+        (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
+        choices.system_user = None;
+        choices.targets = BTreeSet::from(["nas1".parse().unwrap()]);
+        for step in prepare(&choices) {
+            carry_out(&step.act, &choices).await.unwrap();
+        }
+        let secret = Secret::new("11111111-2222-3333-4444-555555555555".to_owned());
+        keep_secret(&choices, Role::Storage, &secret).unwrap();
+        assert!(secrets_at_hand(&choices).contains(&Role::Storage));
+        let file = choices.secret_file(Role::Storage);
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("1111"));
+        let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
+        let entries = settings.storage_entries.unwrap();
+        assert_eq!((entries.sealed_token, entries.targets), (file, choices.targets.clone()));
+        // Another key opens nothing: the token is made anew.
+        std::fs::remove_file(host_key::path_in(&choices.state_dir)).unwrap();
+        host_key::open(&choices.state_dir).unwrap();
+        assert!(!secrets_at_hand(&choices).contains(&Role::Storage));
     }
 
     #[tokio::test]

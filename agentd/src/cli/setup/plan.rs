@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::size::VlanTag;
 
@@ -63,6 +63,8 @@ pub struct Choices {
     pub bulk_storage: Option<StorageName>,
     /// Backups.
     pub backup_storage: Option<StorageName>,
+    /// Storage targets that the agent may make entries for.
+    pub targets: BTreeSet<TargetName>,
     /// The bridge.
     pub bridge: BridgeName,
     /// VLANs on it that guests may use.
@@ -91,6 +93,7 @@ impl Choices {
     pub fn roles(&self) -> Vec<Role> {
         let mut roles = vec![Role::Observe, Role::Operate, Role::Allocate];
         roles.extend(self.scratch_pool.as_ref().map(|_| Role::Scratch));
+        roles.extend((!self.targets.is_empty()).then_some(Role::Storage));
         roles
     }
 
@@ -108,6 +111,7 @@ impl Choices {
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
             archive_storages: self.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
             golden_vmids: self.goldens.iter().map(|golden| golden.vmid).chain(built_as).collect(),
+            targets: self.targets.clone(),
             bridge: self.bridge.clone(),
             vlans: self.vlans.clone(),
         }
@@ -122,7 +126,7 @@ impl Choices {
     /// Where a role's secret lies.
     #[must_use]
     pub fn secret_file(&self, role: Role) -> PathBuf {
-        self.state_dir.join("secrets").join(format!("proxmox-{role}"))
+        self.state_dir.join("secrets").join(secret_name(role))
     }
 }
 
@@ -139,6 +143,8 @@ pub struct Places {
     pub guest_storages: Vec<StorageName>,
     /// Where archives lie.
     pub archive_storages: Vec<StorageName>,
+    /// Storage targets that the agent may make entries for.
+    pub targets: BTreeSet<TargetName>,
     /// The numbers in the names of goldens.
     pub golden_vmids: Vec<Vmid>,
     /// The bridge.
@@ -157,6 +163,13 @@ impl Places {
             Place::Node => vec![AclPath::node(&self.node)],
             Place::GuestStorage => unique(self.guest_storages.iter().map(AclPath::storage)),
             Place::ArchiveStorage => unique(self.archive_storages.iter().map(AclPath::storage)),
+            Place::Storages if self.targets.is_empty() => Vec::new(),
+            Place::Storages => vec![AclPath::storages()],
+            Place::Target => {
+                // Every target's name is a storage's as well.
+                let names = self.targets.iter().filter_map(|target| target.as_str().parse().ok());
+                unique(names.map(|name: StorageName| AclPath::storage(&name)))
+            }
             Place::GoldenVmid => unique(self.golden_vmids.iter().copied().map(AclPath::guest)),
             Place::Bridge => {
                 let tagged = self.vlans.iter().map(|vlan| AclPath::vlan(&self.bridge, *vlan));
@@ -227,6 +240,13 @@ impl Wanted {
     }
 }
 
+/// The file of a role's secret. That of `storage` lies sealed.
+#[must_use]
+pub fn secret_name(role: Role) -> String {
+    let end = if role == Role::Storage { ".sealed" } else { "" };
+    format!("proxmox-{role}{end}")
+}
+
 /// The VMID in the name of an archive: `vzdump-lxc-900001-…` on file storages, `backup/ct/900001/…` on backup servers.
 #[must_use]
 pub fn archive_vmid(archive: &VolumeId) -> Option<Vmid> {
@@ -252,6 +272,7 @@ pub(super) mod tests {
             storage: "labbtrfs".parse().unwrap(),
             bulk_storage: Some("labdir".parse().unwrap()),
             backup_storage: Some("backup2".parse().unwrap()),
+            targets: BTreeSet::new(),
             bridge: "vmbr0".parse().unwrap(),
             vlans: Vec::new(),
             vmid_range: [Vmid::try_from(300).unwrap(), Vmid::try_from(399).unwrap()],
@@ -317,6 +338,21 @@ pub(super) mod tests {
             scratch.iter().all(|grant| grant.path.as_str() != "/pool/holdfast") && scratch.len() == 4,
             "{scratch:?}"
         );
+    }
+
+    #[test]
+    fn entries_are_made_by_a_token_of_their_own_and_only_where_root_named_a_target() {
+        let mut wide = choices();
+        assert!(!Wanted::of(&wide).tokens.contains(&Role::Storage));
+        wide.targets = BTreeSet::from(["nas1".parse().unwrap()]);
+        let more: Vec<String> = Wanted::of(&wide)
+            .grants
+            .iter()
+            .filter(|grant| !Wanted::of(&choices()).grants.contains(grant))
+            .map(|g| format!("{} {} {}", g.path, g.role, g.pve_role))
+            .collect();
+        assert_eq!(more, ["/storage storage HfStMake", "/storage/nas1 observe HfStAudit"]);
+        assert!(wide.secret_file(Role::Storage).ends_with("secrets/proxmox-storage.sealed"));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! What comes in: nothing; the table is written down, each line from a proof on a real node. What goes out: for each
 //! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
-//! *and* its privilege-separated token, on exactly that path, not propagated. Deliberately absent: `Datastore.Allocate`
-//! on `/storage` (with it one makes a storage of any path), `Sys.Modify`, `Permissions.Modify`.
+//! *and* its privilege-separated token, on exactly that path, not propagated. `Datastore.Allocate` on `/storage`, with which
+//! one makes a storage of any path, is the `storage` token's alone, which lies sealed (`docs/adr/0023`). Deliberately
+//! absent: `Sys.Modify`, `Permissions.Modify`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,10 @@ pub enum Place {
     GuestStorage,
     /// Each storage that archives lie on: goldens and backups.
     ArchiveStorage,
+    /// All storages: where making an entry is checked.
+    Storages,
+    /// Each storage target that the agent may make an entry for.
+    Target,
     /// The number in a golden archive's name. No such guest need exist.
     GoldenVmid,
     /// The bridge of our guests, and each VLAN on it.
@@ -58,6 +63,7 @@ pub const NEEDS: &[Need] = &[
     need("see the node and its tasks", Role::Observe, Place::Node, &["Sys.Audit"]),
     need("see storages", Role::Observe, Place::GuestStorage, &["Datastore.Audit"]),
     need("see storages", Role::Observe, Place::ArchiveStorage, &["Datastore.Audit"]),
+    need("see the entries it made", Role::Observe, Place::Target, &["Datastore.Audit"]),
     need("start, stop and shut down", Role::Operate, Place::Pool, &["VM.PowerMgmt"]),
     need(
         "read a configuration with a bootstrap in it",
@@ -114,6 +120,12 @@ pub const NEEDS: &[Need] = &[
     ),
     need("place a throwaway guest's disks", Role::Scratch, Place::GuestStorage, &["Datastore.AllocateSpace"]),
     need("write a throwaway guest's network out", Role::Scratch, Place::Bridge, &["SDN.Use"]),
+    need(
+        "make entries of storages, switch them on and off",
+        Role::Storage,
+        Place::Storages,
+        &["Datastore.Allocate"],
+    ),
 ];
 
 /// All privileges of a token in a place.
@@ -141,8 +153,10 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (Role::Operate, Place::Pool | Place::ScratchPool) => "HfOperate",
         (Role::Allocate, Place::Pool | Place::ScratchPool) => "HfAllocate",
         (Role::Scratch, Place::Pool | Place::ScratchPool) => "HfScratch",
+        (Role::Storage, Place::Pool | Place::ScratchPool) => return None,
         (_, Place::Node) => "HfNode",
-        (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) => "HfStAudit",
+        (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) | (_, Place::Target) => "HfStAudit",
+        (_, Place::Storages) => "HfStMake",
         (Role::Operate, Place::GuestStorage) => "HfStDisks",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
@@ -151,12 +165,14 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
 }
 
 /// All places.
-pub const PLACES: [Place; 7] = [
+pub const PLACES: [Place; 9] = [
     Place::Pool,
     Place::ScratchPool,
     Place::Node,
     Place::GuestStorage,
     Place::ArchiveStorage,
+    Place::Storages,
+    Place::Target,
     Place::GoldenVmid,
     Place::Bridge,
 ];
@@ -199,6 +215,8 @@ mod tests {
                 Place::Node => "`/nodes/{node}`",
                 Place::GuestStorage => "`/storage/{each storage of disks}`",
                 Place::ArchiveStorage => "`/storage/{each storage of archives}`",
+                Place::Storages => "`/storage` itself, with `--target` only",
+                Place::Target => "`/storage/{each --target}`",
                 Place::GoldenVmid => "`/vms/{number in the golden archive's name}`",
                 Place::Bridge => "`/sdn/zones/localnetwork/{bridge}`, and `/{vlan}` below it",
             };
@@ -238,6 +256,7 @@ mod tests {
                 "HfSdn: SDN.Use",
                 "HfStAudit: Datastore.Audit",
                 "HfStDisks: Datastore.AllocateSpace Datastore.Audit",
+                "HfStMake: Datastore.Allocate",
                 "HfStSpace: Datastore.AllocateSpace",
             ]
         );
@@ -254,8 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn no_token_may_make_storages_or_change_rights() {
-        let all: BTreeSet<_> = NEEDS.iter().flat_map(|need| need.privileges).collect();
+    fn no_token_may_change_rights_and_only_the_sealed_one_make_storages() {
+        let open = NEEDS.iter().filter(|need| need.role != Role::Storage);
+        let all: BTreeSet<_> = open.flat_map(|need| need.privileges).collect();
+        let sealed: Vec<_> = NEEDS.iter().filter(|need| need.role == Role::Storage).collect();
+        assert!(sealed.iter().all(|need| need.place == Place::Storages), "{sealed:?}");
+        assert_eq!(privileges(Role::Storage, Place::Storages), BTreeSet::from(["Datastore.Allocate"]));
         for never in
             ["Datastore.Allocate", "Permissions.Modify", "Sys.Modify", "Realm.AllocateUser", "VM.Migrate"]
         {

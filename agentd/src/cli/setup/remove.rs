@@ -12,7 +12,7 @@ use holdfast_protocol::id::PoolName;
 use super::args::{ChoiceError, SetupArguments, absolute};
 use super::helper::Unit;
 use super::local::LocalError;
-use super::plan::Wanted;
+use super::plan::{Wanted, secret_name};
 use super::privilege::pve_roles;
 use super::seen::{PrivSep, Seen};
 use super::settle::{Standing, Step, unsettle};
@@ -93,7 +93,7 @@ impl Ours {
 
     fn files(&self) -> Vec<PathBuf> {
         let secrets = self.state_dir.join("secrets");
-        let secrets = Role::ALL.map(|role| secrets.join(format!("proxmox-{role}")));
+        let secrets = Role::ALL.map(|role| secrets.join(secret_name(role)));
         secrets.into_iter().chain([self.config.clone()]).chain(trust::files(&self.config)).collect()
     }
 

@@ -9,6 +9,8 @@ use super::plan::{Choices, Wanted};
 use super::seen::Seen;
 use super::settle::settle;
 use super::write::{Write, quoted};
+use crate::port::host_key;
+use crate::port::pve::Role;
 
 /// Prints the script that sets up.
 #[must_use]
@@ -117,6 +119,21 @@ fn lasting(write: &Write, choices: &Choices) -> String {
             let file = path(&choices.secret_file(*role));
             let remove = Write::DeleteToken { user: user.clone(), role: *role }.line();
             let take = "perl -MJSON -0777 -ne 'print decode_json($_)->{value}'";
+            if *role == Role::Storage {
+                let state = path(&choices.state_dir);
+                let id = quoted(&choices.token_id(*role));
+                let give = choices.system_user.as_deref().map(|owner| {
+                    format!(
+                        "\n  chown {0}: {file} {1}",
+                        quoted(owner),
+                        path(&host_key::path_in(&choices.state_dir))
+                    )
+                });
+                return format!(
+                    "if ! [ -s {file} ]; then\n  {remove} 2>/dev/null || true\n  {line} | {take} | agentd storage seal-token --state-dir {state} {id}{}\nfi",
+                    give.unwrap_or_default()
+                );
+            }
             let give =
                 choices.system_user.as_deref().map(|owner| format!("\n  chown {0}: {file}", quoted(owner)));
             format!(

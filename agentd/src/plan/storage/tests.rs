@@ -16,7 +16,7 @@ fn wanted(state: &str, last: u8) -> StorageTarget {
 fn record(standing: TargetState) -> TargetRecord {
     let approval = Approval::of(&wanted("attached", 1));
     let mark = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap();
-    TargetRecord { approval, standing, mark, marked: Some(Marked { iops: Some(90) }) }
+    TargetRecord { approval, standing, mark, marked: Some(Marked { iops: Some(90) }), entry: None }
 }
 
 fn mount(id: u64, device: DeviceSeen) -> MountSeen {

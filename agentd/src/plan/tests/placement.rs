@@ -15,6 +15,7 @@ fn attached(world: &mut World, name: &str, class: &str) {
         standing: serde_json::from_value(record["standing"].clone()).unwrap(),
         mark: serde_json::from_value(record["mark"].clone()).unwrap(),
         marked: None,
+        entry: None,
     });
 }
 

@@ -25,6 +25,7 @@ pub mod restore;
 pub mod retry;
 pub mod sight;
 pub mod snapshot;
+pub mod storekeeper;
 pub mod task;
 mod transport;
 pub mod undo;
@@ -76,11 +77,13 @@ pub enum Role {
     Allocate,
     /// The same for throwaway guests, in their own pool.
     Scratch,
+    /// Makes entries of storages. Lies sealed, and is opened for a signed job alone.
+    Storage,
 }
 
 impl Role {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Observe, Self::Operate, Self::Allocate, Self::Scratch];
+    pub const ALL: [Self; 5] = [Self::Observe, Self::Operate, Self::Allocate, Self::Scratch, Self::Storage];
 
     /// As the settings, the token and messages name it.
     #[must_use]
@@ -90,6 +93,7 @@ impl Role {
             Self::Operate => "operate",
             Self::Allocate => "allocate",
             Self::Scratch => "scratch",
+            Self::Storage => "storage",
         }
     }
 }

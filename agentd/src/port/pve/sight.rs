@@ -30,6 +30,12 @@ impl AclPath {
         Self(format!("/pool/{pool}"))
     }
 
+    /// `/storage`: where making an entry of any storage is checked, and nothing else.
+    #[must_use]
+    pub fn storages() -> Self {
+        Self("/storage".to_owned())
+    }
+
     /// `/storage/{storage}`.
     #[must_use]
     pub fn storage(storage: &StorageName) -> Self {

@@ -17,7 +17,7 @@ use super::protection::Changed;
 use super::rows::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
 use crate::gate::order::TurnedAway;
-use crate::model::storage::{Marked, TargetRecord};
+use crate::model::storage::{EntryDue, EntryOwed, Marked, TargetRecord};
 
 /// As many guests as a sentence names.
 const NAMED_MAX: usize = 5;
@@ -26,22 +26,37 @@ struct Raw {
     texts: [String; 3],
     marked_at: Option<i64>,
     iops: Option<u32>,
+    entry: Option<(String, String)>,
 }
 
-const COLUMNS: &str = "approval, standing, mark, marked_at, iops";
+const COLUMNS: &str = "approval, standing, mark, marked_at, iops, entry_due, entry_job";
 
 fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
-    Ok(Raw { texts: [row.get(0)?, row.get(1)?, row.get(2)?], marked_at: row.get(3)?, iops: row.get(4)? })
+    let (due, job): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
+    Ok(Raw {
+        texts: [row.get(0)?, row.get(1)?, row.get(2)?],
+        marked_at: row.get(3)?,
+        iops: row.get(4)?,
+        entry: due.zip(job),
+    })
 }
 
 impl Raw {
     fn record(self) -> Result<TargetRecord, StoreError> {
         let [approval, standing, mark] = self.texts;
+        let entry = match &self.entry {
+            Some((due, job)) => Some(EntryOwed {
+                due: from_json("what is owed to an entry", &format!("\"{due}\""))?,
+                job: parsed("a job", job)?,
+            }),
+            None => None,
+        };
         Ok(TargetRecord {
             approval: from_json("an approved storage", &approval)?,
             standing: from_json("how a storage stands", &format!("\"{standing}\""))?,
             mark: parsed("a marker", &mark)?,
             marked: self.marked_at.map(|_| Marked { iops: self.iops }),
+            entry,
         })
     }
 }
@@ -130,8 +145,9 @@ fn put(
 ) -> Result<(), StoreError> {
     transaction
         .execute(
-            "INSERT OR REPLACE INTO storage_target (name, approval, standing, mark, marked_at, iops, by, at)
-             VALUES (?1, ?2, 'attached', ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR REPLACE INTO storage_target (name, approval, standing, mark, marked_at, iops, by, at,
+                 entry_due, entry_job)
+             VALUES (?1, ?2, 'attached', ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             rusqlite::params![
                 approval.name.as_str(),
                 json("an approved storage", approval)?,
@@ -140,6 +156,8 @@ fn put(
                 marked.and_then(|marked| marked.iops),
                 format!("job {job}"),
                 micros(at),
+                EntryDue::Make.as_str(),
+                job.to_string(),
             ],
         )
         .map_err(StoreError::sqlite("write a storage target"))?;
@@ -194,8 +212,16 @@ fn detach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resul
     let by = format!("job {}", payload.job_id);
     transaction
         .execute(
-            "UPDATE storage_target SET standing = ?2, by = ?3, at = ?4 WHERE name = ?1",
-            (name.as_str(), standing(args.to).as_str(), &by, micros(at)),
+            "UPDATE storage_target SET standing = ?2, by = ?3, at = ?4, entry_due = ?5, entry_job = ?6
+             WHERE name = ?1",
+            rusqlite::params![
+                name.as_str(),
+                standing(args.to).as_str(),
+                &by,
+                micros(at),
+                EntryDue::Disable.as_str(),
+                payload.job_id.to_string()
+            ],
         )
         .map_err(StoreError::sqlite("let a storage target go"))?;
     Ok(note(transaction, at, "storage_let_go", &format!("{name}: {}, by {by}", args.to.as_str()))?)
@@ -271,6 +297,53 @@ impl Store {
                 return Ok(Changed::No);
             }
             note(transaction, at, "storage_mount", &detail)?;
+            Ok(Changed::Yes)
+        })
+        .await
+    }
+
+    /// The line of the audit before an entry of Proxmox is changed, while a signed job is owed that at this very moment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn note_entry(
+        &self,
+        (target, owed): (TargetName, EntryOwed),
+        detail: String,
+        at: Timestamp,
+    ) -> Result<Changed, StoreError> {
+        self.write(Part::Nothing, "write the audit", move |transaction| {
+            if of(transaction, &target)?.and_then(|record| record.entry) != Some(owed) {
+                return Ok(Changed::No);
+            }
+            note(transaction, at, "storage_entry", &detail)?;
+            Ok(Changed::Yes)
+        })
+        .await
+    }
+
+    /// Notes that a signed job is owed nothing any more about an entry of Proxmox; once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn settle_entry(
+        &self,
+        (target, owed): (TargetName, EntryOwed),
+        detail: String,
+        at: Timestamp,
+    ) -> Result<Changed, StoreError> {
+        self.write(Part::Jobs, "settle an entry", move |transaction| {
+            let settled = transaction
+                .execute(
+                    "UPDATE storage_target SET entry_due = NULL, entry_job = NULL
+                     WHERE name = ?1 AND entry_due = ?2 AND entry_job = ?3",
+                    (target.as_str(), owed.due.as_str(), owed.job.to_string()),
+                )
+                .map_err(StoreError::sqlite("settle an entry"))?;
+            if settled == 0 {
+                return Ok(Changed::No);
+            }
+            note(transaction, at, "storage_entry_settled", &detail)?;
             Ok(Changed::Yes)
         })
         .await

@@ -1,0 +1,52 @@
+//! Whether Proxmox's entries of storage targets are as they were approved, as the running agent tells.
+//!
+//! What comes in: the status door. What goes out: one check for each target whose entry differs or is missing, with the line
+//! that makes it. An agent that does not answer is told by the check of its records.
+
+use std::path::Path;
+
+use holdfast_protocol::storage::report::TargetReport;
+
+use super::check::{Check, State};
+use crate::plan::entry::line_in;
+use crate::port::status_door;
+
+/// The checks.
+#[must_use]
+pub fn checks(state: &Path) -> Vec<Check> {
+    let status = status_door::ask(state).ok();
+    let targets = status.and_then(|status| status.sections.storage).unwrap_or_default();
+    targets.iter().filter(|target| !target.entry.is_empty()).map(check).collect()
+}
+
+fn check(target: &TargetReport) -> Check {
+    let mend = target.entry.iter().filter_map(|words| line_in(words)).map(str::to_owned).collect();
+    Check {
+        state: State::Failed,
+        name: format!("storage {} in Proxmox", target.name),
+        detail: target.entry.join("; "),
+        mend,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::entry::{add_line, differences};
+
+    #[test]
+    fn a_missing_entry_is_told_with_the_line_that_makes_it() {
+        let approval =
+            serde_json::from_value(json!({ "name": "nas1", "class": "slow", "role": "vzdump-target",
+            "medium": { "nfs": { "server": "nas", "export": "/srv/bk" } } }))
+            .unwrap();
+        let target: TargetReport = serde_json::from_value(json!({ "name": "nas1", "medium": "nfs nas:/srv/bk",
+            "role": "vzdump-target", "class": "slow", "standing": "by-proxmox", "since": "2026-11-22T00:00:00Z",
+            "reason": "", "entry": differences(&approval, None) }))
+        .unwrap();
+        let found = check(&target);
+        assert_eq!((found.state, found.mend), (State::Failed, vec![add_line(&approval)]));
+    }
+}

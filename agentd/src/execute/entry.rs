@@ -1,0 +1,101 @@
+//! Does one thing to one entry of Proxmox: opens what is sealed, makes the call, forgets it all.
+//!
+//! What comes in: a warrant, and what the plan decided. What goes out: what became of it. The token and the credentials are
+//! opened here and nowhere else, live as long as this call, and are wiped with it. Deliberately absent: deciding, looking
+//! whether it was done, trying again.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::TargetName;
+use holdfast_protocol::strict::chain;
+use holdfast_seal::token::Token;
+use holdfast_seal::{Creds, HostKey, Meant, OpenError};
+
+use crate::gate::entry::EntryWarrant;
+use crate::plan::owed::EntryDeed;
+use crate::port::pve::carrier::Carrier;
+use crate::port::pve::storekeeper::{EntryError, Storekeeper, Use};
+use crate::port::sealed_token::{self, SealedTokenError};
+
+/// A backup server that refuses a secret takes three seconds; Proxmox gives up after thirty.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// What is needed to change entries. No secret is in it but the host's own key.
+#[derive(Clone)]
+pub struct Keeper {
+    /// Opens what is sealed.
+    pub key: Arc<HostKey>,
+    /// Where the sealed token lies.
+    pub token: PathBuf,
+    /// How Proxmox is reached.
+    pub carrier: Arc<dyn Carrier>,
+    /// The targets that root named for this.
+    pub targets: BTreeSet<TargetName>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryOutcome {
+    /// Proxmox said yes.
+    Done,
+    /// There is an entry that we may not see.
+    Hidden,
+    /// No: a stable code and a sentence.
+    Refused(ErrorCode, String),
+    /// It may have been done or not; a look will tell.
+    Unsure(String),
+}
+
+/// Why nothing was sent.
+#[derive(Debug, thiserror::Error)]
+enum Unopened {
+    #[error(transparent)]
+    Token(#[from] SealedTokenError),
+    #[error("the sealed `storage` token cannot be opened: run `agentd setup` again")]
+    TokenSeal(#[source] OpenError),
+    #[error(transparent)]
+    Creds(OpenError),
+}
+
+/// Does it.
+pub async fn perform(keeper: Keeper, warrant: EntryWarrant, deed: EntryDeed) -> EntryOutcome {
+    match tokio::time::timeout(WAIT_MAX, attempt(&keeper, &warrant, deed)).await {
+        Ok(outcome) => outcome,
+        Err(_) => EntryOutcome::Unsure(format!("Proxmox did not answer within {} s", WAIT_MAX.as_secs())),
+    }
+}
+
+async fn attempt(keeper: &Keeper, warrant: &EntryWarrant, deed: EntryDeed) -> EntryOutcome {
+    let (token, creds) = match opened(keeper, warrant) {
+        Ok(opened) => opened,
+        Err(Unopened::Creds(error)) => return EntryOutcome::Refused(error.code(), chain(&error)),
+        Err(error) => return EntryOutcome::Refused(ErrorCode::Unavailable, chain(&error)),
+    };
+    let storekeeper = Storekeeper::new(keeper.carrier.as_ref(), &token, warrant);
+    let done = match deed {
+        EntryDeed::Make => storekeeper.make(creds.as_ref()).await,
+        EntryDeed::Enable => storekeeper.switch(Use::On).await,
+        EntryDeed::Disable => storekeeper.switch(Use::Off).await,
+    };
+    match done {
+        Ok(()) => EntryOutcome::Done,
+        Err(EntryError::There) => EntryOutcome::Hidden,
+        Err(error @ EntryError::Unsure(_)) => EntryOutcome::Unsure(error.says()),
+        Err(EntryError::Creds(error)) => EntryOutcome::Refused(error.code(), chain(&error)),
+        Err(error @ EntryError::Refused(_)) => EntryOutcome::Refused(ErrorCode::StorageWrong, error.says()),
+    }
+}
+
+/// The credentials first: those that are refused open no token.
+fn opened(keeper: &Keeper, warrant: &EntryWarrant) -> Result<(Token, Option<Creds>), Unopened> {
+    let approval = warrant.approval();
+    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let creds = warrant.creds().map(|sealed| Creds::open(sealed, &keeper.key, meant)).transpose();
+    let creds = creds.map_err(Unopened::Creds)?;
+    let sealed = sealed_token::read(&keeper.token)?;
+    Ok((Token::open(&sealed, &keeper.key).map_err(Unopened::TokenSeal)?, creds))
+}

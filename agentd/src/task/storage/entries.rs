@@ -1,0 +1,294 @@
+//! The entries of Proxmox: asked for now and then, held to what was approved, and made or switched where a signed job left
+//! that to do.
+//!
+//! What comes in: the records, the document's wishes, and how each target stands. What goes out: words for the report, and
+//! one call at a time, beside all else: a Proxmox that hangs delays no news of a disk. Like mounts they have no journal:
+//! each try begins from what Proxmox shows since the last one, and what is settled is written down with its line in the
+//! audit. Deliberately absent: decisions (`plan/owed`), leave (`gate/entry`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::TargetName;
+use holdfast_protocol::storage::report::TargetStanding;
+use holdfast_protocol::storage::{StorageTarget, TargetState};
+use holdfast_protocol::strict::chain;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::execute::entry::{EntryOutcome, Keeper, perform};
+use crate::gate::entry::EntryWarrant;
+use crate::model::storage::{EntryOwed, EntrySeen, TargetRecord};
+use crate::plan::entry::differences;
+use crate::plan::owed::{EntryDeed, Owed, owed};
+use crate::port::clock::Clock;
+use crate::port::pve::{Pve, PveError};
+use crate::port::store::protection::Changed;
+use crate::port::store::{Store, StoreError};
+
+/// How often Proxmox's entries are held to what was approved.
+const ASK_EVERY: Duration = Duration::from_secs(60);
+
+/// A call that was refused is made again after this, doubled up to the longest; and whenever document or approval change.
+const RETRY_FIRST: Duration = Duration::from_secs(60);
+const RETRY_MAX: Duration = Duration::from_secs(3600);
+
+/// What Proxmox answers about its entries.
+type Answer = Result<BTreeMap<String, EntrySeen>, PveError>;
+
+/// What came of one call.
+pub type Ended = (TargetName, EntryOwed, EntryOutcome);
+
+/// What ended by itself.
+pub enum News {
+    /// The entries.
+    Seen(Result<Answer, JoinError>),
+    /// A call.
+    Called(Result<Ended, JoinError>),
+}
+
+/// What is remembered of tries about one target.
+#[derive(Default)]
+struct Tries {
+    count: u32,
+    not_before: Duration,
+    /// The deed whose line stands in the audit: tries of it again are the same decision.
+    noted: Option<(EntryOwed, EntryDeed)>,
+    refusal: Option<(ErrorCode, String)>,
+}
+
+/// Nothing of it is needed after a restart.
+#[derive(Default)]
+pub struct Entries {
+    seen: Option<BTreeMap<String, EntrySeen>>,
+    /// Whether they were seen since the last call.
+    fresh: Fresh,
+    asked: JoinSet<Answer>,
+    ask_at: Duration,
+    called: JoinSet<Ended>,
+    tries: BTreeMap<TargetName, Tries>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Fresh {
+    #[default]
+    No,
+    Yes,
+}
+
+/// What a step is made with.
+pub struct With<'a> {
+    /// Where it is written down.
+    pub store: &'a Store,
+    /// What can change entries; none where root gave no token for it.
+    pub keeper: Option<&'a Keeper>,
+    /// Time.
+    pub clock: &'a dyn Clock,
+}
+
+impl Entries {
+    /// Asks for the entries where it is time, and anything depends on them.
+    pub fn ask(&mut self, pve: &Arc<dyn Pve>, now: Duration, records: &[TargetRecord]) {
+        if records.iter().any(concerned)
+            && self.asked.is_empty()
+            && self.called.is_empty()
+            && self.ask_at <= now
+        {
+            self.ask_at = now.saturating_add(ASK_EVERY);
+            let pve = Arc::clone(pve);
+            self.asked.spawn(async move { pve.storage_entries().await });
+        }
+    }
+
+    /// Documents or approvals are others: what was refused before may be right now.
+    pub fn changed(&mut self) {
+        self.ask_at = Duration::ZERO;
+        for tries in self.tries.values_mut() {
+            (tries.count, tries.not_before) = (0, Duration::ZERO);
+        }
+    }
+
+    /// Whether a call is under way.
+    pub fn is_busy(&self) -> bool {
+        !self.called.is_empty() || !self.asked.is_empty()
+    }
+
+    /// The next thing that ends by itself; never, where nothing is under way.
+    pub async fn news(&mut self) -> News {
+        tokio::select! {
+            Some(answer) = self.asked.join_next() => News::Seen(answer),
+            Some(ended) = self.called.join_next() => News::Called(ended),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// How the entry of a target in use differs, and why it could not be made; nothing, before Proxmox was asked.
+    pub fn told(&self, record: Option<&TargetRecord>, keeper: Option<&Keeper>) -> Vec<String> {
+        let Some(record) = record else { return Vec::new() };
+        let name = &record.approval.name;
+        // One that is about to be made is not missing.
+        let comes = record.entry.is_some() && keeper.is_some_and(|keeper| keeper.targets.contains(name));
+        let mut told = match &self.seen {
+            Some(seen) if record.standing == TargetState::Attached => match seen.get(name.as_str()) {
+                None if comes => Vec::new(),
+                entry => differences(&record.approval, entry),
+            },
+            _ => Vec::new(),
+        };
+        if let Some((code, says)) = self.tries.get(name).and_then(|tries| tries.refusal.as_ref()) {
+            told.push(format!("the agent could not change it ({code}): {says}"));
+        }
+        told
+    }
+
+    /// Takes in what ended.
+    pub async fn hear(&mut self, news: News, with: &With<'_>) {
+        match news {
+            News::Seen(Ok(Ok(entries))) => {
+                self.seen = Some(entries);
+                self.fresh = Fresh::Yes;
+            }
+            // What was seen before stands until it is seen otherwise.
+            News::Seen(Ok(Err(error))) => {
+                tracing::warn!(error = chain(&error), "the entries of storages cannot be read");
+            }
+            News::Seen(Err(error)) => tracing::error!(%error, "asking for the entries of storages broke off"),
+            News::Called(Ok((name, owed, outcome))) => self.called(name, owed, outcome, with).await,
+            News::Called(Err(error)) => {
+                tracing::error!(%error, "a call about an entry broke off");
+                self.look_again();
+            }
+        }
+    }
+
+    fn look_again(&mut self) {
+        self.fresh = Fresh::No;
+        self.ask_at = Duration::ZERO;
+    }
+
+    async fn called(&mut self, name: TargetName, owed: EntryOwed, outcome: EntryOutcome, with: &With<'_>) {
+        self.look_again();
+        let now = with.clock.monotonic();
+        let tries = self.tries.entry(name.clone()).or_default();
+        let refusal = match outcome {
+            EntryOutcome::Done => None,
+            EntryOutcome::Hidden => {
+                let why =
+                    "Proxmox has an entry of that name, which the agent may not see; it is left as it is";
+                return self.settle(&name, owed, why, with).await;
+            }
+            EntryOutcome::Unsure(says) => Some((ErrorCode::Unavailable, says)),
+            EntryOutcome::Refused(code, says) => Some((code, says)),
+        };
+        if let Some((code, says)) = &refusal {
+            let pause = RETRY_FIRST.saturating_mul(1 << tries.count.min(10)).min(RETRY_MAX);
+            tries.count = tries.count.saturating_add(1);
+            tries.not_before = now.saturating_add(pause);
+            tracing::warn!(target = %name, %code, says, "an entry of Proxmox could not be changed");
+        }
+        // The same refusal again is no news.
+        if tries.refusal != refusal {
+            if let Some((code, says)) = &refusal {
+                let detail = format!("{name}: {code}: {says}, by job {}", owed.job);
+                if let Err(error) =
+                    with.store.note_storage("storage_entry_refused", detail, with.clock.now()).await
+                {
+                    tracing::error!(error = chain(&error), "the audit cannot be written");
+                }
+            }
+            self.tries.entry(name).or_default().refusal = refusal;
+        }
+    }
+
+    async fn settle(&mut self, name: &TargetName, owed: EntryOwed, why: &'static str, with: &With<'_>) {
+        let detail = format!("{name}: {why}, by job {}", owed.job);
+        match with.store.settle_entry((name.clone(), owed), detail, with.clock.now()).await {
+            Ok(_) => {
+                self.tries.remove(name);
+            }
+            Err(error) => tracing::error!(error = chain(&error), "what is settled cannot be noted"),
+        }
+    }
+
+    /// Takes the first step that is owed. Written before done.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing was done then.
+    pub async fn step(
+        &mut self,
+        records: &[TargetRecord],
+        wanted: &[StorageTarget],
+        standings: &BTreeMap<TargetName, TargetStanding>,
+        with: &With<'_>,
+    ) -> Result<(), StoreError> {
+        if self.is_busy() || self.fresh == Fresh::No || with.store.refusal().is_some() {
+            return Ok(());
+        }
+        let kept: BTreeSet<&TargetName> = records
+            .iter()
+            .filter(|record| record.entry.is_some())
+            .map(|record| &record.approval.name)
+            .collect();
+        self.tries.retain(|name, _| kept.contains(name));
+        let now = with.clock.monotonic();
+        for record in records {
+            let (name, Some(due)) = (&record.approval.name, record.entry) else { continue };
+            let standing = standings.get(name).copied().unwrap_or(TargetStanding::Absent);
+            match owed(record, standing, self.seen.as_ref()) {
+                Owed::Nothing => {}
+                Owed::Settled(why) => {
+                    self.settle(name, due, why, with).await;
+                    self.fresh = Fresh::No;
+                    return Ok(());
+                }
+                Owed::Do(deed) => {
+                    let Some(keeper) = with.keeper else { continue };
+                    if self.tries.get(name).is_some_and(|tries| tries.not_before > now) {
+                        continue;
+                    }
+                    let offered =
+                        wanted.iter().find(|target| target.name == *name).and_then(|t| t.creds.as_ref());
+                    let warrant = match EntryWarrant::of(record, offered, &keeper.targets) {
+                        Ok(warrant) => warrant,
+                        Err(why) => {
+                            self.tries.entry(name.clone()).or_default().refusal =
+                                Some((why.code(), why.to_string()));
+                            continue;
+                        }
+                    };
+                    return self.begin(warrant, deed, keeper, with).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(
+        &mut self,
+        warrant: EntryWarrant,
+        deed: EntryDeed,
+        keeper: &Keeper,
+        with: &With<'_>,
+    ) -> Result<(), StoreError> {
+        let (name, due) = (warrant.approval().name.clone(), warrant.owed());
+        let tries = self.tries.entry(name.clone()).or_default();
+        if tries.noted != Some((due, deed)) {
+            let detail =
+                format!("{name}: {}: {}, by job {}", warrant.approval().medium, deed.words(), due.job);
+            let noted = with.store.note_entry((name.clone(), due), detail, with.clock.now()).await?;
+            // Signed otherwise between the look and now: the next turn reads so.
+            if noted == Changed::No {
+                return Ok(());
+            }
+            tries.noted = Some((due, deed));
+        }
+        let keeper = keeper.clone();
+        self.called.spawn(async move { (name, due, perform(keeper, warrant, deed).await) });
+        Ok(())
+    }
+}
+
+fn concerned(record: &TargetRecord) -> bool {
+    record.standing == TargetState::Attached || record.entry.is_some()
+}
