@@ -18,11 +18,15 @@
 //! | `GET /v1/backups` | | [`work::BackupsView`] |
 //! | `GET /v1/backups/{id}` | | [`work::BackupView`] |
 //! | `GET /v1/audit` | | [`audit::AuditPage`] |
+//! | `GET /v1/openapi.json` | | [`openapi::document`] |
+//! | `GET /healthz` | | [`Healthy`] |
 //!
 //! Every call that asks for work or cancels it takes the header `Idempotency-Key`: the same key with the same request is
 //! answered with the same work, and with another request it is refused. Claim and hello repeat safely by themselves.
 
 pub mod audit;
+pub mod calls;
+pub mod openapi;
 pub mod work;
 
 use schemars::JsonSchema;
@@ -40,6 +44,22 @@ pub const PORT: u16 = 8443;
 
 /// A request's body is at most 16 KiB.
 pub const BODY_BYTES_MAX: usize = 16 * 1024;
+
+/// The agent serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Healthy {
+    /// That it does.
+    pub ok: Serving,
+}
+
+/// The one thing that an agent which answers can say of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Serving {
+    /// It serves.
+    Serving,
+}
 
 /// Trades the claim for the token.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,12 @@
-//! `cargo xtask schemas`: writes the JSON Schemas of all wire documents to `docs/schema/`, or checks that they are fresh.
+//! `cargo xtask schemas`: writes the JSON Schemas of all wire documents to `docs/schema/`, and the local API's OpenAPI
+//! document beside them, or checks that they are fresh.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 const FOLDER: &str = "docs/schema";
+const LOCAL_API: &str = "docs/local-api.openapi.json";
 
 /// What to do with the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,26 +25,34 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     let mut names = Vec::new();
     for named in holdfast_protocol::schema::all() {
         let file = format!("{}.schema.json", named.name);
-        let text = format!("{}\n", serde_json::to_string_pretty(named.schema.as_value())?);
-        let path = folder.join(&file);
-        let fresh = std::fs::read_to_string(&path).is_ok_and(|old| old == text);
-        if !fresh && mode == Mode::Write {
-            std::fs::write(&path, text).with_context(|| format!("cannot write {FOLDER}/{file}"))?;
-        } else if !fresh {
-            stale.push(file.clone());
-        }
+        stale.extend(keep(root, &format!("{FOLDER}/{file}"), named.schema.as_value(), mode)?);
         names.push(file);
     }
+    stale.extend(keep(root, LOCAL_API, &holdfast_protocol::local::openapi::document(), mode)?);
     for entry in std::fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !names.contains(&name) {
-            stale.push(format!("{name} (no such document any more: remove it)"));
+            stale.push(format!("{FOLDER}/{name} (no such document any more: remove it)"));
         }
     }
     if stale.is_empty() {
-        println!("schemas: {} documents in {FOLDER}", names.len());
+        println!("schemas: {} documents in {FOLDER}, and {LOCAL_API}", names.len());
         Ok(())
     } else {
-        bail!("stale in {FOLDER}: {}; run `cargo xtask schemas`", stale.join(", "))
+        bail!("stale: {}; run `cargo xtask schemas`", stale.join(", "))
     }
+}
+
+/// Writes one document where that is asked for and needed; otherwise gives its name where it is stale.
+fn keep(root: &Path, file: &str, document: &serde_json::Value, mode: Mode) -> Result<Option<String>> {
+    let text = format!("{}\n", serde_json::to_string_pretty(document)?);
+    let path = root.join(file);
+    if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
+        return Ok(None);
+    }
+    if mode == Mode::Check {
+        return Ok(Some(file.to_owned()));
+    }
+    std::fs::write(&path, text).with_context(|| format!("cannot write {file}"))?;
+    Ok(None)
 }

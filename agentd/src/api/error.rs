@@ -34,7 +34,7 @@ pub enum ApiError {
     #[error("there is no such {0}")]
     NotFound(&'static str),
     /// No such path, or not with this method.
-    #[error("there is no such call: see the OpenAPI document of this agent's version")]
+    #[error("there is no such call: GET /v1/openapi.json lists them")]
     NoSuchCall,
     /// Not for the address that was called, or in the form that proxies are spoken to.
     #[error("this agent answers at its own address alone: call the endpoint in bootstrap.json")]

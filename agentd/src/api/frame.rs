@@ -1,7 +1,7 @@
 //! The frame around every answer: ids in, envelope out.
 //!
 //! Handlers answer [`Data`] or an [`ApiError`]; both carry an [`Outcome`] out to the one place that writes bytes, so an
-//! answer that is not in the envelope cannot be sent. What the router itself refuses (a path, a method) gets the same
+//! answer that is not in the envelope cannot be sent, but for the one that describes all others. What the router itself refuses (a path, a method) gets the same
 //! form.
 
 use std::sync::Arc;
@@ -50,7 +50,12 @@ impl Ids {
 pub(super) enum Outcome {
     Data(Value),
     InWork(Value),
-    Problem { problem: Problem, retry_after_s: Option<u32> },
+    Problem {
+        problem: Problem,
+        retry_after_s: Option<u32>,
+    },
+    /// The description of the API, without an envelope: tools read it as it is.
+    Description(&'static Value),
 }
 
 /// A good answer.
@@ -77,6 +82,11 @@ impl<T: Serialize> IntoResponse for InWork<T> {
             Err(error) => ApiError::Unwritable(error).into_response(),
         }
     }
+}
+
+/// The description of the API.
+pub(super) fn described(document: &'static Value) -> Response {
+    carry(Outcome::Description(document))
 }
 
 pub(super) fn carry(outcome: Outcome) -> Response {
@@ -112,6 +122,7 @@ fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {
             let status = StatusCode::from_u16(problem.code.http_status());
             (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), retry_after_s, None, Some(problem))
         }
+        Outcome::Description(document) => return send(ids, StatusCode::OK, document),
     };
     let envelope = Envelope {
         schema_version: EnvelopeSchema::V1,
@@ -121,7 +132,15 @@ fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {
         error,
         metadata: Metadata { timestamp: now },
     };
-    let Ok(body) = serde_json::to_vec(&envelope) else {
+    let mut response = send(ids, status, &envelope);
+    if let Some(seconds) = retry_after_s {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn send(ids: Ids, status: StatusCode, document: &impl Serialize) -> Response {
+    let Ok(body) = serde_json::to_vec(document) else {
         // Names and values that came out of serde a moment ago go into it again; there is nothing better to say.
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
@@ -136,9 +155,6 @@ fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {
         if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
             headers.insert(name, value);
         }
-    }
-    if let Some(seconds) = retry_after_s {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

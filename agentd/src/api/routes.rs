@@ -1,16 +1,17 @@
 //! The table of calls, and the guards that stand before every one of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
-use serde::Serialize;
+use holdfast_protocol::local::{Healthy, Serving, openapi};
+use serde_json::Value;
 
 use super::door::door;
 use super::error::ApiError;
-use super::frame::{Data, frame};
+use super::frame::{Data, described, frame};
 use super::{Local, audit, auth, backups, claim, guest, operations, work};
 
 /// One path and what its methods do.
@@ -21,6 +22,7 @@ pub type Call = (&'static str, MethodRouter<Arc<Local>>);
 pub fn table() -> Vec<Call> {
     vec![
         ("/healthz", get(healthz)),
+        ("/v1/openapi.json", get(openapi)),
         ("/v1/claim", post(claim::claim)),
         ("/v1/hello", post(guest::hello)),
         ("/v1/self", get(guest::itself)),
@@ -54,13 +56,14 @@ pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
         .layer(from_fn_with_state(clock, frame))
 }
 
-#[derive(Serialize)]
-struct Healthy {
-    ok: &'static str,
+async fn healthz() -> Data<Healthy> {
+    Data(Healthy { ok: Serving::Serving })
 }
 
-async fn healthz() -> Data<Healthy> {
-    Data(Healthy { ok: "serving" })
+/// The description of all the others, made once.
+async fn openapi() -> Response {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
+    described(&DOCUMENT)
 }
 
 async fn no_such_call() -> Response {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod holders;
+mod openapi;
 mod work;
 
 use std::net::SocketAddr;

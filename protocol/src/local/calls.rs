@@ -1,0 +1,298 @@
+//! Every call of the local API, as a table: what it asks, answers and refuses. The OpenAPI document is made of it, and a test
+//! of the agent holds it to the calls that are served.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::audit::AuditPage;
+use super::work::{
+    Accepted, BackupRequest, BackupView, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
+};
+use super::{ClaimRequest, Healthy, Hello, HelloAnswer, SelfView, StorageView};
+use crate::bootstrap::Bootstrap;
+use crate::code::ErrorCode::{self, *};
+use crate::envelope::Envelope;
+use crate::id::{IdempotencyKey, OperationId, SnapshotName};
+use crate::operation::OperationView;
+
+/// Makes the schema of a type.
+pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// A method of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Asks for something.
+    Post,
+    /// Takes something back.
+    Delete,
+}
+
+/// Who may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Whoever reaches the address.
+    Anybody,
+    /// A guest, by its token and from its own address.
+    Guest,
+}
+
+/// Where a part of the request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the path; it is always there.
+    Path,
+    /// In the query, where the caller likes.
+    Query,
+    /// Among the headers, where the caller likes.
+    Header,
+}
+
+/// A part of the request beside its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Where.
+    pub place: Place,
+    /// Its name.
+    pub name: &'static str,
+    /// What it means.
+    pub says: &'static str,
+    /// Its form.
+    pub schema: SchemaOf,
+}
+
+/// Whether a body must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needed {
+    /// Always.
+    Always,
+    /// It may be left out.
+    Optional,
+}
+
+/// What comes back when all is well.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    /// Status 200, in the envelope.
+    Done(SchemaOf),
+    /// Status 202, in the envelope: work that was taken.
+    Taken(SchemaOf),
+    /// Status 200, and no envelope: this table, as an OpenAPI document.
+    Description,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// How.
+    pub method: Method,
+    /// Where.
+    pub path: &'static str,
+    /// Its name in the tools of others.
+    pub name: &'static str,
+    /// What it does.
+    pub does: &'static str,
+    /// For whom.
+    pub caller: Caller,
+    /// What is asked beside the body.
+    pub parts: &'static [Part],
+    /// The body.
+    pub body: Option<(Needed, SchemaOf)>,
+    /// The answer.
+    pub answer: Answer,
+    /// What it refuses beyond [`Call::always`].
+    pub refusals: &'static [ErrorCode],
+}
+
+impl Call {
+    /// What every call of its kind may be refused with.
+    pub fn always(&self) -> impl Iterator<Item = ErrorCode> {
+        const ALL: &[ErrorCode] = &[Internal, Misdirected, Range, RateLimited, Unavailable];
+        const OF_GUESTS: &[ErrorCode] = &[DiskFull, Frozen, RecordsBroken, RecordsDamaged, Unauthenticated];
+        const OF_BODIES: &[ErrorCode] = &[DuplicateKey, Missing, Size, Syntax, UnknownField, Version];
+        let guest = if self.caller == Caller::Guest { OF_GUESTS } else { &[] };
+        let body = if self.body.is_some() { OF_BODIES } else { &[] };
+        ALL.iter().chain(guest).chain(body).copied()
+    }
+}
+
+fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn framed<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<Envelope<T>>()
+}
+
+const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
+    let (method, caller) = (Method::Get, Caller::Guest);
+    Call { method, path, name, does, caller, parts: &[], body: None, answer, refusals: &[] }
+}
+
+const KEY: Part = Part {
+    place: Place::Header,
+    name: "idempotency-key",
+    says: "the same key with the same request is answered with the same work",
+    schema: of::<IdempotencyKey>,
+};
+const ID: Part =
+    Part { place: Place::Path, name: "id", says: "an operation of this guest", schema: of::<OperationId> };
+const NAME: Part =
+    Part { place: Place::Path, name: "name", says: "a snapshot of this guest", schema: of::<SnapshotName> };
+
+/// A piece of work that is asked for.
+const fn work(path: &'static str, name: &'static str, does: &'static str, body: (Needed, SchemaOf)) -> Call {
+    Call {
+        method: Method::Post,
+        parts: &[KEY],
+        body: Some(body),
+        refusals: &[Busy, IdempotencyMismatch, Locked, NameTaken, NotFound, NotYours, Quota],
+        ..get(path, name, does, Answer::Taken(framed::<Accepted>))
+    }
+}
+
+/// All of them.
+pub const CALLS: &[Call] = &[
+    Call {
+        caller: Caller::Anybody,
+        ..get("/healthz", "healthz", "Whether the agent serves.", Answer::Done(framed::<Healthy>))
+    },
+    Call {
+        caller: Caller::Anybody,
+        ..get("/v1/openapi.json", "openapi", "This document.", Answer::Description)
+    },
+    Call {
+        method: Method::Post,
+        caller: Caller::Anybody,
+        body: Some((Needed::Always, of::<ClaimRequest>)),
+        refusals: &[ClaimRefused, ClaimTwice, DiskFull, RecordsBroken, RecordsDamaged],
+        ..get(
+            "/v1/claim",
+            "claim",
+            "Trades the one-time claim of the guest's environment for its token. Only from the guest's own address.",
+            Answer::Done(framed::<Bootstrap>),
+        )
+    },
+    Call {
+        method: Method::Post,
+        body: Some((Needed::Always, of::<Hello>)),
+        ..get(
+            "/v1/hello",
+            "hello",
+            "The controller is up: its version and how it is.",
+            Answer::Done(framed::<HelloAnswer>),
+        )
+    },
+    Call {
+        refusals: &[NotFound],
+        ..get("/v1/self", "self", "Which guest this is, as it is wished.", Answer::Done(framed::<SelfView>))
+    },
+    Call {
+        refusals: &[NotFound],
+        ..get("/v1/storage", "storage", "The mounts of this guest.", Answer::Done(framed::<StorageView>))
+    },
+    Call {
+        parts: &[
+            ID,
+            Part {
+                place: Place::Query,
+                name: "wait",
+                says: "answers when it has changed, at the latest after so many seconds: `1s` to `55s`",
+                schema: wait,
+            },
+        ],
+        refusals: &[NotFound, NotYours],
+        ..get(
+            "/v1/operations/{id}",
+            "operation",
+            "How far a piece of work is.",
+            Answer::Done(framed::<OperationView>),
+        )
+    },
+    Call {
+        method: Method::Delete,
+        parts: &[ID, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, NotYours, UnderWay],
+        ..get(
+            "/v1/operations/{id}",
+            "cancelOperation",
+            "Cancels work that has not begun.",
+            Answer::Done(framed::<OperationView>),
+        )
+    },
+    get("/v1/snapshots", "snapshots", "The snapshots of this guest.", Answer::Done(framed::<SnapshotsView>)),
+    work(
+        "/v1/snapshots",
+        "takeSnapshot",
+        "Takes a snapshot of this guest. It goes by itself when its time is over.",
+        (Needed::Always, of::<SnapshotRequest>),
+    ),
+    Call {
+        method: Method::Delete,
+        parts: &[NAME, KEY],
+        body: None,
+        ..work(
+            "/v1/snapshots/{name}",
+            "deleteSnapshot",
+            "Removes a snapshot of this guest before its time.",
+            (Needed::Optional, of::<SnapshotRequest>),
+        )
+    },
+    work(
+        "/v1/rollback",
+        "rollBack",
+        "Takes this guest back to a snapshot that was taken through this API. What was written since is lost.",
+        (Needed::Always, of::<RollBackRequest>),
+    ),
+    get(
+        "/v1/backups",
+        "backups",
+        "The backups of this guest: asked for, under way and kept.",
+        Answer::Done(framed::<BackupsView>),
+    ),
+    work(
+        "/v1/backups",
+        "takeBackup",
+        "Takes a backup of this guest now.",
+        (Needed::Optional, of::<BackupRequest>),
+    ),
+    Call {
+        parts: &[ID],
+        refusals: &[NotFound, NotYours],
+        ..get("/v1/backups/{id}", "backup", "One backup of this guest.", Answer::Done(framed::<BackupView>))
+    },
+    Call {
+        parts: &[
+            Part {
+                place: Place::Query,
+                name: "after",
+                says: "the records behind the one of this number; 0 is the beginning",
+                schema: number,
+            },
+            Part {
+                place: Place::Query,
+                name: "limit",
+                says: "how many records at most: 1 to 100",
+                schema: limit,
+            },
+        ],
+        ..get(
+            "/v1/audit",
+            "audit",
+            "What was decided and done about this guest, oldest first.",
+            Answer::Done(framed::<AuditPage>),
+        )
+    },
+];
+
+fn wait(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "string", "pattern": "^([1-9]|[1-4][0-9]|5[0-5])s$" })
+}
+
+fn number(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "integer", "minimum": 0, "maximum": i64::MAX })
+}
+
+fn limit(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": super::audit::RECORDS_MAX })
+}
