@@ -6,8 +6,9 @@ use holdfast_protocol::code::ErrorCode;
 use crate::world::{Expect, WEB_AT, World};
 
 /// What each path of the table takes, as the protocol's page says.
-const TAKES: [(&str, &[&str]); 12] = [
+const TAKES: [(&str, &[&str]); 13] = [
     ("/healthz", &["GET"]),
+    ("/v1/openapi.json", &["GET"]),
     ("/v1/claim", &["POST"]),
     ("/v1/hello", &["POST"]),
     ("/v1/self", &["GET"]),
