@@ -1,6 +1,7 @@
 //! What Proxmox answers when it is asked how things are: read the same however a number is spelled, whatever a later
 //! release adds, and never better than it says.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use holdfast_protocol::id::Vmid;
@@ -22,6 +23,7 @@ pub fn target(data: &[u8]) {
     resources(&value);
     guests(&value);
     storages(&value);
+    entries(&value);
     volumes(&value);
     tasks(&value);
     snapshots(&value);
@@ -37,6 +39,7 @@ fn spelled(value: &Value) {
         same(what, value, other, reader::GUEST);
         same(what, value, other, reader::NODE);
         same(what, value, other, reader::STORAGES);
+        same(what, value, other, reader::ENTRIES);
         same(what, value, other, reader::VOLUMES);
         same(what, value, other, reader::INTERFACES);
         same(what, value, other, reader::TASKS);
@@ -161,6 +164,12 @@ fn storages(value: &Value) {
             assert!(number(row, key).is_none_or(|number| number == read), "{key} is {read}");
         }
     }
+}
+
+fn entries(value: &Value) {
+    let Ok(all) = (reader::ENTRIES)(value) else { return };
+    let named: BTreeSet<String> = list(value).iter().filter_map(|row| text(row, "storage")).collect();
+    assert!(all.keys().eq(&named), "an entry is lost, or made up");
 }
 
 fn volumes(value: &Value) {

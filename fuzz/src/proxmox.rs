@@ -32,7 +32,11 @@ type Reader<T> = fn(&Value) -> Result<T, Unreadable>;
 
 /// Each of the agent's readers, where its own module's privacy ends.
 pub mod reader {
+    use std::collections::BTreeMap;
+
     use holdfast_protocol::id::StorageName;
+
+    use crate::model::storage::EntrySeen;
 
     use super::ending::TaskStatus;
     use super::read::{
@@ -54,6 +58,8 @@ pub mod reader {
     pub const NODE: Reader<NodeStatus> = NodeStatus::read;
     /// `GET …/storage`.
     pub const STORAGES: Reader<Vec<StorageStatus>> = StorageStatus::read_list;
+    /// `GET /storage`.
+    pub const ENTRIES: Reader<BTreeMap<String, EntrySeen>> = super::read::entries;
     /// `GET …/storage/{storage}/content`.
     pub const VOLUMES: Reader<Vec<StoredVolume>> = StoredVolume::read_list;
     /// `GET …/interfaces`.
