@@ -82,13 +82,37 @@ pub fn install(stand: &Stand) {
     assert_eq!(machine.does("stat -c '%U %a' /etc/sudoers.d/holdfast-helper"), "root 440");
     machine.does("visudo --check --quiet");
     stand.saw(&machine.does("getent passwd holdfast holdfast-hub | cut -d: -f1,3,6,7 | tr '\\n' ' '"));
-    for (unit, bound) in [("agentd", 15), ("hubd", 15), ("holdfast-helper@x", 30), ("holdfast-golden@x", 40)]
-    {
+    for (unit, bound) in [
+        ("agentd", 15),
+        ("hubd", 15),
+        ("holdfast-helper@x", 30),
+        ("holdfast-golden@x", 40),
+        ("holdfast-agent-gate", 15),
+    ] {
         let judged = machine.does(&format!(
             "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
         ));
         stand.saw(judged.trim_start_matches("→ "));
     }
+    gate(stand);
+}
+
+/// Without slots the gate has nothing to judge, and is left out rather than failed; with slots that somebody made by hand it
+/// fails aloud.
+fn gate(stand: &Stand) {
+    let machine = &stand.machine;
+    let unit = "holdfast-agent-gate.service";
+    let start = || {
+        let show = format!("systemctl show --property=ConditionResult --property=Result {unit}");
+        machine.does(&format!("systemctl start {unit} 2>&1 || true; {show}"))
+    };
+    let said = start();
+    assert!(said.contains("ConditionResult=no") && said.contains("Result=success"), "{said}");
+    machine.does("mkdir /var/lib/holdfast/slots; ln -s nowhere /var/lib/holdfast/slots/current");
+    let said = start();
+    assert!(said.contains("ConditionResult=yes") && said.contains("Result=exit-code"), "{said}");
+    machine.does(&format!("rm -r /var/lib/holdfast/slots; systemctl reset-failed {unit}"));
+    stand.saw(&format!("{unit}: left out, and aloud where somebody made slots"));
 }
 
 /// `agentd setup`: shown, done, and nothing left to do.
