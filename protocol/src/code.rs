@@ -193,6 +193,8 @@ codes! {
     VmidForeign = "VMID_FOREIGN", 409
     /// No free VMID is left in the configured range.
     VmidRangeFull = "VMID_RANGE_FULL", 409
+    /// The quiesce window is over: what is stopped for it can be started again.
+    WindowOver = "WINDOW_OVER", 409
 }
 
 impl std::fmt::Display for ErrorCode {

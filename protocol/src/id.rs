@@ -183,6 +183,8 @@ names! {
         ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) && !leads_away(t) }
     /// A snapshot of a guest.
     SnapshotName { max: 40, rule: "2 to 40 letters, digits, '_' and '-' that start with a letter; not current, pending or vzdump", pattern: "^[A-Za-z][A-Za-z0-9_-]+$", ok: snapshot_name }
+    /// What a stack of programs is called inside its guest.
+    StackName { max: 63, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
     /// A storage of Proxmox.
     StorageName { max: 63, rule: "letters, digits, '.', '_' and '-' that starts with a letter", pattern: "^[A-Za-z][A-Za-z0-9._-]*$",
         ok: |t| starts_with_letter(t) && t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }

@@ -26,7 +26,10 @@
 
 pub mod audit;
 pub mod calls;
+pub mod due;
 pub mod openapi;
+pub mod restore_test;
+pub mod window;
 pub mod work;
 
 use schemars::JsonSchema;
