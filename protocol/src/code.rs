@@ -33,6 +33,12 @@ macro_rules! codes {
 codes! {
     /// Not yet approved by an operator; asking again later is right.
     ApprovalPending = "APPROVAL_PENDING", 202
+    /// A backup that was taken is not listed by its storage any more.
+    BackupMissing = "BACKUP_MISSING", 409
+    /// A backup could not begin within its window.
+    BackupMissed = "BACKUP_MISSED", 409
+    /// A backup is not encrypted with the key that was promised.
+    BackupUnsealed = "BACKUP_UNSEALED", 409
     /// It would not stay up and was left for a person.
     Broken = "BROKEN", 409
     /// More would be stopped, restarted or resized at once than the box's brake allows.

@@ -6,6 +6,7 @@ use agentd::model::mark::Mark;
 use agentd::model::observed::{Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight};
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
 use agentd::model::record::{Access, GuestRecord, Place, Records, VolumeId};
+use agentd::model::timekeeper::{Belief, Steady};
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
 use holdfast_protocol::desired::DesiredGuest;
@@ -80,6 +81,7 @@ impl World {
             policy: &self.policy,
             release: None,
             now: Timestamp::UNIX_EPOCH,
+            time: Belief { at: Timestamp::UNIX_EPOCH, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
         }
     }
 }

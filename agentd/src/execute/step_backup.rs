@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::{KeyFingerprint, StorageName, Vmid};
 use jiff::Timestamp;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
@@ -48,6 +48,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     free_config(context).await?;
+    sealed_on_the_way(context).await?;
     Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?).await?))
 }
 
@@ -58,6 +59,31 @@ fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
         _ => None,
     }
     .ok_or_else(|| Trouble::fault("this operation has no backup storage"))
+}
+
+/// The key that it must be encrypted with.
+fn key<'a>(context: &'a Context<'_>) -> Option<&'a KeyFingerprint> {
+    match &context.progress.operation {
+        Operation::Backup(backup) => backup.key.as_ref(),
+        _ => None,
+    }
+}
+
+/// What is to be encrypted does not leave the box for a storage that would take it in the clear.
+async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), Trouble> {
+    let Some(key) = key(context) else { return Ok(()) };
+    let storage = storage(context)?;
+    let entries = context.ports.pve.storage_entries().await?;
+    let entry = entries.get(storage.as_str());
+    let is =
+        |field: &str, value: &str| entry.and_then(|entry| entry.get(field)).is_some_and(|text| text == value);
+    if is("type", "pbs") && is("encryption-key", key.as_str()) {
+        return Ok(());
+    }
+    let text = format!(
+        "storage {storage} is no backup server that encrypts with key {key}: nothing is sent to it; attach it with that key"
+    );
+    Err(Trouble::give_up(ErrorCode::BackupUnsealed, text))
 }
 
 /// How the task of this try ended.
@@ -143,7 +169,18 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     let at = made.and_then(|second| Timestamp::from_second(second).ok());
     let at = at.unwrap_or_else(|| context.ports.clock.now());
     let note = Some(format!("{} ({} MiB)", entry.volid, entry.size >> 20));
-    let mut facts = vec![Fact::BackupFound { archive: VolumeId::new(entry.volid), bytes: entry.size, at }];
+    let sealed = entry.sealed.clone();
+    let unsealed = key(context).filter(|key| sealed.as_ref() != Some(key)).map(|key| {
+        let text = format!(
+            "{} is not encrypted with key {key}, by the word of its storage: it counts as none; look at the entry of that \
+             storage in Proxmox",
+            entry.volid
+        );
+        Fact::Condition(Problem::new(ErrorCode::BackupUnsealed, text))
+    });
+    let archive = VolumeId::new(entry.volid);
+    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed }];
+    facts.extend(unsealed);
     if task.end == Ended::NobodyKnows
         && let Some(lock) = lock(context).await?
     {

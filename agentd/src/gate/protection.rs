@@ -63,13 +63,16 @@ const fn effect(facet: Facet) -> Effect {
     }
 }
 
-/// Judges a wish about one guest. Backups may go to `target`, and to where they go already.
+/// Whether backups of a tier may go to a storage.
+pub type MayGo<'a> = &'a dyn Fn(Tier, &StorageName) -> bool;
+
+/// Judges a wish about one guest. Backups may go where `may` says so, and to where they go already.
 #[must_use]
-pub fn guard(in_force: Option<&Protection>, wish: &Protection, target: Option<&StorageName>) -> Guarded {
+pub fn guard(in_force: Option<&Protection>, wish: &Protection, may: MayGo<'_>) -> Guarded {
     let nothing = Protection::default();
     let first = in_force.is_none();
     let in_force = in_force.unwrap_or(&nothing);
-    let (mut wish, unapproved) = Targets { approved: target, held: Vec::new() }.approved(in_force, wish);
+    let (mut wish, unapproved) = Targets { may, held: Vec::new() }.approved(in_force, wish);
     if first && !wish.protects() {
         wish = Protection::default();
     }
@@ -99,7 +102,7 @@ fn whole(in_force: &Protection, mut wish: Protection) -> Protection {
 
 /// Looks after where backups go.
 struct Targets<'a> {
-    approved: Option<&'a StorageName>,
+    may: MayGo<'a>,
     held: Vec<Unapproved>,
 }
 
@@ -122,7 +125,9 @@ impl Targets<'_> {
             let old = in_force.volumes.iter().find(|old| old.name == volume.name);
             let same = old.is_some_and(|old| old.kind == volume.kind);
             match &volume.kind {
-                VolumeKind::Bulk(BulkBackup::BackupTo(target)) if !same && !self.may(target) => {
+                VolumeKind::Bulk(BulkBackup::BackupTo(target))
+                    if !same && !(self.may)(Tier::Local, target) =>
+                {
                     self.hold(format!("volume {}", volume.name), target);
                     volumes.extend(old.cloned());
                 }
@@ -134,15 +139,11 @@ impl Targets<'_> {
 
     fn tier(&mut self, tier: Tier, old: Option<&BackupTier>, new: &BackupTier) -> Option<BackupTier> {
         let same = old.is_some_and(|old| old.target == new.target);
-        if same || self.may(&new.target) {
+        if same || (self.may)(tier, &new.target) {
             return Some(new.clone());
         }
         self.hold(tier.to_string(), &new.target);
         old.map(|old| BackupTier { target: old.target.clone(), ..new.clone() })
-    }
-
-    fn may(&self, target: &StorageName) -> bool {
-        self.approved == Some(target)
     }
 
     fn hold(&mut self, part: String, target: &StorageName) {

@@ -66,6 +66,22 @@ pub const RESTORE_MAX_S: u64 = 3_600;
 /// A first backup is of the same size class as a restore, but queues behind the host's other backups.
 pub const BACKUP_MAX_S: u64 = 6 * 3_600;
 
+/// A scheduled backup that failed is tried again after this at the earliest: what fails at once fails again at once.
+pub const BACKUP_RETRY_MIN_S: i64 = 60;
+
+/// Tries of one backup within its window: with the waits between them the last one comes after half an hour.
+pub const BACKUP_TRIES: u32 = 5;
+
+/// How long a scheduled backup waits for the guest's controller, which asks for a window. It asks whether one is due every
+/// minute; ten are enough for a lane that is busy with something short.
+pub const CONTROLLER_GRACE: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// A controller that was silent for so long is not waited for. It says hello every ten minutes at the rarest.
+pub const CONTROLLER_SILENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(25);
+
+/// Clocks of this box and of Proxmox, which are one machine's, agree to this: a backup is listed with whole seconds.
+pub const CLOCKS_APART: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
+
 /// A copy that outlives its worker is watched for this long: what is left of a 50 GB upload at 30 MB/s.
 pub const ORPHAN_WAIT_S: u64 = 1_800;
 

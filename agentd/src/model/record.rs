@@ -6,11 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{
-    CustomerId, GoldenVersion, GuestName, GuestUid, OperationId, SnapshotName, StorageName, Vmid,
+    CustomerId, GoldenVersion, GuestName, GuestUid, KeyFingerprint, OperationId, SnapshotName, StorageName,
+    Vmid,
 };
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::protection::Protection;
+use holdfast_protocol::protection::{Protection, Tier};
 use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -209,6 +210,48 @@ pub struct BackupRecord {
     pub taken_by: OperationId,
     /// Why it was taken.
     pub why: BackupWhy,
+    /// Which tier it was taken for; none, where it was taken for no policy.
+    pub tier: Option<Tier>,
+    /// The point of the schedule that it stands for, where the agent took it by itself.
+    pub point: Option<Timestamp>,
+    /// The key it is encrypted with, by the word of the storage that lists it.
+    pub sealed: Option<KeyFingerprint>,
+    /// Since when its storage answers without listing it. Such a backup protects nobody.
+    pub missing_since: Option<Timestamp>,
+}
+
+impl BackupRecord {
+    /// Whether it is one of a tier that goes to `target`. What was taken for no policy counts where it lies.
+    #[must_use]
+    pub fn is_of(&self, tier: Tier, target: &StorageName) -> bool {
+        self.tier.map_or_else(|| self.storage == *target, |own| own == tier)
+    }
+}
+
+/// What was tried for a guest's tier, and since when the tier is promised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierRecord {
+    /// Of which guest.
+    pub guest: GuestUid,
+    /// Which tier.
+    pub tier: Tier,
+    /// Since when it is promised. What a calendar says of the time before is nobody's debt.
+    pub since: Timestamp,
+    /// What was begun for the last point for which anything was.
+    pub tried: Option<Tried>,
+}
+
+/// What was begun for one point of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The point.
+    pub point: Timestamp,
+    /// So often.
+    pub times: u32,
+    /// So often of these after its window.
+    pub late: u32,
+    /// When last.
+    pub last: Timestamp,
 }
 
 /// Why a backup is taken.
@@ -309,6 +352,12 @@ pub struct Records {
     pub last_request: u64,
     /// What is in force for guests about their backups.
     pub protections: BTreeMap<GuestUid, Arc<Protection>>,
+    /// Backups that were taken and found, sorted by guest and time.
+    pub backups: Arc<Vec<BackupRecord>>,
+    /// What was tried for tiers that are promised, sorted by guest and tier.
+    pub tiers: Vec<TierRecord>,
+    /// When a backup was last proved by restoring it, by the operation that took it.
+    pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.
     pub storage: Vec<TargetRecord>,
 }

@@ -4,6 +4,9 @@
 //! clock right. What goes out: a time to be written down, which no clock is believed to stand behind afterwards. A time
 //! that was written too far ahead would stop every job until it is reached, so a jump is not believed: after one the clock
 //! must run evenly again. A jump ahead and back therefore leaves nothing behind. Pure; nothing of it outlives a run.
+//!
+//! Schedules go by a time of their own, [`Belief`]: the wall clock for as long as it runs evenly, and from a jump on the time
+//! that has passed since, until the wall clock is believed again ([`docs/adr/0027`](../../../docs/adr/0027-schedules-go-on-when-the-clock-is-wrong.md)).
 
 use std::time::Duration;
 
@@ -43,9 +46,61 @@ const APART: Duration = Duration::from_secs(2);
 /// A person is told of a clock that nobody keeps after this: a machine that starts needs a while.
 const TOLD_AFTER: Duration = Duration::from_secs(600);
 
+/// A wall clock that nobody keeps is believed again once it ran evenly for so long: somebody set it, and left it there.
+const SETTLED: Duration = Duration::from_secs(3_600);
+
+/// The time that schedules go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Belief {
+    /// What time it is.
+    pub at: Timestamp,
+    /// Since when it is gone by: the beginning of this run, or the end of a jump. Nobody was waited for before.
+    pub since: Timestamp,
+    /// Whether something may be thrown away by it.
+    pub steady: Steady,
+}
+
+/// Whether a clock is good enough to throw something away by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steady {
+    /// It is kept right, ran evenly for a while, and stands behind no time that was seen.
+    Yes,
+    /// It is not, or nobody knows yet.
+    No,
+}
+
+/// What schedules go by between two glances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// What time it was.
+    wall: Timestamp,
+    /// By the clock that only runs forward.
+    forward: Duration,
+    /// As in [`Belief`].
+    since: Timestamp,
+    /// As in [`Belief`].
+    steady: Steady,
+}
+
+impl Anchor {
+    /// What time it is when the clock that only runs forward stands there.
+    #[must_use]
+    pub fn at(&self, forward: Duration) -> Belief {
+        let passed =
+            SignedDuration::try_from(forward.saturating_sub(self.forward)).unwrap_or(SignedDuration::MAX);
+        let at = self.wall.checked_add(passed).unwrap_or(Timestamp::MAX);
+        Belief { at, since: self.since, steady: self.steady }
+    }
+}
+
 /// What was seen of the clocks in this run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timekeeper {
+    anchor: Option<Anchor>,
+    /// Since when both clocks run evenly, whoever keeps them.
+    even_since: Option<Duration>,
+    /// The latest time that an earlier run had seen.
+    latest: Option<Timestamp>,
     last: Option<Glance>,
     steady_since: Option<Duration>,
     unkept_since: Option<Duration>,
@@ -56,7 +111,52 @@ impl Timekeeper {
     /// Takes a glance. Gives the time to be written down, when it is believed and far enough from the last one.
     pub fn look(&mut self, glance: Glance) -> Option<Timestamp> {
         let even = self.last.is_some_and(|last| ran_evenly(&last, &glance));
+        if !even {
+            self.even_since = None;
+        }
+        self.even_since.get_or_insert(glance.forward);
+        let told = self.judge(glance, even);
+        self.anchor = Some(self.anchored(glance));
         self.last = Some(glance);
+        told
+    }
+
+    /// Tells the latest time that an earlier run had seen, before the first glance.
+    pub const fn not_before(&mut self, latest: Timestamp) {
+        self.latest = Some(latest);
+    }
+
+    /// What schedules go by; none before the first glance.
+    #[must_use]
+    pub const fn anchor(&self) -> Option<Anchor> {
+        self.anchor
+    }
+
+    fn anchored(&self, glance: Glance) -> Anchor {
+        let Glance { wall, forward, synchrony } = glance;
+        let behind = self.latest.is_some_and(|latest| wall < latest);
+        let ran =
+            |since: Option<Duration>, long| since.is_some_and(|since| forward.saturating_sub(since) >= long);
+        let kept = ran(self.steady_since, STEADY);
+        let steady = if kept && !behind { Steady::Yes } else { Steady::No };
+        let anew = |wall| Anchor { wall, forward, since: wall, steady };
+        let Some(anchor) = self.anchor else {
+            // A clock that begins behind what was seen is wrong; so much later than that it is at least.
+            return anew(self.latest.map_or(wall, |latest| latest.max(wall)));
+        };
+        let before = self.last.unwrap_or(glance);
+        let believed = Glance { wall: anchor.at(before.forward).at, ..before };
+        if ran_evenly(&believed, &glance) {
+            return Anchor { wall, forward, since: anchor.since, steady };
+        }
+        if kept || (synchrony == Synchrony::Unkept && ran(self.even_since, SETTLED)) {
+            return anew(wall);
+        }
+        Anchor { wall: anchor.at(forward).at, forward, since: anchor.since, steady: Steady::No }
+    }
+
+    /// Whether a time is to be written down.
+    fn judge(&mut self, glance: Glance, even: bool) -> Option<Timestamp> {
         if glance.synchrony == Synchrony::Unkept {
             self.unkept_since.get_or_insert(glance.forward);
             self.steady_since = None;
@@ -158,6 +258,50 @@ mod tests {
         assert_eq!(clocks.keeper.problem().unwrap().code, ErrorCode::ClockUnkept);
         assert_eq!(clocks.run(1, Synchrony::Kept), Vec::<i64>::new());
         assert_eq!(clocks.keeper.problem(), None);
+    }
+
+    #[test]
+    fn schedules_go_on_by_what_passed_until_the_wall_clock_is_believed_again() {
+        let begun =
+            |clocks: &Clocks| clocks.keeper.anchor().unwrap().at(Duration::from_secs(clocks.forward_s));
+        for (synchrony, minutes) in [(Synchrony::Kept, 10), (Synchrony::Unkept, 60)] {
+            for jump in [YEARS, 86_400, -86_400] {
+                let mut clocks = Clocks::start();
+                clocks.run(90, synchrony);
+                let right = clocks.wall_s;
+                assert_eq!(begun(&clocks).at.as_second(), right);
+                assert_eq!(begun(&clocks).steady == Steady::Yes, synchrony == Synchrony::Kept);
+                clocks.wall_s += jump;
+                clocks.run(minutes, synchrony);
+                let minutes = i64::try_from(minutes).unwrap();
+                let seen = begun(&clocks);
+                assert_eq!((seen.at.as_second(), seen.steady), (right + 60 * minutes, Steady::No), "{jump}");
+                clocks.run(2, synchrony);
+                let seen = begun(&clocks);
+                assert_eq!(seen.at.as_second(), clocks.wall_s, "{jump}: it is the time, it seems");
+                assert_eq!(
+                    seen.since.as_second(),
+                    clocks.wall_s - 120,
+                    "{jump}: and nobody was waited for before"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_begins_behind_what_was_seen_is_not_gone_by() {
+        let mut clocks = Clocks::start();
+        clocks.keeper.not_before(Timestamp::from_second(1_800_086_400).unwrap());
+        clocks.run(10, Synchrony::Kept);
+        let seen = clocks.keeper.anchor().unwrap().at(Duration::from_secs(clocks.forward_s));
+        assert_eq!((seen.at.as_second(), seen.steady), (1_800_087_000, Steady::No));
+        clocks.run(2, Synchrony::Kept);
+        let seen = clocks.keeper.anchor().unwrap().at(Duration::from_secs(clocks.forward_s));
+        assert_eq!(
+            (seen.at.as_second(), seen.steady),
+            (clocks.wall_s, Steady::No),
+            "nothing is thrown away by it"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! *backup*: one whole backup of one guest.
 
-use holdfast_protocol::id::StorageName;
+use holdfast_protocol::id::{KeyFingerprint, StorageName};
+use holdfast_protocol::protection::Tier;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Target;
@@ -16,4 +18,34 @@ pub struct Backup {
     pub storage: StorageName,
     /// Why it is taken.
     pub why: BackupWhy,
+    /// The point of a schedule that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<DuePoint>,
+    /// The key it must be encrypted with; without it, it counts as none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyFingerprint>,
+}
+
+/// A point of the schedule of one of a guest's tiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DuePoint {
+    /// Of which tier.
+    pub tier: Tier,
+    /// The point.
+    pub point: Timestamp,
+    /// Whether it is begun in time.
+    pub begun: Begun,
+    /// When, by the clock that schedules go by.
+    pub at: Timestamp,
+}
+
+/// Whether what is due is begun in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begun {
+    /// Within its window.
+    InTime,
+    /// After it.
+    Late,
 }

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::Vmid;
+use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -164,6 +164,9 @@ pub enum Fact {
         bytes: u64,
         /// When, by Proxmox's clock.
         at: Timestamp,
+        /// The key it is encrypted with, where its storage names one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sealed: Option<KeyFingerprint>,
     },
     /// The snapshot that was taken and found.
     SnapshotTaken {

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 pub use adopt::Adopt;
 pub use attach::AttachVolume;
-pub use backup::Backup;
+pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
 pub use hand_over::HandOver;
 pub use provision::{Lost, NumberWish, Provision};
@@ -170,6 +170,15 @@ impl Operation {
             Self::RestoreBeside(beside) => beside.about(),
             Self::HandOverVolume(hand) => hand.about(),
             Self::AdoptGuest(adopt) => adopt.about(),
+        }
+    }
+
+    /// The point of a schedule that it is begun for.
+    #[must_use]
+    pub const fn due(&self) -> Option<&DuePoint> {
+        match self {
+            Self::Backup(backup) => backup.due.as_ref(),
+            _ => None,
         }
     }
 

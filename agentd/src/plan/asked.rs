@@ -163,7 +163,7 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
                 let text = "this box has no storage for backups: an operator must name one in its settings";
                 return Err(refused(ErrorCode::Unavailable, text));
             };
-            Operation::Backup(Backup { target, storage, why: BackupWhy::Asked })
+            Operation::Backup(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None })
         }
     })
 }

@@ -27,6 +27,7 @@
 //! | `placement` | where a guest's disks may be made |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`owed`] | what a signed job left to do to that entry |
+//! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
@@ -51,6 +52,7 @@ pub mod protect;
 mod questions;
 pub mod recovery;
 pub mod report;
+pub mod schedule;
 pub mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +74,7 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, ObservedGuest};
 use crate::model::policy::Policy;
 use crate::model::record::{Attempts, GuestRecord, ParkedOperation, Place, Records};
+use crate::model::timekeeper::Belief;
 use crate::operation::Operation;
 use asked::Asked;
 
@@ -94,6 +97,8 @@ pub struct Inputs<'a> {
     pub release: Option<&'a Release>,
     /// The time.
     pub now: Timestamp,
+    /// The time that schedules go by.
+    pub time: Belief,
 }
 
 /// What should be done next.
@@ -305,6 +310,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
     }
     protect::all(inputs, &mut plan);
     hold::bulk(inputs, &mut plan);
+    schedule::all(&context, &mut plan);
     beside::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
     plan.again_at = context.again_at.get();

@@ -142,7 +142,7 @@ fn build(context: &Context<'_>, job: &Accepted, target: Target) -> Result<Operat
             let storage = inputs.policy.backup_storage.clone();
             let none = "this box has no storage for backups: name one in its settings";
             let storage = storage.ok_or_else(|| refused(ErrorCode::Unavailable, none))?;
-            Ok(Operation::Backup(Backup { target, storage, why: BackupWhy::Asked }))
+            Ok(Operation::Backup(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None }))
         }
         Act::Rollback(args) => {
             let own = |one: &&crate::model::record::SnapshotRecord| {

@@ -18,7 +18,7 @@ use holdfast_trust::Accepted;
 
 use super::asked::{Stays, refused};
 use super::ordered::proved;
-use super::{Context, GuestVerdict, Inputs, Plan};
+use super::{Context, GuestVerdict, Inputs, Plan, schedule};
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::protection::{Guarded, guard};
 use crate::model::observed::Detail;
@@ -89,7 +89,8 @@ pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGu
         // Nothing of it would be backed up any more; what its volumes are is still said.
         (Some(_), None) => Protection::of_volumes(guest),
     };
-    Some(guard(in_force, &wish, inputs.policy.backup_storage.as_ref()))
+    let may = |tier, target: &_| schedule::target::is_approved(inputs.policy, inputs.records, tier, target);
+    Some(guard(in_force, &wish, &may))
 }
 
 /// Whether a promise may be lowered now: what is in force and what is wished are both what the signers saw.

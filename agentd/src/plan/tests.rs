@@ -5,6 +5,7 @@ mod beside;
 mod goldens;
 mod placement;
 mod protect;
+mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,7 @@ use crate::model::mark;
 use crate::model::observed::{GuestFacts, MountFacts, Protection, Sight, VmidFact};
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
+use crate::model::timekeeper::Steady;
 
 use beside::{copy, made};
 
@@ -178,6 +180,7 @@ impl World {
             policy: &self.policy,
             release: None,
             now: at(0),
+            time: Belief { at: at(0), since: at(0), steady: Steady::Yes },
         }
     }
 

@@ -34,7 +34,7 @@ use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
 use crate::model::record::Records;
-use crate::model::timekeeper::{Glance, Timekeeper};
+use crate::model::timekeeper::{Belief, Glance, Steady, Timekeeper};
 use crate::model::view::View;
 use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
@@ -258,6 +258,7 @@ impl Reconcile {
             policy: &self.policy,
             release: release.as_ref(),
             now,
+            time: self.time(state, now),
         };
         let plan = plan(&inputs);
         if !plan.actions.is_empty() {
@@ -304,11 +305,21 @@ impl Reconcile {
     async fn keep_time(&self, state: &mut State) -> Result<(), StoreError> {
         let clock = &self.ports.clock;
         let synchrony = clock.synchrony().await;
+        if state.timekeeper.anchor().is_none() {
+            state.timekeeper.not_before(self.ports.store.standing().await?.latest);
+        }
         let glance = Glance { wall: clock.now(), forward: clock.monotonic(), synchrony };
         match state.timekeeper.look(glance) {
             Some(at) if self.ports.store.refusal().is_none() => self.ports.store.note_time(at).await,
             _ => Ok(()),
         }
+    }
+
+    /// The time that schedules go by. The clocks were looked at when the cycle began.
+    fn time(&self, state: &State, now: Timestamp) -> Belief {
+        let forward = self.ports.clock.monotonic();
+        let not_yet = Belief { at: now, since: now, steady: Steady::No };
+        state.timekeeper.anchor().map_or(not_yet, |anchor| anchor.at(forward))
     }
 
     /// The document in use, read anew when another was taken.
@@ -570,6 +581,7 @@ impl Reconcile {
             policy: &self.policy,
             release: release.as_ref(),
             now,
+            time: self.time(state, now),
         };
         self.tell(&inputs, &plan(&inputs), state.timekeeper.problem());
     }

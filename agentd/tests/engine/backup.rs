@@ -14,7 +14,7 @@ use super::world::{FastClock, World, end, guest, made, target, tasks, told, vmid
 
 fn backup(world: &World) -> Operation {
     let storage = world.policy().backup_storage.unwrap();
-    Operation::Backup(Backup { target: target(), storage, why: BackupWhy::Asked })
+    Operation::Backup(Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None })
 }
 
 fn killed(phase: &str) -> Fault {

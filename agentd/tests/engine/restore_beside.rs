@@ -76,7 +76,7 @@ async fn a_copy_stands_isolated_beside_its_guest() {
         .iter()
         .for_each(|(key, value)| apply(&world.sim.node, &by_hand(key, value)).unwrap());
     let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup { target: target(), storage, why: BackupWhy::Asked };
+    let backup = Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None };
     let taken = end(&ports, 2, Operation::Backup(backup)).await;
     assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
     let before = world.guests();
@@ -129,7 +129,7 @@ async fn a_hostile_archive_is_refused_before_anything_is_made() {
         let ports = made(&world).await;
         apply(&world.sim.node, &edit).unwrap();
         let storage = world.policy().backup_storage.unwrap();
-        let backup = Backup { target: target(), storage, why: BackupWhy::Asked };
+        let backup = Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None };
         let taken = end(&ports, 2, Operation::Backup(backup)).await;
         assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
         let refused = restore(&world, &ports).await;
@@ -159,7 +159,13 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
     let (own, _pending) = own.split_once("\n[").unwrap();
     let storage = world.policy().backup_storage.unwrap();
     let take = |n| {
-        let backup = Backup { target: target(), storage: storage.clone(), why: BackupWhy::Asked };
+        let backup = Backup {
+            target: target(),
+            storage: storage.clone(),
+            why: BackupWhy::Asked,
+            due: None,
+            key: None,
+        };
         end(&ports, n, Operation::Backup(backup))
     };
     for (n, line) in [(2, "dev0: /dev/sda,mode=0666"), (5, "hookscript: local:snippets/x.pl")] {

@@ -27,8 +27,9 @@ pub struct DueView {
 pub struct DueBackup {
     /// Of which tier.
     pub tier: Tier,
-    /// By which policy.
-    pub policy: PolicyName,
+    /// By which policy of the document; none, where the document no longer names one and an older promise is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyName>,
     /// Since when.
     pub since: Timestamp,
     /// What the policy wants it to hold.

@@ -17,6 +17,17 @@ pub const POLICIES_MAX: usize = 64;
 /// Calendar expressions per schedule.
 pub const CALENDARS_MAX: usize = 8;
 
+/// How far back a point is looked for, in steps: an hour, a day and a bit, a week, a month, a year. The last one holds the
+/// 29th of February, and on a given weekday at that.
+const LOOK_BACK: [jiff::SignedDuration; 6] = [
+    jiff::SignedDuration::from_hours(1),
+    jiff::SignedDuration::from_hours(26),
+    jiff::SignedDuration::from_hours(8 * 24),
+    jiff::SignedDuration::from_hours(32 * 24),
+    jiff::SignedDuration::from_hours(367 * 24),
+    jiff::SignedDuration::from_hours(60 * 366 * 24),
+];
+
 /// A policy that guests can be under.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -188,4 +199,28 @@ impl Schedule {
     pub fn next(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         self.at.iter().filter_map(|calendar| calendar.next(&self.zone, after)).min()
     }
+
+    /// The last point that is not after `at`; none, where none came within [`LOOK_BACK`].
+    #[must_use]
+    pub fn last(&self, at: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        // What is after a moment and not after `at` lies between the two: the window is widened until it holds a point, and
+        // then halved from the left for as long as it still holds one.
+        let has = |from: jiff::Timestamp| self.next(from).filter(|point| *point <= at);
+        let (mut left, mut found) = LOOK_BACK.iter().find_map(|back| {
+            let left = at.checked_sub(*back).unwrap_or(jiff::Timestamp::MIN);
+            Some((left, has(left)?))
+        })?;
+        let mut right = at;
+        while right.duration_since(left) > jiff::SignedDuration::from_secs(1) {
+            let middle = left.checked_add(right.duration_since(left) / 2).unwrap_or(right);
+            match has(middle) {
+                Some(later) => (left, found) = (middle, later),
+                None => right = middle,
+            }
+        }
+        Some(found)
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// Backups may go to one storage, or to none.
+fn guard(in_force: Option<&Protection>, wish: &Protection, target: Option<&StorageName>) -> Guarded {
+    super::guard(in_force, wish, &|_, name| target == Some(name))
+}
+
 fn tier(target: &str, last: u32) -> Value {
     json!({
         "target": target,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use holdfast_protocol::id::{PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{KeyFingerprint, PoolName, StorageName, Vmid};
 use serde_json::Value;
 
 use super::ending::TaskEnd;
@@ -333,6 +333,8 @@ pub struct StoredVolume {
     pub made_epoch_s: Option<u64>,
     /// Whether Proxmox refuses to delete it.
     pub protected: bool,
+    /// The key that a backup is encrypted with. That it is encrypted, and nobody says with which, is no key.
+    pub sealed: Option<KeyFingerprint>,
 }
 
 impl StoredVolume {
@@ -346,6 +348,7 @@ impl StoredVolume {
                 size: row.whole_opt("size")?.unwrap_or(0),
                 made_epoch_s: row.whole_opt("ctime")?,
                 protected: row.flag("protected")?,
+                sealed: row.text_opt("encrypted")?.and_then(|text| text.parse().ok()),
             })
         };
         rows(value)?.into_iter().map(of).collect()

@@ -1,6 +1,8 @@
-//! Backups that our operations took and found. Deliberately absent: their removal, which is the retention's work.
+//! Backups that our operations took and found. Deliberately absent: which of them may go.
 
-use holdfast_protocol::id::{GuestUid, OperationId, StorageName};
+use std::sync::{Arc, Mutex};
+
+use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, Transaction};
 
@@ -10,17 +12,26 @@ use crate::model::record::{BackupRecord, BackupWhy, VolumeId};
 use crate::operation::Operation;
 use crate::operation::progress::Progress;
 
-const COLUMNS: &str = "volid, guest, vmid, storage, bytes, taken_at, operation, why";
+const COLUMNS: &str =
+    "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since";
 
 struct Raw {
     texts: [String; 5],
     numbers: [i64; 3],
+    tier: Option<String>,
+    point: Option<i64>,
+    sealed: Option<String>,
+    missing_since: Option<i64>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
     Ok(Raw {
         texts: [row.get(0)?, row.get(1)?, row.get(3)?, row.get(6)?, row.get(7)?],
         numbers: [row.get(2)?, row.get(4)?, row.get(5)?],
+        tier: row.get(8)?,
+        point: row.get(9)?,
+        sealed: row.get(10)?,
+        missing_since: row.get(11)?,
     })
 }
 
@@ -37,18 +48,30 @@ impl Raw {
             taken_at: time(taken_at)?,
             taken_by: parsed("an operation", &operation)?,
             why: from_json("why a backup was taken", &format!("\"{why}\""))?,
+            tier: self.tier.map(|tier| from_json("a tier", &format!("\"{tier}\""))).transpose()?,
+            point: self.point.map(time).transpose()?,
+            sealed: self.sealed.map(|key| parsed("a key's fingerprint", &key)).transpose()?,
+            missing_since: self.missing_since.map(time).transpose()?,
         })
     }
+}
+
+/// A backup as it was listed when it was found.
+pub(super) struct Found<'a> {
+    pub archive: &'a VolumeId,
+    pub bytes: u64,
+    pub at: Timestamp,
+    pub sealed: Option<&'a KeyFingerprint>,
 }
 
 /// One was found.
 pub(super) fn found(
     transaction: &Transaction<'_>,
     progress: &Progress,
-    archive: &VolumeId,
-    bytes: u64,
-    at: Timestamp,
+    found: &Found<'_>,
 ) -> Result<(), StoreError> {
+    let Found { archive, bytes, at, sealed } = *found;
+    let due = progress.operation.due();
     let why = match &progress.operation {
         Operation::Backup(backup) => backup.why,
         _ => BackupWhy::First,
@@ -61,7 +84,10 @@ pub(super) fn found(
     })?;
     transaction
         .execute(
-            &format!("INSERT OR REPLACE INTO backup ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
+            &format!(
+                "INSERT OR REPLACE INTO backup ({COLUMNS})
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL)"
+            ),
             (
                 archive.as_str(),
                 progress.operation.uid().to_string(),
@@ -71,6 +97,9 @@ pub(super) fn found(
                 micros(at),
                 progress.id.to_string(),
                 word("why a backup was taken", &why)?,
+                due.map(|due| word("a tier", &due.tier)).transpose()?,
+                due.map(|due| micros(due.point)),
+                sealed.map(KeyFingerprint::as_str),
             ),
         )
         .map_err(StoreError::sqlite("note a backup"))?;
@@ -87,6 +116,25 @@ fn select(
         .and_then(|mut select| select.query_map(params, raw)?.collect())
         .map_err(StoreError::sqlite("read the backups"))?;
     rows.into_iter().map(Raw::record).collect()
+}
+
+/// All of them as they were last read, and the count of changes at which they were.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<(i64, Arc<Vec<BackupRecord>>)>);
+
+impl Kept {
+    /// All of them, sorted by guest and time. They are many and change seldom: read again only when they changed.
+    pub(super) fn all(&self, connection: &Connection) -> Result<Arc<Vec<BackupRecord>>, StoreError> {
+        let changes: i64 = connection
+            .prepare_cached("SELECT coalesce(max(value), 0) FROM counter WHERE key = 'backups'")
+            .and_then(|mut select| select.query_row([], |row| row.get(0)))
+            .map_err(StoreError::sqlite("count the changes of backups"))?;
+        let mut kept = self.0.lock().map_err(|_| StoreError::Closed)?;
+        if kept.0 != changes {
+            *kept = (changes, Arc::new(select(connection, "ORDER BY guest, taken_at, volid", ())?));
+        }
+        Ok(Arc::clone(&kept.1))
+    }
 }
 
 impl Store {

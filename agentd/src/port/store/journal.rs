@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, backup, beside, guest, release, snapshot};
+use super::{Part, Store, StoreError, audit, backup, beside, guest, release, snapshot, tier};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
@@ -141,6 +141,9 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
     if let Operation::AdoptGuest(adopt) = &new.operation {
         guest::begin_adopting(transaction, adopt, new.id)?;
     }
+    if let Some(due) = new.operation.due() {
+        tier::begun(transaction, uid, due)?;
+    }
     let line = audit::Line {
         at: new.at,
         action: "operation_opened",
@@ -236,8 +239,9 @@ fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result
             snapshot::taken(transaction, spec, after.id, *at)
         }
         (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec),
-        (Fact::BackupFound { archive, bytes, at }, _) => {
-            backup::found(transaction, after, archive, *bytes, *at)
+        (Fact::BackupFound { archive, bytes, at, sealed }, _) => {
+            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed: sealed.as_ref() };
+            backup::found(transaction, after, &found)
         }
         _ => Ok(()),
     }

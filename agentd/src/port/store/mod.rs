@@ -64,6 +64,7 @@ mod rows;
 pub mod shown;
 pub mod snapshot;
 pub mod storage;
+mod tier;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -144,6 +145,7 @@ pub struct Store {
     health: Arc<Health>,
     heard: Arc<heard::Heard>,
     mail: Arc<mail::Mail>,
+    kept: Arc<backup::Kept>,
 }
 
 impl Store {
@@ -202,7 +204,7 @@ impl Store {
         };
         let (changes, _) = watch::channel(Changes::default());
         let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
-        Ok(Self { worker, changes: Arc::new(changes), health, heard, mail })
+        Ok(Self { worker, changes: Arc::new(changes), health, heard, mail, kept: Arc::default() })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed};
-use super::{Part, Store, StoreError, audit};
+use super::{Part, Store, StoreError, audit, tier};
 use crate::plan::protect::Raise;
 
 /// Whether a promise was changed.
@@ -70,6 +70,7 @@ fn swap(
             (guest.to_string(), json("a promise", to)?, micros(at), by),
         )
         .map_err(StoreError::sqlite("write a promise"))?;
+    tier::promised(transaction, guest, (from, to), at)?;
     Ok(Changed::Yes)
 }
 

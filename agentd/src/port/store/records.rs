@@ -1,12 +1,15 @@
 //! All that is written down, as the plan takes it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operation::OperationKind;
 use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
-use super::{Store, StoreError, beside, guest, protection, release, request, snapshot, storage};
+use super::{Store, StoreError, beside, guest, protection, release, request, snapshot, storage, tier};
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
@@ -132,8 +135,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn records(&self, generation: Generation, now: Timestamp) -> Result<Records, StoreError> {
+        let kept = Arc::clone(&self.kept);
         let mut records = self
             .read(move |connection| {
+                let protections = protection::all(connection)?;
                 Ok(Records {
                     guests: guests(connection)?,
                     open: open(connection)?,
@@ -145,7 +150,10 @@ impl Store {
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
                     requests: request::queued(connection)?,
-                    protections: protection::all(connection)?,
+                    backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
+                    tiers: tier::all(connection)?,
+                    proofs: BTreeMap::new(),
+                    protections,
                     storage: storage::all(connection)?,
                     last_request: request::last_serial(connection)?,
                 })

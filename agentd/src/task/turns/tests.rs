@@ -27,7 +27,13 @@ fn action(operation: Operation) -> Action {
 
 fn backup(n: u32) -> Action {
     let storage = "backup2".parse().unwrap();
-    action(Operation::Backup(Backup { target: target(n), storage, why: BackupWhy::Asked }))
+    action(Operation::Backup(Backup {
+        target: target(n),
+        storage,
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+    }))
 }
 
 fn queued(serial: u64, guest: u32, ask: Ask) -> QueuedRequest {

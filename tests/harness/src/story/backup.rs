@@ -15,5 +15,11 @@ pub(super) fn take() -> Vec<Story> {
 }
 
 fn backup(storage: &str) -> Operation {
-    Operation::Backup(Backup { target: target(1), storage: storage.parse().unwrap(), why: BackupWhy::Asked })
+    Operation::Backup(Backup {
+        target: target(1),
+        storage: storage.parse().unwrap(),
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+    })
 }

@@ -1,0 +1,250 @@
+//! What is due by the promises about backups, and what is begun for them.
+//!
+//! What comes in: the promises in force, what was taken and tried, and the time that schedules go by. What goes out: at most
+//! one operation for each guest that nothing else is done to, conditions where something is missed or cannot be done, and
+//! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`owed`]). A guest
+//! whose other wishes are held is backed up all the same. Deliberately absent: who begins first on a full host
+//! (`operation::lane`).
+//!
+//! | module | decides |
+//! | --- | --- |
+//! | [`points`] | which points there are around now, and by how much each guest is put off |
+//! | [`tier`] | what is owed of one tier |
+//! | [`target`] | whether a tier's backups may go where they should |
+//! | [`told`] | what a person is told |
+
+pub mod points;
+pub mod target;
+pub mod tier;
+mod told;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use holdfast_protocol::id::{GuestUid, KeyFingerprint, StorageName};
+use holdfast_protocol::protection::{Consistency, Protection, Schedule, Tier};
+use holdfast_protocol::report::{Running, Standing};
+use jiff::Timestamp;
+
+use super::{Action, Context, Inputs, Plan};
+use crate::gate::of::effects;
+use crate::gate::{Provenance, Verdict, gate};
+use crate::model::limits;
+use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, TierRecord};
+use crate::model::timekeeper::Belief;
+use crate::operation::{Backup, DuePoint, Operation, Target};
+use points::Around;
+use tier::{Controller, Facts, Owed, State};
+
+/// A tier of a promise, without what only one kind of tier has.
+#[derive(Clone, Copy, Debug)]
+pub struct Promised<'a> {
+    /// Which.
+    pub tier: Tier,
+    /// When.
+    pub schedule: &'a Schedule,
+    /// Where to; a snapshot goes nowhere.
+    pub target: Option<&'a StorageName>,
+    /// With which key.
+    pub key: Option<&'a KeyFingerprint>,
+    /// What it should hold.
+    pub consistency: Consistency,
+}
+
+/// The tiers of a promise, the fastest first.
+#[must_use]
+pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
+    let tiers = &promise.tiers;
+    let local = tiers.local.as_ref().map(|tier| (Tier::Local, tier, None));
+    let off_site = tiers.off_site.as_ref().map(|tier| (Tier::OffSite, &tier.backup, Some(&tier.key)));
+    local
+        .into_iter()
+        .chain(off_site)
+        .map(|(tier, backup, key)| Promised {
+            tier,
+            schedule: &backup.schedule,
+            target: Some(&backup.target),
+            key,
+            consistency: backup.consistency,
+        })
+        .collect()
+}
+
+/// What is known of one guest.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// Which.
+    pub guest: GuestUid,
+    /// Its backups, in the order in which they were taken.
+    pub backups: &'a [BackupRecord],
+    /// What was tried for its tiers.
+    pub tiers: &'a [TierRecord],
+    /// The last word of its controller.
+    pub hello: Option<&'a HelloRecord>,
+    /// Whether it runs.
+    pub run: Running,
+    /// What time it is.
+    pub time: Belief,
+}
+
+/// What is owed of one tier of a guest.
+#[must_use]
+pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
+    let time = known.time;
+    let record = known.tiers.iter().find(|record| record.tier == promised.tier);
+    let stands = known.backups.iter().filter_map(|backup| stands_for(backup, promised, time)).max();
+    let heard = known.hello.is_some_and(|hello| {
+        time.at.duration_since(hello.at).abs() < limits::CONTROLLER_SILENT && known.run == Running::Running
+    });
+    let waits = promised.consistency == Consistency::Application && heard;
+    tier::judge(&Facts {
+        guest: known.guest,
+        tier: promised.tier,
+        schedule: promised.schedule,
+        around,
+        record,
+        stands,
+        controller: if waits { Controller::WaitedFor } else { Controller::NotWaitedFor },
+        time,
+    })
+}
+
+/// Whether a backup is one of this tier that protects, as far as the records know.
+#[must_use]
+pub fn is_good(backup: &BackupRecord, promised: &Promised<'_>) -> bool {
+    let Some(target) = promised.target else { return false };
+    backup.missing_since.is_none()
+        && backup.is_of(promised.tier, target)
+        && promised.key.is_none_or(|key| backup.sealed.as_ref() == Some(key))
+}
+
+/// Up to which point of a tier a backup settles what is owed. What says that it was taken later than now settles nothing.
+fn stands_for(backup: &BackupRecord, promised: &Promised<'_>, time: Belief) -> Option<Timestamp> {
+    // What nobody took for the tier holds no programs that stood still.
+    let meant = backup.tier.is_some() || promised.consistency == Consistency::Crash;
+    let latest = time.at.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let at = backup.point.unwrap_or(backup.taken_at);
+    (meant && is_good(backup, promised) && at <= latest).then_some(at)
+}
+
+/// One guest's part of a list that is sorted by guests.
+fn part<T>(all: &[T], guest: GuestUid, of: impl Fn(&T) -> GuestUid) -> &[T] {
+    let from = all.partition_point(|one| of(one) < guest);
+    let rest = all.get(from..).unwrap_or_default();
+    let length = rest.partition_point(|one| of(one) == guest);
+    rest.get(..length).unwrap_or_default()
+}
+
+/// One guest's backups.
+#[must_use]
+pub fn backups_of(records: &Records, guest: GuestUid) -> &[BackupRecord] {
+    part(&records.backups, guest, |backup| backup.guest)
+}
+
+/// The points of every promise, looked for once for all guests that share it.
+#[derive(Default)]
+pub(super) struct Points(BTreeMap<(usize, Tier), Around>);
+
+impl Points {
+    fn of(&mut self, promise: &Arc<Protection>, promised: &Promised<'_>, now: Timestamp) -> Around {
+        let key = (Arc::as_ptr(promise).addr(), promised.tier);
+        *self.0.entry(key).or_insert_with(|| Around::of(promised.schedule, now))
+    }
+}
+
+/// Judges every guest that has a verdict and a promise.
+pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
+    let inputs = context.inputs;
+    if inputs.records.protections.is_empty() {
+        return;
+    }
+    let busy: BTreeSet<GuestUid> = plan.actions.iter().map(|action| action.operation.uid()).collect();
+    let mut points = Points::default();
+    for verdict in &mut plan.verdicts {
+        let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
+        let Some((record, vmid)) = record.and_then(|record| Some((record, made(record)?))) else { continue };
+        let Some(promise) = inputs.records.protections.get(&record.uid) else { continue };
+        let known = known(inputs, record);
+        let mut begins = None;
+        for promised in promised(promise) {
+            let around = points.of(promise, &promised, inputs.time.at);
+            let owed = owed(&known, &promised, around);
+            again(context, &owed);
+            let open = target::judge(inputs, &promised);
+            verdict.conditions.extend(told::tier(&promised, &owed, &known));
+            match open {
+                Ok(()) => begins = begins.or_else(|| operation(record, vmid, &promised, &owed, inputs.time)),
+                Err(condition) => verdict.conditions.push(condition),
+            }
+        }
+        verdict.conditions.extend(told::volumes(promise));
+        let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
+        let passes = |action: &Action| {
+            let allowed = |effect| gate(effect, Provenance::Schedule, &context.approved) == Verdict::Free;
+            effects(&action.operation).iter().all(allowed)
+        };
+        plan.actions.extend(begins.filter(|action| free && passes(action)));
+    }
+}
+
+fn made(record: &GuestRecord) -> Option<holdfast_protocol::id::Vmid> {
+    match record.place {
+        Place::Made { vmid, .. } => Some(vmid),
+        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
+    }
+}
+
+fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
+    let records = inputs.records;
+    let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
+    Known {
+        guest: record.uid,
+        backups: backups_of(records, record.uid),
+        tiers: part(&records.tiers, record.uid, |tier| tier.guest),
+        hello: record.hello.as_ref(),
+        run: seen.map_or(Running::Unknown, |seen| seen.run),
+        time: inputs.time,
+    }
+}
+
+/// Whether something can be begun on the guest: it is provably ours, and nobody is at it.
+fn is_quiet(context: &Context<'_>, standing: Standing, record: &GuestRecord) -> bool {
+    // Its judge has looked at mark and volumes: a guest that is not ours stands otherwise.
+    let ours = matches!(standing, Standing::Managed | Standing::Unmanaged | Standing::Broken);
+    let free = !context.open.contains(&record.uid) && !context.parked.contains_key(&record.uid);
+    let vmid = record.place.vmid();
+    let seen = vmid.and_then(|vmid| context.inputs.observed.guests.get(&vmid));
+    ours && free && seen.is_some_and(|seen| seen.lock.is_none())
+}
+
+fn operation(
+    record: &GuestRecord,
+    vmid: holdfast_protocol::id::Vmid,
+    promised: &Promised<'_>,
+    owed: &Owed,
+    time: Belief,
+) -> Option<Action> {
+    let due = owed.last.filter(|due| due.state == State::Now)?;
+    let target = Target { uid: record.uid, name: record.name.clone(), vmid };
+    let operation = Operation::Backup(Backup {
+        target,
+        storage: promised.target?.clone(),
+        why: BackupWhy::Schedule,
+        due: Some(DuePoint { tier: promised.tier, point: due.point, begun: due.begun, at: time.at }),
+        key: promised.key.cloned(),
+    });
+    Some(Action { operation, reason: told::reason(promised.tier, &due) })
+}
+
+/// Looks again when something of the tier changes by itself. Its times are those that schedules go by.
+fn again(context: &Context<'_>, owed: &Owed) {
+    let inputs = context.inputs;
+    let of_state = owed.last.and_then(|due| match due.state {
+        State::Later(at) | State::Waits(at) | State::Again(at) => Some(at.min(due.ends.max(inputs.time.at))),
+        State::Settled | State::Now | State::GivenUp => None,
+    });
+    for at in of_state.into_iter().chain(owed.next).filter(|at| *at > inputs.time.at) {
+        let wait = at.duration_since(inputs.time.at);
+        context.again(inputs.now.checked_add(wait).unwrap_or(Timestamp::MAX));
+    }
+}

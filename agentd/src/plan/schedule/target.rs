@@ -1,0 +1,48 @@
+//! Whether a tier's backups may go where they should, and can.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::StorageName;
+use holdfast_protocol::protection::Tier;
+use holdfast_protocol::report::Condition;
+use holdfast_protocol::storage::{StorageRole, TargetState};
+
+use super::Promised;
+use crate::model::observed::StorageFact;
+use crate::model::policy::Policy;
+use crate::model::record::Records;
+use crate::plan::Inputs;
+
+/// Whether a storage was approved for backups of a tier: root named it on this box, or an operator signed for the target.
+#[must_use]
+pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &StorageName) -> bool {
+    let of_role = |role: StorageRole| match tier {
+        Tier::Snapshot => false,
+        Tier::Local => role == StorageRole::VzdumpTarget,
+        Tier::OffSite => role == StorageRole::PbsOffsite,
+    };
+    policy.backup_storage.as_ref() == Some(target)
+        || records.storage.iter().any(|known| {
+            known.approval.name.as_str() == target.as_str()
+                && known.standing == TargetState::Attached
+                && of_role(known.approval.role)
+        })
+}
+
+/// What keeps the tier's backups from being taken.
+pub(super) fn judge(inputs: &Inputs<'_>, promised: &Promised<'_>) -> Result<(), Condition> {
+    let Some(target) = promised.target else { return Ok(()) };
+    let tier = promised.tier;
+    if !is_approved(inputs.policy, inputs.records, tier, target) {
+        let message = format!(
+            "no {tier} backup can be taken: storage {target} is no approved target for it; an operator signs `attach_storage`, or root \
+             names it as backup_storage in agent.toml"
+        );
+        return Err(Condition { code: ErrorCode::StorageGone, message });
+    }
+    if inputs.observed.storages.get(target) == Some(&StorageFact::Inactive) {
+        let message =
+            format!("no {tier} backup can be taken: Proxmox says that storage {target} is not there");
+        return Err(Condition { code: ErrorCode::StorageGone, message });
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! One tier of one guest: what of it is owed now.
+//!
+//! ```text
+//!  point ──jitter──▶ begins ─────────────── window ───────────────▶ ends ─────────────── next point
+//!   │ nothing yet      │ waits for the controller, then begins;      │ missed and told: begun once more,
+//!   │                  │ failed: again after a while                 │ whatever time was slept through
+//! ```
+//! Only the last point is looked at, so a thousand that were slept through are one. Pure: what stands for a point, what was
+//! tried and what time it is come in.
+
+use holdfast_protocol::protection::{Schedule, Tier};
+use jiff::{SignedDuration, Timestamp};
+
+use super::points::Around;
+use crate::model::limits;
+use crate::model::record::{TierRecord, Tried};
+use crate::model::timekeeper::Belief;
+use crate::operation::Begun;
+use holdfast_protocol::id::GuestUid;
+
+/// What is known of a tier.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Of which guest.
+    pub guest: GuestUid,
+    /// Which.
+    pub tier: Tier,
+    /// When it is due.
+    pub schedule: &'a Schedule,
+    /// Its points around now.
+    pub around: Around,
+    /// Since when it is promised, and what was tried.
+    pub record: Option<&'a TierRecord>,
+    /// The point for which something stands already, or the time at which it was taken: the latest of them.
+    pub stands: Option<Timestamp>,
+    /// Whether the controller is waited for.
+    pub controller: Controller,
+    /// What time it is.
+    pub time: Belief,
+}
+
+/// Whether the guest's controller is waited for before a backup is begun without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// Its programs shall stand still, and it was heard of lately.
+    WaitedFor,
+    /// They need not, or nobody is there who could stop them.
+    NotWaitedFor,
+}
+
+/// What is owed of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owed {
+    /// Which.
+    pub tier: Tier,
+    /// The last point, put off by the jitter. None where none came yet.
+    pub last: Option<Due>,
+    /// When the next one begins.
+    pub next: Option<Timestamp>,
+}
+
+/// The last point of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The point.
+    pub point: Timestamp,
+    /// From then on it is due.
+    pub since: Timestamp,
+    /// Until then it should have begun.
+    pub ends: Timestamp,
+    /// From then on nobody waits for the controller.
+    pub waits_until: Timestamp,
+    /// Whether it can still begin in time.
+    pub begun: Begun,
+    /// What was begun for it so far.
+    pub tried: Option<Tried>,
+    /// What is to be done.
+    pub state: State,
+}
+
+/// What is to be done for a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing: something stands for it, or it was never promised.
+    Settled,
+    /// Nothing before this time.
+    Later(Timestamp),
+    /// The controller is waited for until this time.
+    Waits(Timestamp),
+    /// A try failed; the next one is then.
+    Again(Timestamp),
+    /// It begins.
+    Now,
+    /// Nothing more: the next point comes.
+    GivenUp,
+}
+
+impl Due {
+    /// Whether it did not begin in time, or nothing came of it.
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        match self.state {
+            State::Settled | State::Later(_) => false,
+            State::GivenUp => true,
+            State::Waits(_) | State::Again(_) | State::Now => self.begun == Begun::Late,
+        }
+    }
+
+    /// Whether somebody could take it now.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.state, State::Waits(_) | State::Again(_) | State::Now)
+    }
+}
+
+/// Judges one tier.
+#[must_use]
+pub fn judge(facts: &Facts<'_>) -> Owed {
+    let Facts { guest, tier, schedule, around, .. } = *facts;
+    let last = around.last_begins(schedule, guest, tier).map(|(point, since)| due(facts, point, since));
+    Owed { tier, last, next: around.next_begins(schedule, guest, tier) }
+}
+
+fn due(facts: &Facts<'_>, point: Timestamp, since: Timestamp) -> Due {
+    let now = facts.time.at;
+    let window = SignedDuration::from_mins(facts.schedule.window_min.get().into());
+    let ends = point.checked_add(window).unwrap_or(Timestamp::MAX);
+    let begun = if now > ends { Begun::Late } else { Begun::InTime };
+    let tried = facts.record.and_then(|record| record.tried).filter(|tried| tried.point == point);
+    // After an outage the controller has its time from the moment on at which somebody was there to be asked.
+    let asked = since.max(facts.time.since.min(now));
+    let grace = match facts.controller {
+        Controller::WaitedFor => limits::CONTROLLER_GRACE,
+        Controller::NotWaitedFor => SignedDuration::ZERO,
+    };
+    let waits_until = asked.checked_add(grace).unwrap_or(Timestamp::MAX);
+    // Within the window it is rather taken without the controller than missed.
+    let waits_until = if asked < ends { waits_until.min(ends) } else { waits_until };
+    let mut due = Due { point, since, ends, waits_until, begun, tried, state: State::Settled };
+    due.state = state(facts, &due);
+    due
+}
+
+fn state(facts: &Facts<'_>, due: &Due) -> State {
+    let now = facts.time.at;
+    // What lies ahead of now was written by a clock that was wrong: it settles nothing.
+    let promised_later = facts.record.is_some_and(|record| due.point < record.since && record.since <= now);
+    let stands = facts.stands.is_some_and(|stands| stands >= due.point);
+    if promised_later || stands {
+        return State::Settled;
+    }
+    if now < due.since {
+        return State::Later(due.since);
+    }
+    if let Some(tried) = due.tried {
+        let spent = match due.begun {
+            Begun::InTime => tried.times >= limits::BACKUP_TRIES,
+            Begun::Late => tried.late > 0,
+        };
+        if spent {
+            return State::GivenUp;
+        }
+        let wait =
+            SignedDuration::from_secs(limits::retry_after_s(tried.times).max(limits::BACKUP_RETRY_MIN_S));
+        let again = tried.last.checked_add(wait).unwrap_or(Timestamp::MAX);
+        if tried.last <= now && again > now {
+            return State::Again(again);
+        }
+    }
+    if now < due.waits_until { State::Waits(due.waits_until) } else { State::Now }
+}

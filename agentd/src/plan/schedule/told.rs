@@ -1,0 +1,101 @@
+//! What a person is told of what is due.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{BulkBackup, VolumeKind};
+use holdfast_protocol::protection::{Protection, Tier};
+use holdfast_protocol::report::Condition;
+
+use super::tier::{Due, Owed, State};
+use super::{Known, Promised, is_good};
+use crate::operation::Begun;
+
+/// Why something is begun.
+pub(super) fn reason(tier: Tier, due: &Due) -> String {
+    let late = match due.begun {
+        Begun::InTime => "",
+        Begun::Late => ", caught up after its window",
+    };
+    format!("the {tier} backup of {} is due{late}", due.point)
+}
+
+/// What is missed, and what fails.
+pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> Vec<Condition> {
+    let mut told: Vec<Condition> =
+        missing(promised, known).into_iter().chain(unsealed(promised, known)).collect();
+    let Some(due) = owed.last else { return told };
+    let (tier, point) = (promised.tier, due.point);
+    let times = due.tried.map_or(0, |tried| tried.times);
+    let next = owed.next.map_or_else(String::new, |next| format!("; the next one is due at {next}"));
+    let code = if due.is_missed() { ErrorCode::BackupMissed } else { ErrorCode::Unavailable };
+    let what = match (due.is_missed(), due.state) {
+        (_, State::Settled | State::Later(_)) => return told,
+        (_, State::GivenUp) => {
+            format!(
+                "the {tier} backup of {point} came to nothing, tried {times} times: look at its operations{next}"
+            )
+        }
+        (true, _) => format!(
+            "the {tier} backup of {point} did not begin within its window: it is caught up once{next}"
+        ),
+        (false, State::Again(at)) => {
+            format!(
+                "the {tier} backup of {point} was tried {times} times, next at {at}: look at its operations"
+            )
+        }
+        (false, State::Waits(_) | State::Now) => return told,
+    };
+    told.push(Condition { code, message: what });
+    told
+}
+
+/// Backups that were taken for this tier and are not listed any more. The newest is named.
+fn missing(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
+    let target = promised.target?;
+    let missing = || {
+        known
+            .backups
+            .iter()
+            .filter(|backup| backup.is_of(promised.tier, target) && backup.missing_since.is_some())
+    };
+    let newest = missing().next_back()?;
+    let message = format!(
+        "{} of its {} backups are not listed by {} any more and protect nothing, the newest is {}: find out who took it away",
+        missing().count(),
+        promised.tier,
+        newest.storage,
+        newest.archive
+    );
+    Some(Condition { code: ErrorCode::BackupMissing, message })
+}
+
+/// The newest backup of a tier that should be encrypted and is not.
+fn unsealed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
+    let (key, target) = (promised.key?, promised.target?);
+    let of_tier = |backup: &&crate::model::record::BackupRecord| {
+        backup.is_of(promised.tier, target) && backup.missing_since.is_none()
+    };
+    let newest = known.backups.iter().rfind(of_tier).filter(|backup| !is_good(backup, promised))?;
+    let message = format!(
+        "its newest {} backup {} is not encrypted with key {key}: it counts as none; look at the entry of storage {target}",
+        promised.tier, newest.archive
+    );
+    Some(Condition { code: ErrorCode::BackupUnsealed, message })
+}
+
+/// Volumes that are promised a backup of their own.
+pub(super) fn volumes(promise: &Protection) -> Option<Condition> {
+    let own = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
+    let names: Vec<&str> = promise
+        .volumes
+        .iter()
+        .filter(|volume| own(&volume.kind))
+        .map(|volume| volume.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| {
+        let message = format!(
+            "volumes {} are promised a backup of their own, which this agent cannot take yet: no backup holds them",
+            names.join(", ")
+        );
+        Condition { code: ErrorCode::Unsupported, message }
+    })
+}
