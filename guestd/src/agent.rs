@@ -183,6 +183,52 @@ impl Agent {
         self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), wish)?).await
     }
 
+    /// Tells something that is answered with something else than work.
+    pub async fn tell<T: DeserializeOwned>(
+        &self,
+        token: &Secret,
+        path: &str,
+        key: &str,
+        body: &impl Serialize,
+    ) -> Result<T, AgentError> {
+        let request = self.request(Method::POST, path).header(AUTHORIZATION, bearer(token)?);
+        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), body)?).await
+    }
+
+    /// Says how something is now.
+    pub async fn put<T: DeserializeOwned>(
+        &self,
+        token: &Secret,
+        path: &str,
+        key: &str,
+        body: &impl Serialize,
+    ) -> Result<T, AgentError> {
+        let request = self.request(Method::PUT, path).header(AUTHORIZATION, bearer(token)?);
+        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), body)?).await
+    }
+
+    /// Takes something back.
+    pub async fn delete<T: DeserializeOwned>(
+        &self,
+        token: &Secret,
+        path: &str,
+        key: &str,
+    ) -> Result<T, AgentError> {
+        let request = self.request(Method::DELETE, path).header(AUTHORIZATION, bearer(token)?);
+        self.ask(request.header(IDEMPOTENCY_KEY_HEADER, key)).await
+    }
+
+    /// Reads something as soon as it changes, or after a while.
+    pub async fn look_waiting<T: DeserializeOwned>(
+        &self,
+        token: &Secret,
+        path: &str,
+        wait: &str,
+    ) -> Result<T, AgentError> {
+        let request = self.request(Method::GET, path).query(&[("wait", wait)]);
+        self.ask(request.header(AUTHORIZATION, bearer(token)?)).await
+    }
+
     /// How far work is, as soon as that changes, or after a while.
     pub async fn operation(&self, token: &Secret, id: OperationId) -> Result<OperationView, AgentError> {
         let request = self.request(Method::GET, &format!("/v1/operations/{id}"));

@@ -45,6 +45,10 @@ pub enum Command {
     Rollback(RollBackArgs),
     /// Take a backup of this guest, or list its backups.
     Backup(BackupArgs),
+    /// Show what a backup would stop, and stop nothing.
+    Quiesce(QuiesceArgs),
+    /// Start again what was stopped for a backup.
+    Resume(ResumeArgs),
     /// Show what the agent decided and did about this guest, each record held to its hash.
     Audit(AuditArgs),
 }
@@ -82,6 +86,33 @@ pub struct BackupArgs {
     pub list: bool,
     #[command(flatten)]
     pub work: WorkArgs,
+}
+
+/// Of `guestd quiesce`.
+#[derive(Debug, ClapArgs)]
+pub struct QuiesceArgs {
+    /// Look what runs, try marker and timer, and stop nothing. To have a backup with everything standing still, use
+    /// `guestd backup`.
+    #[arg(long, required = true)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// For people, or for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Of `guestd resume`.
+#[derive(Debug, ClapArgs)]
+pub struct ResumeArgs {
+    /// Only when their time is over: this is what the timer calls.
+    #[arg(long)]
+    pub expired: bool,
+    /// The timer that calls: when there is nothing to resume, it is taken back.
+    #[arg(long, value_name = "UNIT", hide = true)]
+    pub timer: Option<String>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// Of `guestd audit`.

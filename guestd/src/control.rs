@@ -3,20 +3,23 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use holdfast_protocol::bootstrap::Bootstrap;
+use holdfast_protocol::bootstrap::{Bootstrap, Mode as Duty};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::local::Hello;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::Health;
 use holdfast_protocol::strict::chain;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::agent::{Agent, AgentError};
 use crate::attempt::{Attempt, AttemptError, Outcome};
 use crate::backoff::{Backoff, LONGEST};
+use crate::board;
 use crate::clock;
 use crate::decide::{Cause, Claim, Doubt, Next, Seen, SetUp, decide};
+use crate::keeper::Serving;
 use crate::kept::{self, KeptError};
 use crate::own_program;
 use crate::place::Place;
@@ -52,11 +55,18 @@ pub struct Control {
     doubt: Option<Doubt>,
     state: State,
     health: Health,
+    /// Hears of each hello that was answered.
+    serving: watch::Sender<Option<Serving>>,
 }
 
 impl Control {
     /// A controller that has not looked yet.
-    pub fn new(place: Place, source_address: Option<IpAddr>, boot_id: String) -> Self {
+    pub fn new(
+        place: Place,
+        source_address: Option<IpAddr>,
+        boot_id: String,
+        serving: watch::Sender<Option<Serving>>,
+    ) -> Self {
         let state = State {
             schema: Schema::V1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,6 +87,7 @@ impl Control {
             doubt: None,
             state,
             health: Health::Well,
+            serving,
         }
     }
 
@@ -90,7 +101,7 @@ impl Control {
         match decide(seen, self.doubt) {
             Next::SetUp(reason) => self.set_up(&reason),
             Next::Claim(claim) => self.claim(claim).await,
-            Next::Serve(bootstrap) => self.serve(&bootstrap).await,
+            Next::Serve(bootstrap, duty) => self.serve(&bootstrap, duty).await,
         }
     }
 
@@ -149,7 +160,7 @@ impl Control {
         }
     }
 
-    async fn serve(&mut self, bootstrap: &Bootstrap) -> Duration {
+    async fn serve(&mut self, bootstrap: &Bootstrap, duty: Duty) -> Duration {
         self.state.endpoint = Some(bootstrap.endpoint.clone());
         self.state.guest = Some(bootstrap.guest);
         match self.hello(bootstrap).await {
@@ -158,6 +169,7 @@ impl Control {
                 self.doubt = None;
                 self.state.last_hello_at = Some(clock::now());
                 self.tell(Mode::Serving, None);
+                self.serving.send_replace(Some(Serving { bootstrap: bootstrap.clone(), mode: duty }));
                 Duration::from_secs(u64::from(again_in_s.clamp(*HELLO_SECONDS.start(), *HELLO_SECONDS.end())))
             }
             Err(error) => {
@@ -174,7 +186,7 @@ impl Control {
     async fn hello(&mut self, bootstrap: &Bootstrap) -> Result<u32, AgentError> {
         let hello = Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            health: self.health,
+            health: if self.health == Health::Well { board::load(&self.place).health() } else { self.health },
             boot_id: self.boot_id.clone(),
             build: self.build.clone(),
         };

@@ -29,8 +29,8 @@ pub enum Next {
     SetUp(SetUp),
     /// Trade the ticket.
     Claim(Claim),
-    /// Say hello.
-    Serve(Box<Bootstrap>),
+    /// Say hello, and do what the guest was started for.
+    Serve(Box<Bootstrap>, Mode),
 }
 
 /// A ticket to trade.
@@ -120,7 +120,7 @@ pub fn decide(seen: Seen, doubt: Option<Doubt>) -> Next {
     let ticket = match (seen.ticket, kept) {
         (Ok(Found::Pending), _) => return Next::SetUp(SetUp::Pending),
         (Ok(Found::Ticket(ticket)), kept) => (ticket, kept),
-        (Ok(Found::Absent) | Err(_), Some(kept)) => return Next::Serve(Box::new(kept)),
+        (Ok(Found::Absent) | Err(_), Some(kept)) => return Next::Serve(Box::new(kept), Mode::Serve),
         (Ok(Found::Absent), None) => return Next::SetUp(SetUp::NoTicket),
         (Err(problem), None) => return Next::SetUp(SetUp::Ticket(problem)),
     };
@@ -142,7 +142,8 @@ pub fn decide(seen: Seen, doubt: Option<Doubt>) -> Next {
         (Some(kept), None) if scratch || doubt.is_some_and(|doubt| doubt.speaks_for(&kept, &ticket)) => {
             Next::Claim(Claim { ticket, attempt, earlier: Earlier::Kept })
         }
-        (Some(kept), _) => Next::Serve(Box::new(kept)),
+        // Of a scratch guest's tickets only one that was traded comes here: what is kept is what it was traded for.
+        (Some(kept), _) => Next::Serve(Box::new(kept), ticket.mode),
     }
 }
 

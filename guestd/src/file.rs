@@ -135,6 +135,33 @@ fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Removes a file, if it is there, so that it is gone after a crash, too.
+pub fn remove_durably(path: &Path) -> Result<(), FileError> {
+    remove(path)?;
+    sync_folder(path)
+}
+
+/// Gives a file another name.
+pub fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    fs::rename(from, to).map_err(failed("put aside", from))?;
+    sync_folder(to)
+}
+
+/// Makes a second name for a program's file, or a copy where it lies on another file system.
+pub fn lay_by(program: &Path, to: &Path) -> Result<(), FileError> {
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let temporary = to.with_file_name(name);
+    remove(&temporary)?;
+    if fs::hard_link(program, &temporary).is_err() {
+        fs::copy(program, &temporary).map_err(failed("copy our program to", &temporary))?;
+        let copy = File::open(&temporary).map_err(failed("open", &temporary))?;
+        copy.sync_all().map_err(failed("sync", &temporary))?;
+    }
+    fs::rename(&temporary, to).map_err(failed("put in place", to))?;
+    sync_folder(to)
+}
+
 /// Makes a folder and those above it.
 pub fn make_folder(path: &Path, eyes: Eyes) -> Result<(), FileError> {
     let mode = if eyes == Eyes::Owner { 0o700 } else { 0o755 };

@@ -18,17 +18,28 @@ mod args;
 mod attempt;
 mod audit;
 mod backoff;
+mod board;
 mod clock;
 mod control;
 mod decide;
+mod driver;
+mod failpoint;
 mod file;
+mod keeper;
 mod kept;
 mod own_program;
+mod people;
 mod place;
+mod program;
+mod quiesce;
+mod restore_test;
 mod run;
+mod stacks;
 mod state;
 mod status;
+mod status_stacks;
 mod ticket;
+mod window;
 mod work;
 
 use std::process::ExitCode;
@@ -61,6 +72,12 @@ fn main() -> ExitCode {
         }
         args::Command::Backup(asked) => {
             runtime.block_on(work::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Quiesce(asked) => {
+            runtime.block_on(people::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Resume(asked) => {
+            runtime.block_on(people::resume::resume(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
         args::Command::Audit(asked) => {
             runtime.block_on(audit::audit(&asked)).map_err(|e| (e.exit_code(), chain(&e)))

@@ -34,6 +34,31 @@ impl Place {
         self.root.join("proc/1/stat")
     }
 
+    /// A path of the guest, seen from here.
+    pub fn inside(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// What stacks there are.
+    pub fn stacks_file(&self) -> PathBuf {
+        self.root.join("etc/holdfast/stacks.toml")
+    }
+
+    /// What is mounted. A directory guest has its own list, or none is mounted.
+    pub fn mounts(&self) -> PathBuf {
+        self.root.join("proc/self/mountinfo")
+    }
+
+    /// Seconds since the boot, on the clock that runs through suspend.
+    pub fn uptimes(&self) -> [PathBuf; 2] {
+        [self.root.join("proc/uptime"), Path::new("/proc/uptime").to_owned()]
+    }
+
+    /// The guest's root directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Where the boot id may stand. A directory guest has no `/proc` of its own unless somebody puts one there.
     pub fn boot_ids(&self) -> [PathBuf; 2] {
         let below = "proc/sys/kernel/random/boot_id";

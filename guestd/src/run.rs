@@ -1,30 +1,33 @@
 //! `guestd run`: one controller per guest, until it is told to stop.
 
+use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use holdfast_protocol::strict::chain;
 use rustix::fs::{FlockOperation, flock};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tokio::sync::watch;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_LOCKED, EXIT_NO_PERMISSION, RunArgs};
 use crate::control::Control;
 use crate::file::{self, Eyes, FileError};
+use crate::keeper::Keeper;
 use crate::place::Place;
-
-/// A kernel's boot id is 36 characters.
-const BOOT_ID_BYTES_MAX: usize = 64;
-
-/// The line the kernel writes is some hundred bytes.
-const STAT_BYTES_MAX: usize = 4 * 1024;
+use crate::quiesce::boot;
+use crate::quiesce::resume::{self, Asker, Recovered, Tries};
 
 /// Half a second in all.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Whoever has the turn when we are told to stop is waited for so long.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why the controller cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -80,21 +83,42 @@ pub async fn run(args: &RunArgs) -> Result<u8, RunError> {
     file::make_folder(&place.state_dir(), Eyes::Owner)?;
     file::make_folder(&place.run_dir(), Eyes::All)?;
     let _lock = lock_patiently(&place).await?;
-    let boot_id = boot_id(&place)?;
+    let boot_id = boot::id(&place)?.ok_or(RunError::NoBootId)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
     info!(version = env!("CARGO_PKG_VERSION"), boot_id, "guestd starts");
-    let mut control = Control::new(place, args.place.source_address, boot_id);
+    let (serving, told) = watch::channel(None);
+    let source_address = args.place.source_address;
+    let keeper = Keeper::new(place.clone(), source_address, boot_id.clone(), told);
+    let mut control = Control::new(place.clone(), source_address, boot_id, serving);
+    // What is cut off leaves what a kill would leave: the claim's record, and the marker of what was stopped.
+    let name = tokio::select! {
+        never = say_hello(&mut control) => match never {},
+        never = Box::pin(keeper.run()) => match never {},
+        name = stopped(&mut terminate, &mut interrupt) => name,
+    };
+    info!(signal = name, "guestd stops");
+    bring_back(&place).await;
+    Ok(EXIT_DONE)
+}
+
+async fn say_hello(control: &mut Control) -> Infallible {
     loop {
-        // A step that is cut off leaves what a kill would leave: its record says that the claim may have been sent.
-        let wait = tokio::select! {
-            wait = control.step() => wait,
-            name = stopped(&mut terminate, &mut interrupt) => return Ok(stop(name)),
-        };
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            name = stopped(&mut terminate, &mut interrupt) => return Ok(stop(name)),
+        let wait = control.step().await;
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Whoever stops us must not keep stacks stopped. What does not come up now is left to the timer and the next start.
+async fn bring_back(place: &Place) {
+    match resume::recover(place, (Asker::Now, LAST_PATIENCE, Tries(2)), |_| {}).await {
+        Ok(Recovered::Nothing | Recovered::Others(_)) => {}
+        Ok(Recovered::Done(resumed)) => {
+            for down in &resumed.down {
+                warn!(stack = %down.stack, why = down.why, "is left stopped");
+            }
         }
+        Err(error) => warn!(error = chain(&error), "the marker cannot be read"),
     }
 }
 
@@ -103,11 +127,6 @@ async fn stopped(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
     }
-}
-
-fn stop(signal: &str) -> u8 {
-    info!(signal, "guestd stops");
-    EXIT_DONE
 }
 
 /// Whether the lock could be had.
@@ -143,57 +162,4 @@ async fn lock_patiently(place: &Place) -> Result<File, RunError> {
         tokio::time::sleep(LOCK_PAUSE).await;
     }
     Err(RunError::Locked { path: lock_path(place) })
-}
-
-/// Which boot of the guest this is. A container shows its host's boot id, so when PID 1 was started is added to it:
-/// otherwise a restart of the container would not be seen.
-fn boot_id(place: &Place) -> Result<String, RunError> {
-    let mut kernel = None;
-    for path in place.boot_ids() {
-        if let Some(bytes) = file::read(&path, BOOT_ID_BYTES_MAX, Eyes::All)? {
-            let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-            kernel = kernel.or((!text.is_empty()).then_some(text));
-        }
-    }
-    let kernel = kernel.ok_or(RunError::NoBootId)?;
-    let about = file::read(&place.first_process(), STAT_BYTES_MAX, Eyes::All)?;
-    let started = about.and_then(|about| started(&String::from_utf8_lossy(&about)).map(str::to_owned));
-    Ok(started.map_or(kernel.clone(), |started| format!("{kernel}-{started}")))
-}
-
-/// The twenty-second field of `stat`, clock ticks since the host booted. The second, the program's name in brackets, may
-/// hold anything, so it is counted from its end.
-fn started(stat: &str) -> Option<&str> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(19).filter(|field| field.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_start_of_the_first_process_is_found_behind_an_odd_name() {
-        let rest = "S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 22 33";
-        assert_eq!(started(&format!("1 (init) {rest}")), Some("987654"));
-        assert_eq!(started(&format!("1 (a ) b) {rest}")), Some("987654"));
-        for bad in ["", "1 (init)", "1 (init) S 0 1", "no brackets"] {
-            assert_eq!(started(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_restart_of_the_container_is_another_boot() {
-        let root = tempfile::tempdir().unwrap();
-        let place = Place::new(root.path());
-        let kernel = boot_id(&place).unwrap();
-        std::fs::create_dir_all(root.path().join("proc/1")).unwrap();
-        let stat =
-            |ticks: u32| format!("1 (init) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 {ticks} 22 33");
-        std::fs::write(place.first_process(), stat(11)).unwrap();
-        let first = boot_id(&place).unwrap();
-        std::fs::write(place.first_process(), stat(12)).unwrap();
-        assert_ne!(first, boot_id(&place).unwrap());
-        assert_eq!(first, format!("{kernel}-11"));
-    }
 }

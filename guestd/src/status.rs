@@ -20,6 +20,7 @@ use crate::kept::{self, KeptError};
 use crate::place::Place;
 use crate::run::{self, Lock, RunError};
 use crate::state::{self, State, StateError};
+use crate::status_stacks::StacksView;
 
 /// Why there is no status to show.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,8 @@ struct Status {
     state: Option<State>,
     /// What the agent says now.
     agent: AgentSays,
+    /// What is known of stacks.
+    stacks: StacksView,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -106,7 +109,8 @@ pub async fn status(args: &StatusArgs) -> Result<u8, StatusError> {
         Ok(None) => AgentSays::NotKnown { reason: "there is no bootstrap.json yet".to_owned() },
         Err(error) => AgentSays::NotKnown { reason: chain(&error) },
     };
-    let status = Status { schema: "holdfast.guestd-status/v1", controller, state, agent };
+    let stacks = StacksView::look(&place);
+    let status = Status { schema: "holdfast.guestd-status/v1", controller, state, agent, stacks };
     let text = match args.output {
         Output::Json => serde_json::to_string_pretty(&status).map_err(StatusError::Unwritable)? + "\n",
         Output::Table => table(&status),
@@ -178,6 +182,7 @@ fn table(status: &Status) -> String {
             lines.extend(storage.volumes.iter().map(|mount| ("Volume", volume(mount))));
         }
     }
+    lines.extend(status.stacks.lines());
     let mut text = String::new();
     for (name, value) in lines {
         // Writing to a String cannot fail.

@@ -86,9 +86,7 @@ impl Session {
 
     /// Asks for work; a lost answer is asked for again under the same key.
     async fn ask(&self, path: &str, wish: &impl Serialize) -> Result<Accepted, WorkError> {
-        let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes).map_err(WorkError::Randomness)?;
-        let key = hex::encode(bytes);
+        let key = key()?;
         let mut tries = 1;
         loop {
             match self.agent.work(&self.token, path, &key, wish).await {
@@ -134,6 +132,13 @@ impl Session {
         print(how.output, &view, || told_end(&view, accepted.snapshot.as_ref()))?;
         Ok(if view.status == OperationStatus::Done { EXIT_DONE } else { EXIT_FAILED })
     }
+}
+
+/// A key for a new wish.
+pub fn key() -> Result<String, WorkError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(WorkError::Randomness)?;
+    Ok(hex::encode(bytes))
 }
 
 /// `guestd snapshot`.

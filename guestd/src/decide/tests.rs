@@ -52,7 +52,8 @@ fn word(
         Next::Claim(Claim { attempt: None, earlier: Earlier::None, .. }) => "claim",
         Next::Claim(Claim { attempt: Some(_), earlier: Earlier::None, .. }) => "claim again",
         Next::Claim(Claim { earlier: Earlier::Kept, .. }) => "claim over",
-        Next::Serve(_) => "serve",
+        Next::Serve(_, Mode::RestoreTest) => "test",
+        Next::Serve(_, Mode::Serve) => "serve",
     }
 }
 
@@ -84,7 +85,7 @@ fn the_table() {
         (word(Some(kept()), serve(), attempt(Outcome::Traded), token), "serve"),
         (word(Some(kept()), serve(), attempt(no()), token), "serve"),
         (word(Some(kept()), test(), None, None), "claim over"),
-        (word(Some(kept()), test(), attempt(Outcome::Traded), None), "serve"),
+        (word(Some(kept()), test(), attempt(Outcome::Traded), None), "test"),
         (word(Some(kept()), test(), attempt(no()), None), "refused"),
     ];
     for (line, (found, expected)) in cases.iter().enumerate() {
@@ -104,6 +105,6 @@ fn the_record_of_another_ticket_says_nothing_about_this_one() {
 #[test]
 fn a_bad_ticket_does_not_disturb_a_guest_that_serves() {
     let seen = |kept| Seen { kept: Ok(kept), ticket: Err(TicketProblem::Twice), attempt: Ok(None) };
-    assert!(matches!(decide(seen(Some(kept())), None), Next::Serve(_)));
+    assert!(matches!(decide(seen(Some(kept())), None), Next::Serve(_, Mode::Serve)));
     assert!(matches!(decide(seen(None), None), Next::SetUp(SetUp::Ticket(_))));
 }

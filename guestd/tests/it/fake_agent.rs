@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::serve::Listener;
 use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema, Mode, Ticket, TicketSchema};
 use holdfast_protocol::code::ErrorCode;
@@ -25,6 +25,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use uuid::Uuid;
+
+use crate::fake_windows::{self, Windows};
 
 /// What the agent does with a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,8 @@ pub struct Book {
     pub on_wish: VecDeque<OnWish>,
     /// How often the work was looked at.
     pub looks: u32,
+    /// The agent's side of quiesce windows and restore tests.
+    pub windows: Windows,
     /// Where requests came from.
     pub peers: Vec<IpAddr>,
 }
@@ -82,8 +86,8 @@ pub const TOKEN: &str = "token-0123456789abcdef0123456789";
 pub const NEW_TOKEN: &str = "token-fedcba9876543210fedcba9876";
 
 #[derive(Clone)]
-struct Shared {
-    book: Arc<Mutex<Book>>,
+pub struct Shared {
+    pub book: Arc<Mutex<Book>>,
     endpoint: String,
     pin: Pin,
 }
@@ -111,6 +115,12 @@ impl FakeAgent {
             .route("/v1/rollback", post(wish))
             .route("/v1/backups", post(wish).get(backups))
             .route("/v1/operations/{id}", get(operation))
+            .route("/v1/backups/due", get(fake_windows::due))
+            .route("/v1/quiesce-windows", post(fake_windows::ask))
+            .route("/v1/quiesce-windows/{id}", get(fake_windows::look).delete(fake_windows::give_up))
+            .route("/v1/quiesce-windows/{id}/quiesced", put(fake_windows::quiesced))
+            .route("/v1/quiesce-windows/{id}/released", put(fake_windows::released))
+            .route("/v1/restore-tests/report", post(fake_windows::report))
             .layer(middleware::from_fn(no_redirects))
             .with_state(shared);
         let mut server = JoinSet::new();
@@ -230,7 +240,8 @@ async fn operation(State(shared): State<Shared>, request: Request) -> Response {
     }
     assert!(request.uri().query().unwrap().starts_with("wait="));
     book.looks += 1;
-    let (kind, status) = match (book.looks, book.wishes.last().unwrap().0.as_str()) {
+    let path = book.wishes.last().map(|wish| wish.0.clone()).unwrap_or_default();
+    let (kind, status) = match (book.looks, path.as_str()) {
         (1, _) => ("backup", "queued"),
         (_, "/v1/rollback") => ("roll_back", "undone"),
         (_, _) => ("backup", "done"),
@@ -252,17 +263,17 @@ async fn backups(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     ] }))
 }
 
-fn knows(book: &Book, headers: &HeaderMap) -> bool {
+pub fn knows(book: &Book, headers: &HeaderMap) -> bool {
     let shown = headers["authorization"].to_str().unwrap().strip_prefix("Bearer ").unwrap();
     book.tokens.iter().any(|token| token == shown)
 }
 
-fn answer<T: Serialize>(data: T) -> Response {
+pub fn answer<T: Serialize>(data: T) -> Response {
     let envelope = envelope(Some(data), None);
     (StatusCode::OK, axum::Json(envelope)).into_response()
 }
 
-fn refuse(code: ErrorCode) -> Response {
+pub fn refuse(code: ErrorCode) -> Response {
     let envelope = envelope::<()>(None, Some(Problem::new(code, "says the test")));
     (StatusCode::from_u16(code.http_status()).unwrap(), axum::Json(envelope)).into_response()
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Far more than any step takes; reached only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 pub struct Guest {
     root: TempDir,
@@ -78,7 +78,13 @@ impl Guest {
     }
 
     pub fn run(&self) -> Running {
+        self.run_until("")
+    }
+
+    /// Runs it; it dies at this moment, as by kill -9.
+    pub fn run_until(&self, point: &str) -> Running {
         let mut command = self.command("run");
+        command.env("GUESTD_DIES_AT", point);
         command.stderr(Stdio::piped());
         Running { child: Some(command.spawn().unwrap()) }
     }
@@ -97,7 +103,28 @@ impl Guest {
         let mut command = Command::new(env!("CARGO_BIN_EXE_guestd"));
         command.arg(verb).arg("--root").arg(self.root.path()).args(["--source-address", "127.0.7.9"]);
         command.env_remove(VARIABLE).env_remove("GUESTD_LOG");
+        self.set_path(&mut command);
         command
+    }
+
+    /// The fake programs come first, where there are some.
+    fn set_path(&self, command: &mut Command) {
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
+    }
+
+    /// `guestd resume`.
+    pub fn resume(&self, rest: &[&str]) -> Output {
+        self.ask("resume", rest)
+    }
+
+    /// What systemd would start.
+    pub fn start_as_systemd(&self, argv: &[String]) -> Output {
+        #[expect(clippy::disallowed_methods, reason = "the program under test, as its timer starts it")]
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]);
+        self.set_path(&mut command);
+        command.output().unwrap()
     }
 }
 
@@ -114,6 +141,20 @@ impl Running {
         kill_process(pid, Signal::TERM).unwrap();
         let output = child.wait_with_output().unwrap();
         (output.status, String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Waits until it was killed, by itself. False when it ended in another way.
+    pub async fn died(&mut self) -> bool {
+        use std::os::unix::process::ExitStatusExt as _;
+        let child = self.child.as_mut().unwrap();
+        let begin = Instant::now();
+        loop {
+            match child.try_wait().unwrap() {
+                Some(status) => return status.signal() == Some(9),
+                None if begin.elapsed() > DEADLINE => return false,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
     }
 
     /// Waits for it to end by itself.

@@ -6,7 +6,11 @@
 )]
 
 mod fake_agent;
+mod fake_windows;
 mod guest;
+mod killed;
 mod refusals;
 mod stories;
+mod windows;
 mod work;
+mod world;

@@ -1,0 +1,118 @@
+//! `run/holdfast/stacks.json`: what is to be known of stacks and windows, for `guestd status`, and how well that is, for
+//! the hello. It lies in memory: what must last stands in the marker.
+
+use std::path::PathBuf;
+
+use holdfast_protocol::id::{OperationId, StackName};
+use holdfast_protocol::local::window::{DownStack, Label};
+use holdfast_protocol::report::Health;
+use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+use crate::file::{self, Eyes};
+use crate::place::Place;
+
+const BYTES_MAX: usize = 128 * 1024;
+
+/// The version of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Schema {
+    #[default]
+    #[serde(rename = "holdfast.guestd-stacks/v1")]
+    V1,
+}
+
+/// What is to be known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    schema: Schema,
+    /// Why stacks cannot be looked after; none when all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Stopped by us, and not running again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<DownStack>,
+    /// The window that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<Open>,
+    /// The last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Last>,
+    /// What the last restore test of this scratch guest reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_test: Option<String>,
+}
+
+/// A window that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    pub id: OperationId,
+    pub since: Timestamp,
+    /// In words.
+    pub stands: String,
+}
+
+/// A window that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Last {
+    pub id: OperationId,
+    pub ended_at: Timestamp,
+    /// Why it ended.
+    pub why: String,
+    /// What stood still for it.
+    pub stacks: Vec<StackName>,
+    /// How long, in milliseconds.
+    pub still_ms: u64,
+    /// What the agent says that its backup holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// What a person should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+fn path(place: &Place) -> PathBuf {
+    place.run_dir().join("stacks.json")
+}
+
+impl Told {
+    /// How well it is.
+    pub fn health(&self) -> Health {
+        if self.down.is_empty() && self.problem.is_none() { Health::Well } else { Health::Unwell }
+    }
+}
+
+/// Reads it; nothing when there is nothing, or nothing that can be read.
+pub fn load(place: &Place) -> Told {
+    let bytes = file::read(&path(place), BYTES_MAX, Eyes::All).ok().flatten();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+/// Changes it. A folder that cannot be written to keeps nothing from being done.
+pub fn update(place: &Place, change: impl FnOnce(&mut Told)) {
+    let before = load(place);
+    let mut after = before.clone();
+    change(&mut after);
+    if after == before {
+        return;
+    }
+    let stored = serde_json::to_vec_pretty(&after)
+        .map_err(|error| chain(&error))
+        .and_then(|bytes| file::replace(&path(place), &bytes, Eyes::All).map_err(|error| chain(&error)));
+    if let Err(error) = stored {
+        tracing::warn!(error, "the state of stacks for `guestd status` cannot be written");
+    }
+}
+
+/// A window stands so.
+pub fn open(place: &Place, id: OperationId, stands: &str) {
+    update(place, |told| match &mut told.open {
+        Some(open) if open.id == id => stands.clone_into(&mut open.stands),
+        open => *open = Some(Open { id, since: clock::now(), stands: stands.to_owned() }),
+    });
+}

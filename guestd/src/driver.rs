@@ -1,0 +1,154 @@
+//! What runs stacks: which calls tell what runs, stop it and start it, and what their answers mean.
+//!
+//! What comes in: a stack as it was written down, or parts that were stopped. What goes out: calls to make, and what was
+//! read from their answers. Everything here is pure; `program` makes the calls. Parts are stopped and started by what
+//! they are (a container's id, a unit's name), so exactly what ran runs again, whatever became of a compose file meanwhile.
+
+mod compose;
+mod docker;
+mod systemd;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::place::Place;
+use crate::program::{Call, Said};
+use crate::stacks::{DriverOf, Stack};
+
+/// A look takes so long at most.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// One thing of a stack that runs or does not: a container, a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub id: String,
+    /// What people call it: a service, a unit.
+    pub name: String,
+    pub state: PartState,
+    pub says: PartHealth,
+}
+
+/// Whether a part runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartState {
+    Running,
+    Stopped,
+    /// It ended by itself, and well: a job.
+    Done,
+    /// It is not there any more.
+    Gone,
+}
+
+/// What a part says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartHealth {
+    /// It has no check.
+    Silent,
+    Starting,
+    Well,
+    Unwell,
+}
+
+/// Parts that stop and start together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    pub name: String,
+    pub ids: Vec<String>,
+}
+
+/// What parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    Docker,
+    Systemd,
+}
+
+/// Why an answer cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Not in the form that the program documents.
+    #[error("the answer of `{program}` is not in its form: is it of a version that guestd knows?")]
+    Form {
+        program: &'static str,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Fewer answers than questions.
+    #[error("`{program}` says nothing about {about}")]
+    Silent { program: &'static str, about: String },
+    /// A unit that systemd does not know.
+    #[error("systemd knows no unit {unit}: correct stacks.toml, or install it")]
+    NoUnit { unit: String },
+}
+
+/// How a stack is looked at.
+pub trait Driver {
+    /// What its parts are.
+    fn engine(&self) -> Engine;
+    /// The calls that tell what there is.
+    fn look(&self) -> Vec<Call>;
+    /// All parts, in the order in which they start.
+    fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError>;
+}
+
+/// The driver of a stack. `env` names its volumes.
+pub fn of(stack: &Stack, place: &Place, env: &[(String, String)]) -> Box<dyn Driver> {
+    match &stack.driver {
+        DriverOf::Compose(project) => Box::new(compose::Compose::new(project, place, env)),
+        DriverOf::Systemd(units) => Box::new(systemd::Units::new(units)),
+    }
+}
+
+impl Engine {
+    /// Stops groups, the last first.
+    pub fn stop(self, groups: &[Group], limit: Duration) -> Vec<Call> {
+        groups.iter().rev().map(|group| self.one("stop", group, limit)).collect()
+    }
+
+    /// Starts groups, the first first.
+    pub fn start(self, groups: &[Group], limit: Duration) -> Vec<Call> {
+        groups.iter().map(|group| self.one("start", group, limit)).collect()
+    }
+
+    /// Asks how they are. A container that is gone makes the call fail, and yet its answer says so.
+    pub fn check(self, groups: &[Group]) -> Call {
+        let ids = groups.iter().flat_map(|group| &group.ids);
+        match self {
+            Self::Docker => docker::check(ids),
+            Self::Systemd => systemd::check(ids),
+        }
+    }
+
+    /// How they are, in their order.
+    pub fn checked(self, groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
+        match self {
+            Self::Docker => docker::checked(groups, said),
+            Self::Systemd => systemd::checked(groups.iter().flat_map(|group| &group.ids), said),
+        }
+    }
+
+    fn one(self, verb: &str, group: &Group, limit: Duration) -> Call {
+        let words = match self {
+            Self::Docker => vec!["docker", verb],
+            Self::Systemd => vec!["systemctl", verb, "--"],
+        };
+        Call::new(words.into_iter().chain(group.ids.iter().map(String::as_str)), limit)
+    }
+}
+
+/// Puts parts that follow each other and have one name into groups.
+pub fn groups<'a>(parts: impl Iterator<Item = &'a Part>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for part in parts {
+        match groups.last_mut() {
+            Some(last) if last.name == part.name => last.ids.push(part.id.clone()),
+            _ => groups.push(Group { name: part.name.clone(), ids: vec![part.id.clone()] }),
+        }
+    }
+    groups
+}

@@ -1,0 +1,52 @@
+//! How containers are, by their ids.
+
+use super::{Group, LOOK, Part, PartHealth, PartState, ReadError};
+use crate::program::{Call, Said};
+
+const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}}";
+
+/// Asks for one line a container.
+pub fn check<'a>(ids: impl Iterator<Item = &'a String>) -> Call {
+    let words = ["docker", "inspect", "--type", "container", "--format", FORM];
+    Call::new(words.into_iter().chain(ids.map(String::as_str)), LOOK)
+}
+
+/// What the lines say. A container without a line is gone when Docker says so, and not known otherwise.
+pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
+    let mut parts = Vec::new();
+    for group in groups {
+        for id in &group.ids {
+            let line = said.out.lines().find_map(|line| line.strip_prefix(id.as_str())?.strip_prefix(' '));
+            let (state, says) = match line {
+                Some(line) => read(line),
+                None if is_gone(&said.err, id) => (PartState::Gone, PartHealth::Silent),
+                None => {
+                    return Err(ReadError::Silent { program: "docker inspect", about: group.name.clone() });
+                }
+            };
+            parts.push(Part { id: id.clone(), name: group.name.clone(), state, says });
+        }
+    }
+    Ok(parts)
+}
+
+fn read(line: &str) -> (PartState, PartHealth) {
+    let mut words = line.split_ascii_whitespace();
+    let (status, code) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let state = match (status, code) {
+        ("running" | "restarting", _) => PartState::Running,
+        ("exited", "0") => PartState::Done,
+        _ => PartState::Stopped,
+    };
+    let says = match words.next() {
+        Some("healthy") => PartHealth::Well,
+        Some("starting") => PartHealth::Starting,
+        Some("unhealthy") => PartHealth::Unwell,
+        _ => PartHealth::Silent,
+    };
+    (state, says)
+}
+
+fn is_gone(err: &str, id: &str) -> bool {
+    err.lines().any(|line| line.contains(id) && line.to_ascii_lowercase().contains("no such"))
+}

@@ -1,0 +1,121 @@
+//! What is asked of Docker and systemd, and what their answers mean.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::program::Ended;
+use crate::stacks::Project;
+
+fn said(out: &str, err: &str) -> Said {
+    let ended = if err.is_empty() { Ended::Well } else { Ended::Badly("exit status: 1".to_owned()) };
+    Said { ended, out: out.to_owned(), err: err.to_owned() }
+}
+
+fn compose() -> compose::Compose {
+    let project = Project { directory: "/srv/web".into(), file: Some("prod.yml".into()), name: None };
+    compose::Compose::new(
+        &project,
+        &Place::new(Path::new("/")),
+        &[("HOLDFAST_VOLUME_DB".into(), "/srv/db".into())],
+    )
+}
+
+const CONFIG: &str = r#"{"name":"web","services":{
+    "api":{"image":"a","depends_on":{"db":{"condition":"service_healthy"},"zeta":{"condition":"service_started"}}},
+    "db":{"image":"d"}, "migrate":{"depends_on":{"db":{}}}, "zeta":{"depends_on":{"elsewhere":{}}}}}"#;
+
+const LINES: &str = r#"{"ID":"aaa","Service":"api","State":"running","Health":"","ExitCode":0,"Labels":"x=y","Publishers":[]}
+{"ID":"bbb","Service":"db","State":"running","Health":"unhealthy","ExitCode":0}
+{"ID":"ccc","Service":"migrate","State":"exited","Health":"","ExitCode":0}
+{"ID":"ddd","Service":"zeta","State":"exited","ExitCode":137}
+{"ID":"eee","Service":"api","State":"restarting","ExitCode":1}
+{"ID":"fff","Service":"api","State":"running","Labels":"a=b,com.docker.compose.oneoff=True"}
+"#;
+
+#[test]
+fn compose_tells_containers_in_the_order_in_which_they_start() {
+    let list = format!("[{}]", LINES.trim().replace('\n', ","));
+    for text in [LINES, &list] {
+        let parts = compose().parts(&[said(text, ""), said(CONFIG, "")]).unwrap();
+        let told: Vec<(&str, PartState, PartHealth)> =
+            parts.iter().map(|part| (part.id.as_str(), part.state, part.says)).collect();
+        assert_eq!(
+            told,
+            [
+                ("bbb", PartState::Running, PartHealth::Unwell),
+                ("ccc", PartState::Done, PartHealth::Silent),
+                ("ddd", PartState::Stopped, PartHealth::Silent),
+                ("aaa", PartState::Running, PartHealth::Silent),
+                ("eee", PartState::Running, PartHealth::Silent),
+            ]
+        );
+        let running = groups(parts.iter().filter(|part| part.state == PartState::Running));
+        assert_eq!(running.len(), 2);
+        assert_eq!((running[1].name.as_str(), running[1].ids.join(" ").as_str()), ("api", "aaa eee"));
+    }
+    assert!(compose().parts(&[said("", ""), said(CONFIG, "")]).unwrap().is_empty());
+    assert!(matches!(compose().parts(&[said("no", ""), said(CONFIG, "")]), Err(ReadError::Form { .. })));
+}
+
+#[test]
+fn compose_is_asked_within_its_folder_with_its_volumes() {
+    let calls = compose().look();
+    assert_eq!(
+        calls[0].line(),
+        "docker compose --project-directory /srv/web --file /srv/web/prod.yml ps --all --no-trunc --format json"
+    );
+    assert_eq!(calls[0].folder, Some(PathBuf::from("/srv/web")));
+    assert!(calls[1].env.contains(&("HOLDFAST_VOLUME_DB".into(), "/srv/db".into())));
+}
+
+fn group(name: &str, ids: &[&str]) -> Group {
+    Group { name: name.to_owned(), ids: ids.iter().map(|id| (*id).to_owned()).collect() }
+}
+
+#[test]
+fn parts_stop_in_the_other_order_than_they_start() {
+    let groups = [group("db", &["bbb"]), group("api", &["aaa", "eee"])];
+    let lines = |calls: Vec<Call>| calls.iter().map(Call::line).collect::<Vec<_>>();
+    let limit = Duration::from_secs(9);
+    assert_eq!(lines(Engine::Docker.stop(&groups, limit)), ["docker stop aaa eee", "docker stop bbb"]);
+    assert_eq!(lines(Engine::Docker.start(&groups, limit)), ["docker start bbb", "docker start aaa eee"]);
+    assert_eq!(lines(Engine::Systemd.stop(&groups[..1], limit)), ["systemctl stop -- bbb"]);
+}
+
+#[test]
+fn a_container_is_gone_only_when_docker_says_so() {
+    let groups = [group("db", &["bbb"]), group("api", &["aaa", "eee"])];
+    let whole = "bbb running 0 healthy\naaa exited 0 none\neee exited 137 none\n";
+    let parts = Engine::Docker.checked(&groups, &said(whole, "")).unwrap();
+    assert_eq!(
+        parts.iter().map(|part| part.state).collect::<Vec<_>>(),
+        [PartState::Running, PartState::Done, PartState::Stopped]
+    );
+    let gone = said("bbb running 0 none\naaa created 0 none\n", "Error: No such container: eee\n");
+    assert_eq!(Engine::Docker.checked(&groups, &gone).unwrap()[2].state, PartState::Gone);
+    let away =
+        said("", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?\n");
+    assert!(matches!(Engine::Docker.checked(&groups, &away), Err(ReadError::Silent { .. })));
+}
+
+#[test]
+fn units_are_what_systemd_says() {
+    let units = ["a.service", "b.socket", "c.service", "d.service"].map(str::to_owned);
+    let driver = systemd::Units::new(&units);
+    let block = |load: &str, active: &str| format!("LoadState={load}\nActiveState={active}\n");
+    let text = [
+        block("loaded", "active"),
+        block("loaded", "activating"),
+        block("loaded", "failed"),
+        block("loaded", "deactivating"),
+    ]
+    .join("\n");
+    let parts = driver.parts(&[said(&text, "")]).unwrap();
+    let states: Vec<PartState> = parts.iter().map(|part| part.state).collect();
+    assert_eq!(states, [PartState::Running, PartState::Running, PartState::Stopped, PartState::Stopped]);
+    assert_eq!(parts[2].says, PartHealth::Unwell);
+    let missing = text.replace("loaded\nActiveState=failed", "not-found\nActiveState=inactive");
+    let error = driver.parts(&[said(&missing, "")]).unwrap_err();
+    assert!(error.to_string().contains("no unit c.service"), "{error}");
+    assert!(matches!(driver.parts(&[said("", "")]), Err(ReadError::Silent { .. })));
+}

@@ -1,0 +1,213 @@
+//! The loop that keeps stacks: brings back what was left stopped, then runs windows for backups that are due, or the restore
+//! test that this scratch guest was made for.
+//!
+//! It runs beside the hello and hears from it, with each answer, with which agent this guest stands and what for.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use holdfast_protocol::bootstrap::{Bootstrap, Mode};
+use holdfast_protocol::local::due::DueBackup;
+use holdfast_protocol::local::window::WindowRequest;
+use holdfast_protocol::protection::Consistency;
+use holdfast_protocol::strict::chain;
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
+
+use crate::agent::{Agent, AgentError};
+use crate::backoff::Backoff;
+use crate::board;
+use crate::clock;
+use crate::place::Place;
+use crate::quiesce::marker::{Marker, MarkerError};
+use crate::quiesce::resume::{Asker, Cleared, Recovered, Tries, recover};
+use crate::quiesce::turn::{self, Asked};
+use crate::quiesce::wanted;
+use crate::restore_test;
+use crate::stacks::{self, Stacks};
+use crate::window::calls::Windows;
+use crate::window::decide::Standing;
+use crate::window::run::{Runner, WindowError};
+
+/// How soon to look whether somebody left a marker, when the agent says nothing.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// After a window nothing is asked for so soon again, whatever is due.
+const PAUSE_AFTER: Duration = Duration::from_secs(60);
+
+/// After one that came to nothing: stopping and starting stacks over and over helps nobody.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(300);
+const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+
+/// Of one go at starting what is down; the next go follows soon, and other work goes on in between.
+const TRIES: Tries = Tries(3);
+
+/// Whoever has the turn past its bound is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// With whom this guest stands, and what for. Told anew with each hello that is answered.
+#[derive(Clone)]
+pub struct Serving {
+    pub bootstrap: Bootstrap,
+    pub mode: Mode,
+}
+
+/// The loop.
+pub struct Keeper {
+    place: Place,
+    source_address: Option<IpAddr>,
+    boot_id: String,
+    serving: watch::Receiver<Option<Serving>>,
+    /// No window before this.
+    not_before: Duration,
+    failures: u32,
+    reported: Reported,
+}
+
+/// Whether the restore test's report was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reported {
+    No,
+    Yes,
+}
+
+impl Keeper {
+    pub fn new(
+        place: Place,
+        source_address: Option<IpAddr>,
+        boot_id: String,
+        serving: watch::Receiver<Option<Serving>>,
+    ) -> Self {
+        let (not_before, failures) = (Duration::ZERO, 0);
+        Self { place, source_address, boot_id, serving, not_before, failures, reported: Reported::No }
+    }
+
+    /// For ever.
+    pub async fn run(mut self) -> std::convert::Infallible {
+        // What an earlier process said of itself says nothing of this one.
+        board::update(&self.place, |told| (told.open, told.problem) = (None, None));
+        let mut backoff = Backoff::default();
+        loop {
+            self.bring_back().await;
+            let serving = self.serving.borrow_and_update().clone();
+            if let Some(serving) = serving {
+                self.serve(&serving).await;
+            }
+            // A hello is the pace; without one it is only looked for markers, and soon where one lies.
+            let wait = if Marker::is_there(&self.place) {
+                backoff.next(u64::from(std::process::id())).min(LOOK_AGAIN)
+            } else {
+                backoff.reset();
+                LOOK_AGAIN
+            };
+            if let Ok(Err(_)) = tokio::time::timeout(wait, self.serving.changed()).await {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+
+    /// Starts what somebody left stopped.
+    async fn bring_back(&self) {
+        if !Marker::is_there(&self.place) {
+            board::update(&self.place, |told| told.down.clear());
+            return;
+        }
+        let heard = |down: &[_]| board::update(&self.place, |told| told.down = down.to_vec());
+        // First without waiting: a window that another process has open is its own.
+        let how = match turn::take(&self.place) {
+            Asked::Taken => (Asker::Timer, PATIENCE, Tries(1)),
+            _ => (Asker::Now, Duration::ZERO, TRIES),
+        };
+        match recover(&self.place, how, heard).await {
+            Ok(Recovered::Nothing) => {}
+            Ok(Recovered::Others(left)) => debug!(left_s = left.as_secs(), "another process has a window"),
+            Ok(Recovered::Done(resumed)) => {
+                for note in &resumed.notes {
+                    warn!(note, "after stacks were started");
+                }
+                let problem = (resumed.cleared == Cleared::No).then(|| resumed.notes.join("; "));
+                board::update(&self.place, |told| told.problem = problem);
+            }
+            Err(error @ MarkerError::Malformed { .. }) => self.bring_back_wanted(&error).await,
+            Err(error) => {
+                let problem = chain(&error);
+                warn!(problem, "the marker cannot be read");
+                board::update(&self.place, |told| told.problem = Some(problem));
+            }
+        }
+    }
+
+    /// What was stopped is not known any more: whatever should run is started.
+    async fn bring_back_wanted(&self, error: &MarkerError) {
+        warn!(error = chain(error), "everything that should run is started");
+        let started = wanted::start_all(&self.place).await;
+        let aside = Marker::put_aside(&self.place);
+        let mut notes = vec![chain(error), started.unwrap_or_else(|error| chain(&error))];
+        notes.extend(aside.err().map(|error| chain(&error)));
+        board::update(&self.place, |told| told.problem = Some(notes.join("; ")));
+    }
+
+    async fn serve(&mut self, serving: &Serving) {
+        let stacks = match stacks::load(&self.place) {
+            Ok(stacks) => stacks,
+            Err(error) => {
+                let problem = chain(&error);
+                board::update(&self.place, |told| told.problem = Some(problem));
+                if serving.mode == Mode::Serve {
+                    return;
+                }
+                Stacks::default()
+            }
+        };
+        let bootstrap = &serving.bootstrap;
+        let agent = match Agent::new(&bootstrap.endpoint, bootstrap.pin, self.source_address) {
+            Ok(agent) => agent,
+            Err(error) => return warn!(error = chain(&error), "the agent cannot be asked"),
+        };
+        let windows = Windows { agent: &agent, token: &bootstrap.token };
+        match (serving.mode, self.reported) {
+            (Mode::RestoreTest, Reported::Yes) => {}
+            (Mode::RestoreTest, Reported::No) => {
+                if restore_test::run(&self.place, &windows, &stacks).await {
+                    self.reported = Reported::Yes;
+                }
+            }
+            (Mode::Serve, _) if stacks.is_empty() => {}
+            (Mode::Serve, _) => self.look_what_is_due(windows, &stacks).await,
+        }
+    }
+
+    async fn look_what_is_due(&mut self, windows: Windows<'_>, stacks: &Stacks) {
+        let now = clock::since_boot(&self.place).unwrap_or_default();
+        if now < self.not_before || Marker::is_there(&self.place) {
+            return;
+        }
+        let due = match windows.due().await {
+            Ok(view) => view.due.into_iter().find(|due| due.consistency == Consistency::Application),
+            Err(error) => return debug!(error = chain(&error), "what is due is not told"),
+        };
+        let Some(DueBackup { tier, policy, .. }) = due else { return };
+        info!(tier = ?tier, policy = %policy, "a backup is due");
+        let runner = Runner { place: &self.place, windows, stacks, boot_id: &self.boot_id, tries: TRIES };
+        let ended = runner.run(&WindowRequest { guest: None, tier: Some(tier) }).await;
+        let went_well =
+            matches!(&ended, Ok(ended) if ended.told == Standing::StillAndTold && ended.down.is_empty());
+        match &ended {
+            Err(WindowError::Taken) => debug!("a window is open already"),
+            Err(WindowError::Agent(AgentError::Away { .. })) => info!("the agent is away"),
+            Err(error) => {
+                let problem = chain(error);
+                warn!(problem, "no window was had");
+            }
+            Ok(_) => {}
+        }
+        let pause = if went_well {
+            self.failures = 0;
+            PAUSE_AFTER
+        } else {
+            self.failures = self.failures.saturating_add(1);
+            PAUSE_AFTER_FAILURE.saturating_mul(2_u32.saturating_pow(self.failures.min(8) - 1)).min(PAUSE_MAX)
+        };
+        self.not_before = clock::since_boot(&self.place).unwrap_or_default().saturating_add(pause);
+    }
+}

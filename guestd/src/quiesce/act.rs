@@ -1,0 +1,190 @@
+//! The few things that are done to a stack: look, stop, start, ask whether it is well. No choices are made here.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use holdfast_protocol::strict::chain;
+
+use super::marker::Stopped;
+use super::mounts::{Mounts, Volumes};
+use crate::driver::{self, Engine, Group, Part, PartHealth, PartState, ReadError};
+use crate::place::Place;
+use crate::program::{self, Call, ProgramError, run, run_well};
+use crate::stacks::Stack;
+
+/// Why something was not done to a stack.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// The program that should have done it.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// What it answered.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It was told to stop, and runs.
+    #[error("{names} still run after they were stopped")]
+    StillRuns { names: String },
+    /// It was told to start, and does not run.
+    #[error("{names} do not run after they were started")]
+    NotUp { names: String },
+    /// It would write onto the root disk.
+    #[error("{mount} is not mounted: what should lie there would land on the root disk; mount the volume")]
+    NotMounted { mount: String },
+}
+
+/// All parts of a stack, in the order in which they start.
+pub async fn look(place: &Place, stack: &Stack, volumes: &Volumes) -> Result<(Engine, Vec<Part>), ActError> {
+    let driver = driver::of(stack, place, &volumes.env);
+    let mut said = Vec::new();
+    for call in driver.look() {
+        said.push(run_well(&call).await?);
+    }
+    Ok((driver.engine(), driver.parts(&said)?))
+}
+
+/// How parts are, by what they are.
+pub async fn check(engine: Engine, groups: &[Group]) -> Result<Vec<Part>, ActError> {
+    let said = run(&engine.check(groups)).await?;
+    engine.checked(groups, &said).map_err(|error| match said.err.trim() {
+        "" => ActError::Read(error),
+        err => ActError::Program(ProgramError::Failed {
+            line: engine.check(groups).argv.into_iter().take(2).collect::<Vec<_>>().join(" "),
+            how: "an answer that is not whole".to_owned(),
+            words: program::words(err),
+        }),
+    })
+}
+
+/// Stops exactly these, the last first, and sees that they stand still. All of it takes no longer than `limit`.
+pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<(), ActError> {
+    let begin = Instant::now();
+    for mut call in engine.stop(groups, limit) {
+        call.limit = limit.saturating_sub(begin.elapsed());
+        run_well(&call).await?;
+    }
+    let names = names(&check(engine, groups).await?, |part| part.state == PartState::Running);
+    if names.is_empty() { Ok(()) } else { Err(ActError::StillRuns { names }) }
+}
+
+/// How often each part was started in this resume.
+#[derive(Debug, Default)]
+pub struct Starts(BTreeMap<String, u32>);
+
+/// A part that ends well by itself each time it is started is a job that is done: it is started twice, and then let be.
+const JOB_STARTS: u32 = 2;
+
+impl Starts {
+    fn lacks(&self, part: &Part) -> bool {
+        match part.state {
+            PartState::Running | PartState::Gone => false,
+            PartState::Stopped => true,
+            PartState::Done => self.0.get(&part.id).is_none_or(|count| *count < JOB_STARTS),
+        }
+    }
+}
+
+/// Starts what of it does not run, and sees how it is then.
+pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Result<(), ActError> {
+    let mounts = Mounts::read(place).ok();
+    if let Some(mount) = stack.mounts.iter().find(|mount| mounts.as_ref().is_none_or(|all| !all.has(mount))) {
+        return Err(ActError::NotMounted { mount: mount.to_string() });
+    }
+    let before = check(stack.engine, &stack.groups).await?;
+    let lacking = driver::groups(before.iter().filter(|part| starts.lacks(part)));
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let mut first = None;
+    // One that fails keeps nobody else down.
+    for call in stack.engine.start(&lacking, Duration::from_secs(stack.start_limit_s)) {
+        if let Err(error) = run_well(&call).await {
+            first.get_or_insert(error);
+        }
+    }
+    for id in lacking.into_iter().flat_map(|group| group.ids) {
+        *starts.0.entry(id).or_default() += 1;
+    }
+    if let Some(error) = first {
+        return Err(error.into());
+    }
+    let names = names(&check(stack.engine, &stack.groups).await?, |part| starts.lacks(part));
+    if names.is_empty() { Ok(()) } else { Err(ActError::NotUp { names }) }
+}
+
+fn names(parts: &[Part], which: impl Fn(&Part) -> bool) -> String {
+    let mut names: Vec<&str> =
+        parts.iter().filter(|part| which(part)).map(|part| part.name.as_str()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+/// A hook of a stack.
+pub fn hook(argv: &[String], stack: &str, env: &[(String, String)], limit: Duration) -> Call {
+    let mut env = env.to_vec();
+    env.push(("HOLDFAST_STACK".to_owned(), stack.to_owned()));
+    Call { argv: argv.to_vec(), env, folder: Some("/".into()), limit }
+}
+
+/// How a stack is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It runs, and a check says that it is well.
+    Well,
+    /// It runs, and nothing says more.
+    Runs,
+    /// It may yet be well.
+    Starting(String),
+    /// It is not.
+    Unwell(String),
+}
+
+/// Asks once. `expected` are the parts that should run; all of them when none are named.
+pub async fn health(place: &Place, stack: &Stack, volumes: &Volumes, expected: &[Group]) -> Health {
+    let parts = match expected {
+        [] => look(place, stack, volumes).await.map(|(_, parts)| parts),
+        groups => check(driver::of(stack, place, &volumes.env).engine(), groups).await,
+    };
+    let parts = match parts {
+        Ok(parts) => parts,
+        Err(error) => return Health::Unwell(chain(&error)),
+    };
+    if parts.is_empty() {
+        return Health::Unwell("it has no parts: it was never deployed here".to_owned());
+    }
+    let down = names(&parts, |part| part.state == PartState::Stopped);
+    if !down.is_empty() {
+        return Health::Unwell(format!("{down} do not run"));
+    }
+    if let Some(argv) = &stack.hooks.health {
+        let call = hook(argv, stack.name.as_str(), &volumes.env, stack.limits.hook);
+        return run_well(&call).await.map_or_else(|error| Health::Unwell(chain(&error)), |_| Health::Well);
+    }
+    let unwell = names(&parts, |part| part.says == PartHealth::Unwell);
+    let starting = names(&parts, |part| part.says == PartHealth::Starting);
+    if !unwell.is_empty() {
+        Health::Unwell(format!("{unwell} say that they are not well"))
+    } else if !starting.is_empty() {
+        Health::Starting(format!("{starting} are still starting"))
+    } else if parts.iter().any(|part| part.says == PartHealth::Well) {
+        Health::Well
+    } else {
+        Health::Runs
+    }
+}
+
+/// Asks until it is well, or its time is over: then how it is at last.
+pub async fn until_well(
+    place: &Place,
+    stack: &Stack,
+    volumes: &Volumes,
+    (expected, pause): (&[Group], Duration),
+) -> Health {
+    let begin = Instant::now();
+    loop {
+        match health(place, stack, volumes, expected).await {
+            good @ (Health::Well | Health::Runs) => return good,
+            last if begin.elapsed() >= stack.limits.health => return last,
+            Health::Starting(_) | Health::Unwell(_) => tokio::time::sleep(pause).await,
+        }
+    }
+}

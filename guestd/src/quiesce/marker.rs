@@ -1,0 +1,207 @@
+//! `quiesce.json`: what we stop, and everything that is needed to start it again. It is on the disk before anything is
+//! stopped, and goes only when all of it runs again.
+//!
+//! It stands by itself: whoever resumes needs neither `stacks.toml` nor an agent. A backup that was taken meanwhile holds
+//! it, too, so a restored guest starts what ran.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdfast_protocol::id::{MountPath, OperationId, StackName};
+use holdfast_protocol::strict::{self, StrictError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::driver::{Engine, Group};
+use crate::file::{self, Eyes, FileError};
+use crate::place::Place;
+
+/// 32 stacks of a hundred containers with 64 hex digits each.
+const BYTES_MAX: usize = 512 * 1024;
+
+/// The version of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Schema {
+    #[default]
+    #[serde(rename = "holdfast.guestd-quiesce/v1")]
+    V1,
+}
+
+/// The marker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Marker {
+    #[serde(default)]
+    schema: Schema,
+    /// For which window of the agent.
+    pub window: OperationId,
+    /// In which boot of the guest.
+    pub boot_id: String,
+    /// Until when they may stand still, in milliseconds since that boot, time asleep included.
+    pub deadline_ms: u64,
+    /// For people.
+    pub begun_at: Timestamp,
+    /// The timer of systemd that resumes when nobody else does.
+    pub timer: String,
+    /// In the order in which they start.
+    pub stacks: Vec<Stopped>,
+}
+
+/// A stack that we stop, as it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stopped {
+    pub name: StackName,
+    pub engine: Engine,
+    /// Exactly what ran, in the order in which it starts.
+    pub groups: Vec<Group>,
+    pub stop_limit_s: u64,
+    pub start_limit_s: u64,
+    pub hook_limit_s: u64,
+    /// Runs when it is up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post_resume: Option<Vec<String>>,
+    /// For hooks.
+    pub env: Vec<(String, String)>,
+    /// Without these it does not start.
+    pub mounts: Vec<MountPath>,
+}
+
+/// Why the marker cannot be read, written or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum MarkerError {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its content.
+    #[error("{} is malformed: which stacks were stopped is not known", path.display())]
+    Malformed {
+        path: PathBuf,
+        #[source]
+        source: StrictError,
+    },
+    /// Cannot happen for plain text and numbers.
+    #[error("the marker cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+/// Whether the time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// So much is left.
+    Left(Duration),
+    /// It passed, or cannot be told: another boot, or no clock.
+    Passed,
+}
+
+fn path(place: &Place) -> PathBuf {
+    place.state_dir().join("quiesce.json")
+}
+
+/// A marker that could not be read is kept for a person.
+fn bad_path(place: &Place) -> PathBuf {
+    place.state_dir().join("quiesce.json.bad")
+}
+
+impl Marker {
+    /// What is written down before anything is stopped.
+    pub fn new(window: OperationId, boot_id: String, deadline: Duration, stacks: Vec<Stopped>) -> Self {
+        Self {
+            schema: Schema::V1,
+            window,
+            boot_id,
+            deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+            begun_at: crate::clock::now(),
+            timer: super::timer::unit(window),
+            stacks,
+        }
+    }
+
+    /// How long they may still stand still. Pure.
+    pub fn bound(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Bound {
+        let deadline = Duration::from_millis(self.deadline_ms);
+        match since_boot.filter(|_| boot_id == Some(self.boot_id.as_str())) {
+            Some(now) if now < deadline => Bound::Left(deadline.saturating_sub(now)),
+            _ => Bound::Passed,
+        }
+    }
+
+    /// Reads it; none when there is none.
+    pub fn load(place: &Place) -> Result<Option<Self>, MarkerError> {
+        let path = path(place);
+        let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::Owner)? else { return Ok(None) };
+        strict::parse("the marker", &bytes, BYTES_MAX)
+            .map(Some)
+            .map_err(|source| MarkerError::Malformed { path, source })
+    }
+
+    /// Writes it, durably. There must be none.
+    pub fn store(&self, place: &Place) -> Result<(), MarkerError> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
+        Ok(file::create(&path(place), &bytes, Eyes::Owner)?)
+    }
+
+    /// Whether it could be written, without leaving anything.
+    pub fn rehearse(&self, place: &Place) -> Result<(), MarkerError> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
+        let path = place.state_dir().join("quiesce.json.try");
+        file::replace(&path, &bytes, Eyes::Owner)?;
+        Ok(file::remove_durably(&path)?)
+    }
+
+    /// Takes it away, durably.
+    pub fn remove(place: &Place) -> Result<(), MarkerError> {
+        Ok(file::remove_durably(&path(place))?)
+    }
+
+    /// Whether there is one, without reading it.
+    pub fn is_there(place: &Place) -> bool {
+        path(place).symlink_metadata().is_ok()
+    }
+
+    /// Puts one that cannot be read aside.
+    pub fn put_aside(place: &Place) -> Result<(), MarkerError> {
+        Ok(file::rename(&path(place), &bad_path(place))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marker() -> Marker {
+        let window = OperationId::new(uuid::Uuid::from_u128(5));
+        Marker::new(window, "boot-1".to_owned(), Duration::from_secs(100), Vec::new())
+    }
+
+    #[test]
+    fn time_is_left_only_within_the_same_boot_on_a_clock_that_tells() {
+        let second = |s| Some(Duration::from_secs(s));
+        assert_eq!(marker().bound(Some("boot-1"), second(90)), Bound::Left(Duration::from_secs(10)));
+        // A clock of another boot may show less time than ours ever did.
+        for (boot, now) in
+            [("boot-1", second(100)), ("boot-1", second(5000)), ("boot-2", second(1)), ("boot-1", None)]
+        {
+            assert_eq!(marker().bound(Some(boot), now), Bound::Passed, "{boot} {now:?}");
+        }
+        assert_eq!(marker().bound(None, second(1)), Bound::Passed);
+    }
+
+    #[test]
+    fn there_is_one_marker_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::new(root.path());
+        std::fs::create_dir_all(place.state_dir()).unwrap();
+        assert_eq!(Marker::load(&place).unwrap(), None);
+        marker().rehearse(&place).unwrap();
+        assert!(!Marker::is_there(&place));
+        marker().store(&place).unwrap();
+        assert!(marker().store(&place).is_err());
+        assert_eq!(Marker::load(&place).unwrap().unwrap().stacks, marker().stacks);
+        Marker::remove(&place).unwrap();
+        Marker::remove(&place).unwrap();
+        assert!(!Marker::is_there(&place));
+        std::fs::write(path(&place), "{").unwrap();
+        assert!(Marker::load(&place).is_err());
+    }
+}

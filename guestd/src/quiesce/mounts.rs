@@ -1,0 +1,155 @@
+//! Which of this guest's volumes are mounted now, and what stacks are told of them.
+//!
+//! A stack that needs a volume which is not mounted would write onto the root disk instead: it is not started.
+
+use holdfast_protocol::desired::VolumeKind;
+use holdfast_protocol::id::MountPath;
+use holdfast_protocol::local::MountView;
+
+use crate::file::{self, Eyes, FileError};
+use crate::place::Place;
+use crate::stacks::{Class, Placed, Stack};
+
+/// A guest with a thousand containers has some thousand mounts of a hundred bytes.
+const TABLE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// What is mounted now.
+pub struct Mounts {
+    points: Vec<String>,
+}
+
+impl Mounts {
+    /// Reads the kernel's table. Nothing is mounted where there is none.
+    pub fn read(place: &Place) -> Result<Self, FileError> {
+        let table = file::read(&place.mounts(), TABLE_BYTES_MAX, Eyes::All)?;
+        let text = table.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        // The fifth field. Our mounts have no character that the kernel would escape.
+        let points = text.lines().filter_map(|line| line.split(' ').nth(4)).map(str::to_owned);
+        Ok(Self { points: points.collect() })
+    }
+
+    /// Whether something is mounted there.
+    pub fn has(&self, mount: &MountPath) -> bool {
+        self.points.iter().any(|point| point == mount.as_str())
+    }
+}
+
+/// The class of a volume.
+pub const fn class(mount: &MountView) -> Class {
+    match mount.kind {
+        VolumeKind::Hot => Class::Hot,
+        VolumeKind::Bulk(_) => Class::Bulk,
+    }
+}
+
+/// Which mounts a stack's variables stand for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Volumes {
+    /// Variables and mounts, for drivers and hooks.
+    pub env: Vec<(String, String)>,
+    /// What must be mounted before it starts.
+    pub mounts: Vec<MountPath>,
+}
+
+/// Why a variable stands for no mount.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoVolume {
+    /// There is none of that name or class.
+    #[error("stack {stack} wants a {class} volume as `{key}`, and this guest has none: have one attached")]
+    None { stack: String, class: &'static str, key: String },
+    /// Which?
+    #[error(
+        "stack {stack} wants a {class} volume as `{key}`, and this guest has {names}: say which by `volume`"
+    )]
+    Several { stack: String, class: &'static str, key: String, names: String },
+}
+
+/// Finds the volumes of a stack: by name where one is given, else the only one of the class.
+pub fn volumes(stack: &Stack, guests: &[MountView]) -> Result<Volumes, NoVolume> {
+    let mut found = Volumes::default();
+    for (key, placed) in &stack.volumes {
+        let mount = pick(&stack.name.to_string(), key, placed, guests)?.mount.clone();
+        found.env.push((format!("HOLDFAST_VOLUME_{}", key.to_ascii_uppercase()), mount.to_string()));
+        found.mounts.push(mount);
+    }
+    Ok(found)
+}
+
+fn pick<'a>(
+    stack: &str,
+    key: &str,
+    placed: &Placed,
+    guests: &'a [MountView],
+) -> Result<&'a MountView, NoVolume> {
+    let fits = |mount: &&MountView| {
+        class(mount) == placed.class && placed.volume.as_ref().is_none_or(|name| *name == mount.name)
+    };
+    let of_class: Vec<&MountView> = guests.iter().filter(fits).collect();
+    let (stack, class, key) = (stack.to_owned(), placed.class.as_str(), key.to_owned());
+    match of_class.as_slice() {
+        [] => Err(NoVolume::None { stack, class, key }),
+        [one] => Ok(one),
+        several => {
+            let names: Vec<&str> = several.iter().map(|mount| mount.name.as_str()).collect();
+            Err(NoVolume::Several { stack, class, key, names: names.join(" and ") })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::stacks::{DriverOf, Hooks, Limits, RestoreTest, Wanted};
+
+    fn guests() -> Vec<MountView> {
+        serde_json::from_value(serde_json::json!([
+            { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" },
+            { "name": "logs", "mount": "/srv/logs", "size_gib": 4, "kind": "hot" },
+            { "name": "media", "mount": "/srv/media", "size_gib": 40, "kind": { "bulk": { "none": "made again from the originals" } } }
+        ]))
+        .unwrap()
+    }
+
+    fn stack(key: &str, class: Class, volume: Option<&str>) -> Stack {
+        let second = std::time::Duration::from_secs(1);
+        let placed = Placed { class, volume: volume.map(|name| name.parse().unwrap()) };
+        Stack {
+            name: "web".parse().unwrap(),
+            driver: DriverOf::Systemd(vec!["a.service".to_owned()]),
+            after: Vec::new(),
+            limits: Limits { stop: second, start: second, health: second, hook: second },
+            hooks: Hooks::default(),
+            wanted: Wanted::Running,
+            restore_test: RestoreTest::Check,
+            volumes: BTreeMap::from([(key.to_owned(), placed)]),
+        }
+    }
+
+    #[test]
+    fn a_variable_stands_for_the_volume_named_or_the_only_one_of_its_class() {
+        let found = volumes(&stack("data", Class::Hot, Some("logs")), &guests()).unwrap();
+        assert_eq!(found.env, [("HOLDFAST_VOLUME_DATA".to_owned(), "/srv/logs".to_owned())]);
+        let found = volumes(&stack("files", Class::Bulk, None), &guests()).unwrap();
+        assert_eq!(found.mounts, ["/srv/media".parse().unwrap()]);
+        let which = volumes(&stack("data", Class::Hot, None), &guests()).unwrap_err();
+        assert!(which.to_string().contains("this guest has db and logs"), "{which}");
+        let none = volumes(&stack("data", Class::Bulk, Some("db")), &guests()).unwrap_err();
+        assert!(matches!(none, NoVolume::None { .. }), "a hot volume is not a bulk one: {none}");
+    }
+
+    #[test]
+    fn only_the_point_itself_is_a_mount() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::new(root.path());
+        let mount: MountPath = "/srv/db".parse().unwrap();
+        assert!(!Mounts::read(&place).unwrap().has(&mount));
+        std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let table = "22 1 0:20 / / rw - ext4 /dev/sda rw\n23 22 0:21 / /srv/db2 rw - ext4 /dev/sdb rw\n";
+        std::fs::write(place.mounts(), table).unwrap();
+        assert!(!Mounts::read(&place).unwrap().has(&mount));
+        std::fs::write(place.mounts(), table.replace("db2", "db")).unwrap();
+        assert!(Mounts::read(&place).unwrap().has(&mount));
+    }
+}

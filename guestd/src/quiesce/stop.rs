@@ -1,0 +1,154 @@
+//! From running to standing still: what runs, the marker, the timer, and only then hook and stop, the last stack first.
+
+use std::time::Duration;
+
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::MountView;
+use holdfast_protocol::strict::chain;
+
+use super::act::{self, ActError};
+use super::marker::{Bound, Marker, MarkerError, Stopped};
+use super::mounts::{self, NoVolume};
+use super::timer::{self, TimerError};
+use super::turn;
+use crate::clock;
+use crate::driver::{PartState, groups};
+use crate::failpoint::{Point, reached};
+use crate::place::Place;
+use crate::program::{ProgramError, run_well};
+use crate::stacks::{Stack, Stacks};
+
+/// Less than this before the bound, nothing more is stopped.
+const RESERVE: Duration = Duration::from_secs(5);
+
+/// Why stacks do not stand still.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// It cannot be told what runs.
+    #[error("what runs of stack {stack} cannot be told, so nothing is stopped")]
+    Look {
+        stack: String,
+        #[source]
+        source: ActError,
+    },
+    /// A volume that it names.
+    #[error("nothing is stopped")]
+    Volume(#[source] NoVolume),
+    /// No marker.
+    #[error("the marker cannot be written, so nothing is stopped")]
+    Marker(#[source] MarkerError),
+    /// No timer.
+    #[error("no timer could be armed, so nothing is stopped")]
+    Timer(#[source] TimerError),
+    /// Its hook says no.
+    #[error("the hook pre_quiesce of stack {stack} failed")]
+    Hook {
+        stack: String,
+        #[source]
+        source: ProgramError,
+    },
+    /// It does not stop.
+    #[error("stack {stack} does not stop")]
+    Stop {
+        stack: String,
+        #[source]
+        source: ActError,
+    },
+    /// No time is left to stop it and to start it again.
+    #[error("no time is left to stop stack {stack}")]
+    NoTime { stack: String },
+    /// A person wants the stacks back.
+    #[error("`guestd resume` was asked for")]
+    Wished,
+}
+
+/// A stack that runs, and what of it.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub stack: Stack,
+    pub stopped: Stopped,
+}
+
+/// What runs now, in the order in which it starts. `volumes` are this guest's.
+pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Result<Vec<Running>, StopError> {
+    let mut running = Vec::new();
+    for stack in &stacks.stacks {
+        let volumes = mounts::volumes(stack, volumes).map_err(StopError::Volume)?;
+        let (engine, parts) = act::look(place, stack, &volumes)
+            .await
+            .map_err(|source| StopError::Look { stack: stack.name.to_string(), source })?;
+        let groups = groups(parts.iter().filter(|part| part.state == PartState::Running));
+        if groups.is_empty() {
+            continue;
+        }
+        let stopped = Stopped {
+            name: stack.name.clone(),
+            engine,
+            groups,
+            stop_limit_s: stack.limits.stop.as_secs(),
+            start_limit_s: stack.limits.start.as_secs(),
+            hook_limit_s: stack.limits.hook.as_secs(),
+            post_resume: stack.hooks.post_resume.clone(),
+            env: volumes.env,
+            mounts: volumes.mounts,
+        };
+        running.push(Running { stack: stack.clone(), stopped });
+    }
+    Ok(running)
+}
+
+/// The marker of a window in which these stand still until `deadline`.
+pub fn marker(window: OperationId, boot_id: &str, deadline: Duration, running: &[Running]) -> Marker {
+    let stacks = running.iter().map(|running| running.stopped.clone()).collect();
+    Marker::new(window, boot_id.to_owned(), deadline, stacks)
+}
+
+/// Makes sure that all of it will run again: the program, the marker, the timer. When one of them cannot be had, those
+/// before it are taken back by whoever resumes, and nothing was stopped.
+pub async fn secure(place: &Place, marker: &Marker) -> Result<(), StopError> {
+    timer::lay_program_by(place).map_err(StopError::Timer)?;
+    reached(Point::ProgramLaid);
+    marker.store(place).map_err(StopError::Marker)?;
+    reached(Point::MarkerWritten);
+    let Bound::Left(left) = left(place, marker) else {
+        return Err(StopError::NoTime { stack: "at all".to_owned() });
+    };
+    timer::arm(place, &marker.timer, left).await.map_err(StopError::Timer)?;
+    reached(Point::TimerArmed);
+    Ok(())
+}
+
+/// Stops all of it, the last first.
+pub async fn stop(place: &Place, marker: &Marker, running: &[Running]) -> Result<(), StopError> {
+    for Running { stack, stopped } in running.iter().rev() {
+        let name = || stack.name.to_string();
+        let time = |wanted: Duration| match left(place, marker) {
+            Bound::Left(left) if left > RESERVE => Ok(wanted.min(left.saturating_sub(RESERVE))),
+            _ => Err(StopError::NoTime { stack: name() }),
+        };
+        if turn::is_wished(place) {
+            return Err(StopError::Wished);
+        }
+        if let Some(argv) = &stack.hooks.pre_quiesce {
+            let call = act::hook(argv, stack.name.as_str(), &stopped.env, time(stack.limits.hook)?);
+            run_well(&call).await.map_err(|source| StopError::Hook { stack: name(), source })?;
+            reached(Point::HookRun);
+        }
+        act::stop(stopped.engine, &stopped.groups, time(stack.limits.stop)?)
+            .await
+            .map_err(|source| StopError::Stop { stack: name(), source })?;
+        tracing::info!(stack = %stack.name, "stands still");
+        reached(Point::OneStopped);
+    }
+    reached(Point::AllStopped);
+    Ok(())
+}
+
+/// How long they may still stand still.
+pub fn left(place: &Place, marker: &Marker) -> Bound {
+    let boot_id = super::boot::id(place).unwrap_or_else(|error| {
+        tracing::warn!(error = chain(&error), "the boot cannot be told");
+        None
+    });
+    marker.bound(boot_id.as_deref(), clock::since_boot(place))
+}

@@ -1,0 +1,70 @@
+//! Starts what should run, where no marker says what ran: in a restore test, and when a marker cannot be read.
+
+use std::time::Duration;
+
+use holdfast_protocol::local::MountView;
+
+use super::act::{self, ActError, Starts};
+use super::marker::Stopped;
+use super::mounts::{self, NoVolume, Volumes};
+use crate::driver::{Group, PartState, groups};
+use crate::place::Place;
+use crate::stacks::{self, Stack, StacksError, Wanted};
+
+/// Why a stack was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum WantedError {
+    #[error(transparent)]
+    Act(#[from] ActError),
+    #[error(transparent)]
+    Volume(#[from] NoVolume),
+}
+
+/// Starts what of one stack does not run, jobs that are done excepted. Gives what should run now.
+pub async fn start(
+    place: &Place,
+    stack: &Stack,
+    volumes: &[MountView],
+) -> Result<(Volumes, Vec<Group>), WantedError> {
+    let volumes = mounts::volumes(stack, volumes)?;
+    let (engine, parts) = act::look(place, stack, &volumes).await?;
+    let all = groups(parts.iter().filter(|part| part.state != PartState::Done));
+    let stopped = Stopped {
+        name: stack.name.clone(),
+        engine,
+        groups: all.clone(),
+        stop_limit_s: stack.limits.stop.as_secs(),
+        start_limit_s: stack.limits.start.as_secs(),
+        hook_limit_s: stack.limits.hook.as_secs(),
+        post_resume: None,
+        env: volumes.env.clone(),
+        mounts: volumes.mounts.clone(),
+    };
+    if !all.is_empty() {
+        act::start(place, &stopped, &mut Starts::default()).await?;
+    }
+    Ok((volumes, all))
+}
+
+/// Starts all that should run. What it did, in words. Stacks that name volumes are looked at without an agent here: they
+/// are left, and said.
+pub async fn start_all(place: &Place) -> Result<String, StacksError> {
+    let (mut started, mut left) = (Vec::new(), Vec::new());
+    for stack in stacks::load(place)?.stacks.iter().filter(|stack| stack.wanted == Wanted::Running) {
+        match tokio::time::timeout(TIME_MAX, start(place, stack, &[])).await {
+            Ok(Ok(_)) => started.push(stack.name.to_string()),
+            Ok(Err(error)) => {
+                left.push(format!("{}: {}", stack.name, holdfast_protocol::strict::chain(&error)))
+            }
+            Err(_) => left.push(format!("{}: it took too long", stack.name)),
+        }
+    }
+    Ok(format!("started: {}; not started: {}", listed(&started), listed(&left)))
+}
+
+/// Of one stack.
+const TIME_MAX: Duration = Duration::from_secs(600);
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

@@ -1,0 +1,93 @@
+//! The restore test, inside the scratch guest: start what should run, wait until it is well, read the canaries, report.
+//!
+//! What comes in: the stacks that the backup brought along. What goes out: one report, by this guest's own new token. What
+//! stood still when the backup was taken was started before this, by its marker, as after any boot.
+
+use std::time::{Duration, Instant};
+
+use holdfast_protocol::local::MountView;
+use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport};
+use holdfast_protocol::strict::chain;
+use tracing::{info, warn};
+
+use crate::board;
+use crate::place::Place;
+use crate::program::words;
+use crate::quiesce::act::{self, Health};
+use crate::quiesce::canary;
+use crate::quiesce::wanted;
+use crate::stacks::{RestoreTest, Stack, Stacks, Wanted};
+use crate::window::calls::Windows;
+
+/// Between two questions about health.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the words about a stack may be.
+const WHY_CHARS_MAX: usize = 500;
+
+/// Tests, and reports. True when the report was heard, or will never be.
+pub async fn run(place: &Place, windows: &Windows<'_>, stacks: &Stacks) -> bool {
+    let volumes = match windows.storage().await {
+        Ok(storage) => storage.volumes,
+        Err(error) => {
+            warn!(error = chain(&error), "this guest's volumes are not known");
+            Vec::new()
+        }
+    };
+    let mut report = TestReport { guest: None, stacks: Vec::new(), canaries: canary::find(place) };
+    for stack in stacks.stacks.iter().filter(|stack| stack.restore_test == RestoreTest::Check) {
+        if let Some(check) = check(place, stack, &volumes).await {
+            info!(stack = %check.stack, health = ?check.health, "tested");
+            report.stacks.push(check);
+        }
+    }
+    let said = format!("{} stacks, {} canaries", report.stacks.len(), report.canaries.len());
+    match windows.report(&report).await {
+        Ok(_) => {
+            board::update(place, |told| told.restore_test = Some(format!("reported: {said}")));
+            true
+        }
+        Err(error) => {
+            let why = chain(&error);
+            warn!(why, "the report of the restore test was not heard");
+            board::update(place, |told| told.restore_test = Some(format!("{said}; not heard: {why}")));
+            // The agent had it already, or will not have it.
+            error.code().is_some_and(|code| code != holdfast_protocol::code::ErrorCode::Unavailable)
+        }
+    }
+}
+
+/// One stack. None when it should not run, and does not.
+async fn check(place: &Place, stack: &Stack, volumes: &[MountView]) -> Option<StackCheck> {
+    let begin = Instant::now();
+    let health = match stack.wanted {
+        Wanted::Running => {
+            match tokio::time::timeout(stack.limits.start * 2, wanted::start(place, stack, volumes)).await {
+                Ok(Ok((known, groups))) => until_well(place, stack, &known, &groups).await,
+                Ok(Err(error)) => unhealthy(&chain(&error)),
+                Err(_) => unhealthy("it does not start in time"),
+            }
+        }
+        Wanted::Stopped => return None,
+    };
+    let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Some(StackCheck { stack: stack.name.clone(), health, took_ms })
+}
+
+async fn until_well(
+    place: &Place,
+    stack: &Stack,
+    volumes: &crate::quiesce::mounts::Volumes,
+    groups: &[crate::driver::Group],
+) -> StackHealth {
+    match act::until_well(place, stack, volumes, (groups, PAUSE)).await {
+        Health::Well => StackHealth::Healthy,
+        Health::Runs => StackHealth::Runs,
+        Health::Starting(why) | Health::Unwell(why) => unhealthy(&why),
+    }
+}
+
+fn unhealthy(why: &str) -> StackHealth {
+    let why: String = words(why).chars().take(WHY_CHARS_MAX).collect();
+    StackHealth::Unhealthy { why: if why.is_empty() { "it says nothing".to_owned() } else { why } }
+}

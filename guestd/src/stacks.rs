@@ -1,0 +1,155 @@
+//! `/etc/holdfast/stacks.toml`: the stacks of programs that this guest runs, as a person wrote them down.
+//!
+//! What comes in: the file. What goes out: stacks by name, checked as a whole, with the order in which they start. No file:
+//! no stacks. Deliberately absent: what of it runs; drivers look at that.
+
+mod file;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdfast_protocol::id::{StackName, VolumeName};
+
+pub use file::{StacksError, load};
+
+/// What the file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// In the order in which they start.
+    pub stacks: Vec<Stack>,
+    /// Longest time that stacks may stand still for a backup, whatever the agent allows.
+    pub bound_max: Option<Duration>,
+    /// What is done before packages change.
+    pub apt: Apt,
+}
+
+/// One stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    pub name: StackName,
+    pub driver: DriverOf,
+    /// Starts after these, and stops before them.
+    pub after: Vec<StackName>,
+    pub limits: Limits,
+    pub hooks: Hooks,
+    pub wanted: Wanted,
+    pub restore_test: RestoreTest,
+    /// By the variable that names the mount.
+    pub volumes: BTreeMap<String, Placed>,
+}
+
+/// What runs a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriverOf {
+    /// A project of Docker Compose.
+    Compose(Project),
+    /// Units of systemd.
+    Systemd(Vec<String>),
+}
+
+/// Where a project of Docker Compose is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    pub directory: PathBuf,
+    pub file: Option<PathBuf>,
+    pub name: Option<String>,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub stop: Duration,
+    pub start: Duration,
+    pub health: Duration,
+    pub hook: Duration,
+}
+
+/// Programs of a stack's own, each a list of arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Before it is stopped for a backup; the backup's window is given up when it fails.
+    pub pre_quiesce: Option<Vec<String>>,
+    /// After it runs again.
+    pub post_resume: Option<Vec<String>>,
+    /// Whether it is well.
+    pub health: Option<Vec<String>>,
+}
+
+/// Whether a stack runs when nobody said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    #[default]
+    Running,
+    Stopped,
+}
+
+/// Whether a restore test starts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RestoreTest {
+    #[default]
+    Check,
+    Leave,
+}
+
+/// Which volume a variable stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub class: Class,
+    /// Needed when there are several of the class.
+    pub volume: Option<VolumeName>,
+}
+
+/// What a volume is kept on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Fast, and in every backup of the guest.
+    Hot,
+    /// Large, with a decision of its own about backups.
+    Bulk,
+}
+
+impl Class {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Bulk => "bulk",
+        }
+    }
+}
+
+/// What is done before packages change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Apt {
+    pub snapshot: AptSnapshot,
+    pub keep_hours: u32,
+}
+
+impl Default for Apt {
+    fn default() -> Self {
+        Self { snapshot: AptSnapshot::Off, keep_hours: 24 }
+    }
+}
+
+/// Whether a snapshot is taken before packages change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AptSnapshot {
+    /// No.
+    #[default]
+    Off,
+    /// If it can be had; packages change without one, too.
+    Try,
+    /// Without one, no package changes.
+    Must,
+}
+
+impl Stacks {
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+}

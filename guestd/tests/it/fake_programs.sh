@@ -1,0 +1,124 @@
+#!/bin/sh
+# Docker, systemctl and systemd-run of a guest that is a folder. What runs stands in files beneath `world`; a file in
+# `world/fail` makes one act fail, a file in `world/hold` makes it wait. Every call is a line in `world/log`.
+name=$(basename "$0")
+root=$(dirname "$0")/..
+world=$root/world
+marker=$root/var/lib/holdfast/quiesce.json
+echo "$name $*" >> "$world/log"
+
+# gate ACT THING
+gate() {
+    turns=0
+    while [ -e "$world/hold/$1-$2" ] && [ $turns -lt 600 ]; do
+        turns=$((turns + 1))
+        sleep 0.1
+    done
+    if [ -e "$world/fail/$1-$2" ]; then
+        echo "$1 $2: says the test" >&2
+        exit 1
+    fi
+}
+
+# Nothing is stopped without a marker and a timer.
+guarded() {
+    if [ ! -e "$marker" ] || [ -z "$(ls "$world/timers")" ]; then
+        echo "BARE $1" >> "$world/log"
+    fi
+}
+
+containers() {
+    verb=$1
+    shift
+    for id in "$@"; do
+        gate "$verb" "$id"
+        read -r project service state < "$world/c/$id"
+        case $verb in
+            stop) guarded "$id"; [ "$state" = running ] && state=exited ;;
+            start) state=running ;;
+        esac
+        echo "$project $service $state" > "$world/c/$id.new"
+        mv "$world/c/$id.new" "$world/c/$id"
+    done
+}
+
+code() {
+    [ "$1" = exited ] && echo 137 || echo 0
+}
+
+docker_program() {
+    case $1 in
+        stop|start) containers "$@" ;;
+        inspect)
+            shift 5
+            failed=0
+            for id in "$@"; do
+                gate inspect "$id"
+                if [ -e "$world/c/$id" ]; then
+                    read -r project service state < "$world/c/$id"
+                    echo "$id $state $(code "$state") none"
+                else
+                    echo "Error: No such container: $id" >&2
+                    failed=1
+                fi
+            done
+            exit $failed
+            ;;
+        compose)
+            project=$(basename "$3")
+            case " $* " in
+                *" config "*) cat "$world/config-$project.json" ;;
+                *" ps "*)
+                    gate ps "$project"
+                    for file in "$world"/c/*; do
+                        [ -e "$file" ] || continue
+                        read -r of service state < "$file"
+                        [ "$of" = "$project" ] || continue
+                        echo "{\"ID\":\"$(basename "$file")\",\"Service\":\"$service\",\"State\":\"$state\",\"Health\":\"\",\"ExitCode\":$(code "$state")}"
+                    done
+                    ;;
+            esac
+            ;;
+    esac
+}
+
+systemctl_program() {
+    verb=$1
+    shift
+    while [ "$1" != -- ]; do shift; done
+    shift
+    for unit in "$@"; do
+        case $verb-$unit in
+            is-active-*.timer) [ -e "$world/timers/$unit" ] || exit 3 ;;
+            stop-*.timer) gate stop timer; rm -f "$world/timers/$unit" ;;
+            show-*)
+                if [ -e "$world/u/$unit" ]; then
+                    printf 'LoadState=loaded\nActiveState=%s\n\n' "$(cat "$world/u/$unit")"
+                else
+                    printf 'LoadState=not-found\nActiveState=inactive\n\n'
+                fi
+                ;;
+            stop-*) gate stop "$unit"; guarded "$unit"; echo inactive > "$world/u/$unit" ;;
+            start-*) gate start "$unit"; echo active > "$world/u/$unit" ;;
+        esac
+    done
+}
+
+systemd_run_program() {
+    gate arm timer
+    for word in "$@"; do
+        shift
+        case $word in
+            --unit=*) unit=${word#--unit=} ;;
+            --) break ;;
+        esac
+    done
+    printf '%s\n' "$@" > "$world/timers/$unit.timer"
+}
+
+case $name in
+    docker) docker_program "$@" ;;
+    systemctl) systemctl_program "$@" ;;
+    systemd-run) systemd_run_program "$@" ;;
+    hook) gate hook "$1" ;;
+esac

@@ -1,0 +1,169 @@
+//! The agent's side of windows: an honest one by itself, and one that loses, lies or keeps still as a test wants it.
+
+use std::collections::BTreeSet;
+
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::window::{Quiesced, Released, WindowPhase};
+use uuid::Uuid;
+
+use crate::fake_agent::{Shared, answer, knows, refuse};
+
+/// What became of windows.
+pub struct Windows {
+    /// Whether a backup is due that wants the stacks to stand still.
+    pub due: bool,
+    /// How far the window is; none before one was asked for.
+    pub phase: Option<WindowPhase>,
+    /// It goes no further than this.
+    pub stays_at: Option<WindowPhase>,
+    /// The bound that it tells.
+    pub bound_s: u32,
+    /// Calls whose answers are lost, after they were heard.
+    pub lost: BTreeSet<&'static str>,
+    /// Calls that come to nothing: the connection breaks before they are heard.
+    pub deaf: BTreeSet<&'static str>,
+    /// Keys of the wishes for windows.
+    pub asked: Vec<String>,
+    pub quiesced: Vec<Quiesced>,
+    pub released: Vec<Released>,
+    pub given_up: u32,
+    pub looks: u32,
+    /// Reports of restore tests.
+    pub reports: Vec<serde_json::Value>,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self {
+            due: false,
+            phase: None,
+            stays_at: None,
+            bound_s: 900,
+            lost: BTreeSet::new(),
+            deaf: BTreeSet::new(),
+            asked: Vec::new(),
+            quiesced: Vec::new(),
+            released: Vec::new(),
+            given_up: 0,
+            looks: 0,
+            reports: Vec::new(),
+        }
+    }
+}
+
+impl Windows {
+    fn go(&mut self, to: WindowPhase) {
+        if self.stays_at.is_none_or(|last| self.phase != Some(last)) {
+            self.phase = Some(to);
+        }
+    }
+
+    fn view(&self) -> Response {
+        let Some(phase) = self.phase else { return refuse(ErrorCode::NotFound) };
+        answer(serde_json::json!({
+            "id": id(), "phase": phase, "bound_s": self.bound_s, "left_s": self.bound_s,
+            "label": (phase == WindowPhase::Captured).then(|| serde_json::json!({ "consistency": "application", "why": "says the test" })),
+        }))
+    }
+}
+
+pub fn id() -> OperationId {
+    OperationId::new(Uuid::from_u128(42))
+}
+
+/// Takes a call in, unless it is lost before or after.
+fn heard(
+    shared: &Shared,
+    call: &'static str,
+    headers: &HeaderMap,
+    take: impl FnOnce(&mut Windows),
+) -> Response {
+    let mut book = shared.book.lock().unwrap();
+    if !knows(&book, headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    let lost = book.windows.lost.contains(call);
+    let deaf = book.windows.deaf.contains(call);
+    if !deaf {
+        take(&mut book.windows);
+    }
+    if lost || deaf {
+        drop(book);
+        // The connection goes with whoever serves it.
+        std::panic::resume_unwind(Box::new("the answer is lost"));
+    }
+    book.windows.view()
+}
+
+pub async fn due(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    let mut due = false;
+    let view = heard(&shared, "due", &headers, |windows| due = windows.due);
+    drop(view);
+    let entry = serde_json::json!({
+        "tier": "local", "policy": "nightly", "since": "2026-11-21T12:00:00Z", "consistency": "application",
+        "waits_until": "2026-11-21T13:00:00Z"
+    });
+    answer(serde_json::json!({ "due": if due { vec![entry] } else { Vec::new() } }))
+}
+
+pub async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let _: holdfast_protocol::local::window::WindowRequest = serde_json::from_slice(&body).unwrap();
+    let key = headers["idempotency-key"].to_str().unwrap().to_owned();
+    let view = heard(&shared, "ask", &headers, |windows| {
+        windows.asked.push(key);
+        windows.phase = Some(WindowPhase::Requested);
+    });
+    drop(view);
+    answer(serde_json::json!({ "operation": id(), "taken": "queued", "before": 0 }))
+}
+
+pub async fn look(State(shared): State<Shared>, request: Request) -> Response {
+    assert!(request.uri().query().unwrap().starts_with("wait="));
+    heard(&shared, "look", request.headers(), |windows| {
+        windows.looks += 1;
+        match windows.phase {
+            Some(WindowPhase::Requested) => windows.go(WindowPhase::Granted),
+            Some(WindowPhase::Quiesced) => windows.go(WindowPhase::Capturing),
+            Some(WindowPhase::Capturing) => windows.go(WindowPhase::Captured),
+            _ => {}
+        }
+    })
+}
+
+pub async fn quiesced(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let said: Quiesced = serde_json::from_slice(&body).unwrap();
+    heard(&shared, "quiesced", &headers, |windows| {
+        windows.quiesced.push(said);
+        windows.go(WindowPhase::Quiesced);
+        windows.due = false;
+    })
+}
+
+pub async fn released(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let said: Released = serde_json::from_slice(&body).unwrap();
+    heard(&shared, "released", &headers, |windows| {
+        windows.released.push(said);
+        windows.phase = Some(WindowPhase::Released);
+    })
+}
+
+pub async fn give_up(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    assert!(!headers["idempotency-key"].is_empty());
+    heard(&shared, "give_up", &headers, |windows| {
+        windows.given_up += 1;
+        windows.phase = Some(WindowPhase::Cancelled);
+        windows.due = false;
+    })
+}
+
+pub async fn report(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let view = heard(&shared, "report", &headers, |windows| windows.reports.push(said.clone()));
+    drop(view);
+    answer(said)
+}

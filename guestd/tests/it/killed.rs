@@ -1,0 +1,159 @@
+//! The controller killed at each moment of a window: whoever comes next, all that ran runs again, and nothing else.
+
+use std::collections::BTreeMap;
+
+use crate::fake_agent::FakeAgent;
+use crate::guest::{Guest, until};
+use crate::windows::{guest, plan, told};
+use crate::world::World;
+
+/// Every moment that has a name.
+const POINTS: [&str; 14] = [
+    "Asked",
+    "Granted",
+    "ProgramLaid",
+    "MarkerWritten",
+    "TimerArmed",
+    "HookRun",
+    "OneStopped",
+    "AllStopped",
+    "QuiescedTold",
+    "Captured",
+    "OneStarted",
+    "AllStarted",
+    "MarkerGone",
+    "TimerGone",
+];
+
+struct Dead {
+    agent: FakeAgent,
+    guest: Guest,
+    world: World,
+    before: BTreeMap<String, String>,
+}
+
+/// A guest whose controller died there. What is stopped then has its marker and its timer.
+async fn dead_at(point: &str) -> Dead {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |_| {});
+    let mut running = guest.run_until(point);
+    let died = running.died().await;
+    assert!(died, "it did not die at {point}: {}", told(&guest));
+    // Nothing more is due: what happens now is the bringing back alone.
+    agent.book.lock().unwrap().windows.due = false;
+    if world.states() != before {
+        assert!(world.marker() && world.timer().is_some(), "{point}: {:?}", world.states());
+    }
+    Dead { agent, guest, world, before }
+}
+
+/// All that ran runs, only that, and nothing is left over.
+fn as_before(dead: &Dead, point: &str) {
+    assert_eq!(dead.world.states(), dead.before, "{point}");
+    assert!(!dead.world.marker() && dead.world.was_guarded(), "{point}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_start_brings_everything_back() {
+    for point in POINTS {
+        let dead = dead_at(point).await;
+        let running = dead.guest.run();
+        let hellos = dead.agent.read(|book| book.hellos.len());
+        let back = || dead.world.states() == dead.before && !dead.world.marker();
+        until(point, back, || format!("{:?} {}", dead.world.states(), told(&dead.guest))).await;
+        until("hello", || dead.agent.read(|book| book.hellos.len() > hellos), String::new).await;
+        as_before(&dead, point);
+        assert_eq!(running.stop().0.code(), Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_timer_brings_everything_back_when_nobody_starts() {
+    for point in POINTS {
+        let dead = dead_at(point).await;
+        let Some(timer) = dead.world.timer() else {
+            assert_eq!(dead.world.states(), dead.before, "{point}");
+            continue;
+        };
+        // Early it waits; whoever removes the marker first would open the door to what is stopped after.
+        if dead.world.marker() {
+            let early = dead.guest.start_as_systemd(&timer);
+            assert!(
+                String::from_utf8_lossy(&early.stdout).contains("a backup may go on"),
+                "{point}: {early:?}"
+            );
+            assert!(dead.world.marker());
+        }
+        dead.world.set_time(1_000 + 890);
+        // The disk is full: nothing can be written where the marker lies, and it is taken away all the same.
+        let output = dead.guest.start_as_systemd(&timer);
+        assert_eq!(output.status.code(), Some(0), "{point}: {output:?}");
+        as_before(&dead, point);
+        assert!(dead.world.timer().is_none(), "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reboot_brings_everything_back() {
+    for point in POINTS {
+        let dead = dead_at(point).await;
+        // Timers die with PID 1, and the new boot's clock shows less than the old one's deadline.
+        dead.world.lose_timers();
+        dead.world.set_boot("boot-b");
+        dead.world.set_time(7);
+        // What systemd starts by itself is up by then.
+        let program = dead.guest.path("var/lib/holdfast/guestd-resume");
+        if dead.world.marker() {
+            let root = dead.guest.path("");
+            let argv = [program.to_str().unwrap(), "resume", "--root", root.to_str().unwrap()];
+            let output = dead.guest.start_as_systemd(&argv.map(str::to_owned));
+            assert_eq!(output.status.code(), Some(0), "{point}: {output:?}");
+        }
+        as_before(&dead, point);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_start_after_a_kill_is_tried_until_it_can() {
+    let dead = dead_at("AllStopped").await;
+    dead.world.trouble("fail", "start-db.service");
+    let running = dead.guest.run();
+    until("told", || !told(&dead.guest)["down"].is_null(), || told(&dead.guest).to_string()).await;
+    assert!(dead.world.marker());
+    dead.world.no_trouble("fail", "start-db.service");
+    let back = || dead.world.states() == dead.before && !dead.world.marker();
+    until("back", back, || told(&dead.guest).to_string()).await;
+    assert_eq!(running.stop().0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marker_that_cannot_be_read_starts_what_should_run() {
+    let dead = dead_at("AllStopped").await;
+    std::fs::write(dead.guest.path("var/lib/holdfast/quiesce.json"), "{").unwrap();
+    // Which of them ran is not known any more: what the file wants running is started, jobs that are done excepted.
+    let running = dead.guest.run();
+    let wanted = || {
+        ["web1", "web2", "cache1", "db.service"]
+            .iter()
+            .all(|id| ["running", "active"].contains(&dead.world.states()[*id].as_str()))
+    };
+    until("started", wanted, || format!("{:?}", dead.world.states())).await;
+    until("put aside", || dead.guest.path("var/lib/holdfast/quiesce.json.bad").exists(), String::new).await;
+    let problem = || told(&dead.guest)["problem"].as_str().unwrap_or_default().contains("malformed");
+    until("told", problem, || told(&dead.guest).to_string()).await;
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_who_resume_at_once_do_no_harm() {
+    let dead = dead_at("AllStopped").await;
+    dead.world.set_time(1_000 + 890);
+    let timer = dead.world.timer().unwrap();
+    let (one, two) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| dead.guest.start_as_systemd(&timer));
+        let two = scope.spawn(|| dead.guest.resume(&[]));
+        (one.join().unwrap(), two.join().unwrap())
+    });
+    assert_eq!((one.status.code(), two.status.code()), (Some(0), Some(0)), "{one:?} {two:?}");
+    as_before(&dead, "two");
+}

@@ -1,0 +1,337 @@
+//! Windows from the guest's side: what stands still, in which order, and that it comes back whatever the agent does.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::local::window::WindowPhase;
+
+use crate::fake_agent::{FakeAgent, TOKEN};
+use crate::fake_windows::Windows;
+use crate::guest::{Guest, until};
+use crate::world::World;
+
+/// A guest that has its token and stacks that run.
+pub async fn guest() -> (FakeAgent, Guest, World, BTreeMap<String, String>) {
+    let (agent, guest) = (FakeAgent::start().await, Guest::new());
+    guest.keep(&agent.bootstrap(TOKEN));
+    let world = World::of(&guest);
+    let before = world.states();
+    (agent, guest, world, before)
+}
+
+pub fn plan(agent: &FakeAgent, change: impl FnOnce(&mut Windows)) {
+    let mut book = agent.book.lock().unwrap();
+    book.windows.due = true;
+    change(&mut book.windows);
+}
+
+pub fn windows<T>(agent: &FakeAgent, look: impl FnOnce(&Windows) -> T) -> T {
+    agent.read(|book| look(&book.windows))
+}
+
+pub fn told(guest: &Guest) -> serde_json::Value {
+    match std::fs::read(guest.path("run/holdfast/stacks.json")) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
+        Err(_) => serde_json::Value::Null,
+    }
+}
+
+/// Until a window is over, with these words.
+pub async fn over(guest: &Guest, words: &str) {
+    let why = || told(guest)["last"]["why"].as_str().unwrap_or_default().to_owned();
+    until(&format!("a window is over: {words}"), || why().contains(words), || told(guest).to_string()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_stands_still_for_a_backup_that_is_due_and_only_that_comes_back() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |_| {});
+    let running = guest.run();
+    over(&guest, "has what it needs").await;
+    assert_eq!(world.states(), before, "exactly what ran runs, and what a person stopped stands still");
+    assert!(world.was_guarded() && !world.marker() && world.timer().is_none());
+    assert_eq!(
+        world.acts(),
+        [
+            "hook pre",
+            "docker stop web1 web2",
+            "docker stop cache1",
+            "systemctl stop -- db.service",
+            "systemctl start -- db.service",
+            "docker start cache1",
+            "docker start web1 web2",
+            "hook post",
+        ]
+    );
+    windows(&agent, |windows| {
+        assert_eq!(windows.asked.len(), 1);
+        let said = &windows.quiesced[0];
+        assert_eq!(said.stacks.iter().map(|stack| stack.as_str()).collect::<Vec<_>>(), ["db", "app"]);
+        assert_eq!(said.canaries.len(), 1, "no volume is mounted");
+        assert!(windows.released[0].down.is_empty());
+    });
+    let text = String::from_utf8(guest.status("table").stdout).unwrap();
+    for words in ["db, app, idle", "Last window", "standing still (says the test)", "Canaries    1"] {
+        assert!(text.contains(words), "{words} is missing:\n{text}");
+    }
+    let bound = world.log().into_iter().find(|line| line.starts_with("systemd-run")).unwrap();
+    assert!(bound.contains("--on-active=890s --on-active=60s --on-unit-inactive=60s"), "{bound}");
+    assert_eq!(running.stop().0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hot_volumes_that_are_mounted_get_a_canary() {
+    let (agent, guest, world, _) = guest().await;
+    std::fs::create_dir_all(guest.path("proc/self")).unwrap();
+    std::fs::create_dir_all(guest.path("srv/db")).unwrap();
+    std::fs::write(guest.path("proc/self/mountinfo"), "23 22 0:21 / /srv/db rw - ext4 /dev/sdb rw\n")
+        .unwrap();
+    plan(&agent, |_| {});
+    let _running = guest.run();
+    over(&guest, "has what it needs").await;
+    let canary = windows(&agent, |windows| windows.quiesced[0].canaries[1].clone());
+    assert_eq!(canary.mount.unwrap().as_str(), "/srv/db");
+    assert_eq!(std::fs::read(guest.path("srv/db/.holdfast-canary")).unwrap().len(), 64);
+    assert!(world.was_guarded());
+}
+
+/// Nothing is stopped, and the window is called off, when this file cannot be written or that act fails.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_marker_program_or_timer_nothing_is_stopped() {
+    for (folder_at, fails, words) in [
+        (Some("var/lib/holdfast/quiesce.json.new"), None, "the marker cannot be written"),
+        (Some("var/lib/holdfast/guestd-resume.new"), None, "no timer could be armed"),
+        (None, Some("arm-timer"), "no timer could be armed"),
+    ] {
+        let (agent, guest, world, before) = guest().await;
+        if let Some(path) = folder_at {
+            // A folder where the file would be made: nobody can write it, root neither.
+            std::fs::create_dir_all(guest.path(path).join("x")).unwrap();
+        }
+        if let Some(act) = fails {
+            world.trouble("fail", act);
+        }
+        plan(&agent, |_| {});
+        let running = guest.run();
+        over(&guest, words).await;
+        assert_eq!(world.states(), before);
+        assert!(!world.acts().iter().any(|act| act.contains("stop")), "{:?}", world.acts());
+        assert!(!world.marker());
+        windows(&agent, |windows| assert_eq!((windows.given_up, windows.quiesced.len()), (1, 0)));
+        assert_eq!(running.stop().0.code(), Some(0));
+    }
+}
+
+/// A full disk: each file but the marker may be unwritable, and the window goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_written_besides_stops_nothing() {
+    for path in ["var/lib/holdfast/canary.new", "var/lib/holdfast/canaries.json.new"] {
+        let (agent, guest, world, before) = guest().await;
+        std::fs::create_dir_all(guest.path(path).join("x")).unwrap();
+        plan(&agent, |_| {});
+        let _running = guest.run();
+        over(&guest, "has what it needs").await;
+        assert_eq!(world.states(), before);
+        assert_eq!(told(&guest)["last"]["notes"].as_array().unwrap().len(), 1, "{}", told(&guest));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_lost_or_never_given_ends_in_running_stacks() {
+    for call in ["ask", "quiesced", "released", "look", "give_up"] {
+        let (agent, guest, world, before) = guest().await;
+        plan(&agent, |windows| drop(windows.lost.insert(call)));
+        let _running = guest.run();
+        // Until the call was made at least once; from then on answers arrive again.
+        let made = || {
+            windows(&agent, |w| match call {
+                "ask" => w.asked.len(),
+                "quiesced" => w.quiesced.len(),
+                "released" => w.released.len(),
+                "look" => w.looks as usize,
+                _ => 1,
+            })
+        };
+        until(call, || made() > 0, || told(&guest).to_string()).await;
+        agent.book.lock().unwrap().windows.lost.clear();
+        until("it is over", || told(&guest)["last"].is_object(), || told(&guest).to_string()).await;
+        assert_eq!(world.states(), before, "{call}");
+        assert!(world.was_guarded() && !world.marker(), "{call}");
+        windows(&agent, |windows| {
+            assert!(windows.asked.iter().all(|key| *key == windows.asked[0]), "one wish");
+            assert!(windows.quiesced.iter().all(|said| *said == windows.quiesced[0]));
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_agent_keeps_nothing_stopped() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let _running = guest.run();
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    assert_eq!(world.states()["db.service"], "inactive");
+    plan(&agent, |windows| windows.deaf.extend(["look", "released", "quiesced"]));
+    world.set_time(1_000 + 125);
+    over(&guest, "silent for too long").await;
+    assert_eq!(world.states(), before);
+    assert!(!world.marker());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bound_is_ours_whatever_the_agent_says() {
+    for bound_s in [900, u32::MAX] {
+        let (agent, guest, world, before) = guest().await;
+        plan(&agent, |windows| {
+            windows.stays_at = Some(WindowPhase::Capturing);
+            windows.bound_s = bound_s;
+        });
+        let _running = guest.run();
+        until(
+            "capturing",
+            || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+            || told(&guest).to_string(),
+        )
+        .await;
+        // As after a suspend: much time at once.
+        world.set_time(1_000 + if bound_s == 900 { 890 } else { 7_190 });
+        over(&guest, "its time is over").await;
+        assert_eq!(world.states(), before);
+        assert_eq!(windows(&agent, |w| w.released.len()), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn absurd_words_of_the_agent_stop_nothing_or_bring_it_back() {
+    for (phase, words) in [
+        (WindowPhase::Captured, "they are not"),
+        (WindowPhase::Released, "it is over"),
+        (WindowPhase::Cancelled, "the agent cancelled it"),
+    ] {
+        let (agent, guest, world, before) = guest().await;
+        plan(&agent, |windows| windows.stays_at = Some(phase));
+        // It is asked for, and is in that phase from the first look on.
+        let _running = guest.run();
+        until("asked", || windows(&agent, |w| !w.asked.is_empty()), || told(&guest).to_string()).await;
+        agent.book.lock().unwrap().windows.phase = Some(phase);
+        until("it is over", || told(&guest)["last"].is_object(), || told(&guest).to_string()).await;
+        assert_eq!(world.states(), before, "{words}");
+        assert!(!world.marker());
+    }
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.bound_s = 5);
+    let _running = guest.run();
+    over(&guest, "too little of its time").await;
+    assert_eq!((world.states(), world.acts().len()), (before, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_that_does_not_stop_calls_the_window_off() {
+    for (fails, words) in
+        [("stop-cache1", "stack app does not stop"), ("hook-pre", "pre_quiesce of stack app failed")]
+    {
+        let (agent, guest, world, before) = guest().await;
+        world.trouble("fail", fails);
+        plan(&agent, |_| {});
+        let _running = guest.run();
+        over(&guest, words).await;
+        assert_eq!(world.states(), before);
+        assert!(!world.marker());
+        windows(&agent, |windows| assert_eq!((windows.given_up, windows.quiesced.len()), (1, 0)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_that_does_not_start_is_told_and_tried_again() {
+    let (agent, guest, world, before) = guest().await;
+    world.trouble("fail", "start-cache1");
+    plan(&agent, |_| {});
+    let running = guest.run();
+    until("released", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    windows(&agent, |windows| {
+        let down = &windows.released[0].down;
+        assert_eq!((down.len(), down[0].stack.as_str()), (1, "app"));
+        assert!(down[0].why.contains("says the test"), "{}", down[0].why);
+    });
+    assert_eq!(world.states()["db.service"], "active", "one that fails keeps no other down");
+    assert!(world.marker());
+    let unwell =
+        || agent.read(|book| book.hellos.last().unwrap().health == holdfast_protocol::report::Health::Unwell);
+    until("unwell", unwell, || told(&guest).to_string()).await;
+    let text = String::from_utf8(guest.status("table").stdout).unwrap();
+    assert!(text.contains("Down        app:"), "{text}");
+    world.no_trouble("fail", "start-cache1");
+    until("all runs", || world.states() == before && !world.marker(), || told(&guest).to_string()).await;
+    until("well again", || !unwell(), || told(&guest).to_string()).await;
+    until("the timer is taken back", || world.timer().is_none(), || format!("{:?}", world.log())).await;
+    assert_eq!(running.stop().0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_gets_the_stacks_back_at_once() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let _running = guest.run();
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    let output = guest.resume(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(world.states(), before);
+    assert!(!world.marker());
+    over(&guest, "somebody wanted the stacks back").await;
+    let nothing = guest.resume(&[]);
+    assert!(String::from_utf8_lossy(&nothing.stdout).contains("nothing was stopped"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_stops_the_controller_gets_the_stacks_back_first() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let running = guest.run();
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    let (status, log) = running.stop();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert_eq!(world.states(), before, "{log}");
+    assert!(!world.marker() && world.timer().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_shows_everything_and_stops_nothing() {
+    let (_agent, guest, world, before) = guest().await;
+    let output = guest.ask("quiesce", &["--dry-run"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for words in [
+        "db                   runs: db.service",
+        "idle                 stands still, and stays so",
+        "1. app stop: docker stop web1 web2",
+        "2. db stop: systemctl stop -- db.service",
+        "Nothing was stopped.",
+    ] {
+        assert!(text.contains(words), "{words} is missing:\n{text}");
+    }
+    assert_eq!((world.states(), world.acts().len()), (before, 0));
+    assert!(world.timer().is_none() && !world.marker(), "what was tried was taken back");
+    assert!(world.log().iter().any(|line| line.starts_with("systemd-run")), "the timer was tried");
+    world.trouble("fail", "arm-timer");
+    let output = guest.ask("quiesce", &["--dry-run", "--output", "json"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), plan["problems"].as_array().unwrap().len()), (Some(1), 1), "{plan}");
+    world.set_stacks("[stack.a]\ndriver = \"podman\"\n");
+    let refused = guest.ask("quiesce", &["--dry-run"]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(error.contains("stacks.toml is refused at `stack.a.driver`"), "{error}");
+}

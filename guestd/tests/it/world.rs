@@ -1,0 +1,174 @@
+//! What runs inside a guest that is a folder: containers and units that are files, and the fake programs that change them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::guest::Guest;
+
+/// Two stacks that run, one of which has a part that a person stopped, and a third that stands still on purpose.
+const STACKS: &str = r#"
+[stack.app]
+driver = "compose"
+directory = "/srv/app"
+after = ["db"]
+stop_timeout_s = 1
+start_timeout_s = 20
+
+[stack.app.hooks]
+pre_quiesce = ["BIN/hook", "pre"]
+post_resume = ["BIN/hook", "post"]
+timeout_s = 20
+
+[stack.db]
+driver = "systemd"
+units = ["db.service", "spare.service"]
+stop_timeout_s = 1
+start_timeout_s = 20
+
+[stack.idle]
+driver = "compose"
+directory = "/srv/idle"
+stop_timeout_s = 1
+"#;
+
+const APP: &str = r#"{"services":{"web":{"depends_on":{"cache":{}}},"cache":{},"tool":{}}}"#;
+
+/// The folder beneath a guest's root.
+pub struct World {
+    root: PathBuf,
+}
+
+impl World {
+    pub fn of(guest: &Guest) -> Self {
+        let root = guest.path("");
+        for folder in [
+            "world/c",
+            "world/u",
+            "world/timers",
+            "world/fail",
+            "world/hold",
+            "bin",
+            "etc/holdfast",
+            "run",
+            "srv/app",
+            "srv/idle",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_programs.sh");
+        for name in ["docker", "systemctl", "systemd-run", "hook"] {
+            symlink(&script, root.join("bin").join(name)).unwrap();
+        }
+        let world = Self { root };
+        let bin = world.root.join("bin");
+        fs::write(world.path("etc/holdfast/stacks.toml"), STACKS.replace("BIN", bin.to_str().unwrap()))
+            .unwrap();
+        fs::write(world.path("world/config-app.json"), APP).unwrap();
+        fs::write(world.path("world/config-idle.json"), r#"{"services":{"idle":{}}}"#).unwrap();
+        fs::write(world.path("world/log"), "").unwrap();
+        for (id, text) in [
+            ("web1", "app web running"),
+            ("web2", "app web running"),
+            ("cache1", "app cache running"),
+            ("tool1", "app tool exited"),
+            ("idle1", "idle idle exited"),
+        ] {
+            fs::write(world.path(&format!("world/c/{id}")), format!("{text}\n")).unwrap();
+        }
+        fs::write(world.path("world/u/db.service"), "active\n").unwrap();
+        fs::write(world.path("world/u/spare.service"), "inactive\n").unwrap();
+        world.set_time(1_000);
+        world.set_boot("boot-a");
+        world
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.root.join(below)
+    }
+
+    fn put(&self, below: &str, text: &str) {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let new = path.with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(&new, &path).unwrap();
+    }
+
+    /// Seconds since the boot.
+    pub fn set_time(&self, seconds: u64) {
+        self.put("proc/uptime", &format!("{seconds}.00 0.00\n"));
+    }
+
+    /// Another boot of the guest.
+    pub fn set_boot(&self, id: &str) {
+        self.put("proc/sys/kernel/random/boot_id", id);
+    }
+
+    pub fn set_stacks(&self, text: &str) {
+        self.put("etc/holdfast/stacks.toml", text);
+    }
+
+    /// `fail` or `hold`, an act and what it is about.
+    pub fn trouble(&self, kind: &str, act: &str) {
+        fs::write(self.path(&format!("world/{kind}/{act}")), "").unwrap();
+    }
+
+    pub fn no_trouble(&self, kind: &str, act: &str) {
+        fs::remove_file(self.path(&format!("world/{kind}/{act}"))).unwrap();
+    }
+
+    /// How every container and unit stands.
+    pub fn states(&self) -> BTreeMap<String, String> {
+        let mut states = BTreeMap::new();
+        for folder in ["world/c", "world/u"] {
+            for entry in fs::read_dir(self.path(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                let Ok(text) = fs::read_to_string(&path) else { continue };
+                if !name.ends_with(".new") {
+                    states.insert(name, text.split_whitespace().last().unwrap_or_default().to_owned());
+                }
+            }
+        }
+        states
+    }
+
+    pub fn log(&self) -> Vec<String> {
+        fs::read_to_string(self.path("world/log")).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// The calls that changed something.
+    pub fn acts(&self) -> Vec<String> {
+        let changes = |line: &String| {
+            ["docker stop", "docker start", "systemctl stop -- db", "systemctl start", "BARE", "hook"]
+                .iter()
+                .any(|verb| line.starts_with(verb))
+        };
+        self.log().into_iter().filter(changes).collect()
+    }
+
+    /// What the armed timer would start.
+    pub fn timer(&self) -> Option<Vec<String>> {
+        let entry = fs::read_dir(self.path("world/timers")).unwrap().next()?;
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        Some(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Timers live in the memory of PID 1.
+    pub fn lose_timers(&self) {
+        for entry in fs::read_dir(self.path("world/timers")).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+
+    pub fn marker(&self) -> bool {
+        self.path("var/lib/holdfast/quiesce.json").exists()
+    }
+
+    /// Nothing was stopped without marker and timer.
+    pub fn was_guarded(&self) -> bool {
+        self.log().iter().all(|line| !line.starts_with("BARE"))
+    }
+}
