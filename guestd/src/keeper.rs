@@ -187,7 +187,7 @@ impl Keeper {
             Err(error) => return debug!(error = chain(&error), "what is due is not told"),
         };
         let Some(DueBackup { tier, policy, .. }) = due else { return };
-        info!(tier = ?tier, policy = %policy, "a backup is due");
+        info!(tier = ?tier, policy = ?policy, "a backup is due");
         let runner = Runner { place: &self.place, windows, stacks, boot_id: &self.boot_id, tries: TRIES };
         let ended = runner.run(&WindowRequest { guest: None, tier: Some(tier) }).await;
         let went_well =

@@ -139,7 +139,7 @@ async fn what_cannot_be_written_besides_stops_nothing() {
 async fn an_answer_that_is_lost_or_never_given_ends_in_running_stacks() {
     for call in ["ask", "quiesced", "released", "look", "give_up"] {
         let (agent, guest, world, before) = guest().await;
-        plan(&agent, |windows| drop(windows.lost.insert(call)));
+        plan(&agent, |windows| windows.lost.extend([call]));
         let _running = guest.run();
         // Until the call was made at least once; from then on answers arrive again.
         let made = || {
