@@ -30,7 +30,7 @@ use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
 use crate::execute::{GuestDoor, Ports};
 use crate::model::limits;
-use crate::model::policy::{Golden, GoldenDump, Policy, Sha256Hex, VmidRange};
+use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
 use crate::model::storage::StorageView;
 use crate::model::view::{ProgressLines, View};
@@ -160,6 +160,7 @@ struct Parts {
     keeper: Option<Keeper>,
     pve: Arc<dyn Pve>,
     policy: Policy,
+    quiesce_bound: QuiesceBound,
 }
 
 /// Runs the agent until it is asked to stop.
@@ -246,6 +247,7 @@ impl Parts {
         let keeper = keeper(settings, &host_key)?;
         let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
         Ok(Self {
+            quiesce_bound: settings.quiesce.bound_s,
             clock,
             store,
             folder,
@@ -327,6 +329,7 @@ fn start_local_api(
         wires.view.subscribe(),
         parts.leaf.pin(),
         parts.identity.hub.clone(),
+        parts.quiesce_bound,
     );
     let (tls, stop) = (parts.leaf.server()?, stop.clone());
     tasks.spawn(async move {

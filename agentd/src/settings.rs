@@ -14,7 +14,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use serde::Deserialize;
 
-use crate::model::policy::{BrakeRule, GoldenDump};
+use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound};
 
 mod secret_file;
 
@@ -56,6 +56,9 @@ pub struct Settings {
     /// How many guests documents may touch at once.
     #[serde(default)]
     pub brake: BrakeSettings,
+    /// How long guests' programs may stand still for a backup.
+    #[serde(default)]
+    pub quiesce: QuiesceSettings,
     /// Who may sign for this box.
     #[serde(default)]
     pub trust: TrustSettings,
@@ -169,6 +172,20 @@ const fn usual_refresh_days() -> u32 {
 pub struct LocalApiSettings {
     /// Addresses of this box on the guests' bridge, with port. Never all addresses at once.
     pub listen: Vec<SocketAddr>,
+}
+
+/// How long guests' programs may stand still for a backup.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuiesceSettings {
+    /// The bound of a quiesce window, in seconds: 60 to 3600.
+    pub bound_s: QuiesceBound,
+}
+
+impl Default for QuiesceSettings {
+    fn default() -> Self {
+        Self { bound_s: QuiesceBound::usual() }
+    }
 }
 
 /// Where we keep what must last.

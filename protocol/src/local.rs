@@ -17,6 +17,11 @@
 //! | `POST /v1/backups` | [`work::BackupRequest`] | [`work::Accepted`] |
 //! | `GET /v1/backups` | | [`work::BackupsView`] |
 //! | `GET /v1/backups/{id}` | | [`work::BackupView`] |
+//! | `POST /v1/quiesce-windows` | [`window::WindowRequest`] | [`work::Accepted`] |
+//! | `GET /v1/quiesce-windows/{id}` | | [`window::WindowView`] |
+//! | `PUT /v1/quiesce-windows/{id}/quiesced` | [`window::Quiesced`] | [`window::WindowView`] |
+//! | `PUT /v1/quiesce-windows/{id}/released` | [`window::Released`] | [`window::WindowView`] |
+//! | `DELETE /v1/quiesce-windows/{id}` | | [`window::WindowView`] |
 //! | `GET /v1/audit` | | [`audit::AuditPage`] |
 //! | `GET /v1/openapi.json` | | [`openapi::document`] |
 //! | `GET /healthz` | | [`Healthy`] |

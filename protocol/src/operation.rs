@@ -27,6 +27,8 @@ pub enum OperationKind {
     HandOverVolume,
     /// Makes a guest by restoring the golden archive.
     Provision,
+    /// Takes a backup while the guest's programs stand still.
+    QuiescedBackup,
     /// Changes CPU, memory, swap or marks.
     Reconfigure,
     /// Restores a backup of a guest beside it, under another number.
@@ -52,6 +54,7 @@ impl OperationKind {
         Self::Grow,
         Self::HandOverVolume,
         Self::Provision,
+        Self::QuiescedBackup,
         Self::Reconfigure,
         Self::RestoreBeside,
         Self::RollBack,
@@ -72,6 +75,7 @@ impl OperationKind {
             Self::Grow => "grow",
             Self::HandOverVolume => "hand_over_volume",
             Self::Provision => "provision",
+            Self::QuiescedBackup => "quiesced_backup",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
             Self::RollBack => "roll_back",

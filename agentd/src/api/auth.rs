@@ -27,7 +27,11 @@ use crate::port::store::holder::Holder;
 const TOKEN_CHARS_MAX: usize = 128;
 
 /// The calls that take a query. To all others one is a mistake, and is said to be one.
-const WITH_QUERY: [(Method, &str); 2] = [(Method::GET, "/v1/operations/{id}"), (Method::GET, "/v1/audit")];
+const WITH_QUERY: [(Method, &str); 3] = [
+    (Method::GET, "/v1/operations/{id}"),
+    (Method::GET, "/v1/quiesce-windows/{id}"),
+    (Method::GET, "/v1/audit"),
+];
 
 /// Proof that a guest asks, and which.
 #[derive(Debug)]

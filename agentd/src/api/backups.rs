@@ -22,10 +22,10 @@ pub(super) async fn all(
     let mut backups: Vec<BackupView> =
         kept.map(|(id, kept)| BackupView { id, phase: OperationStatus::Done, kept: Some(kept) }).collect();
     let open = own.open.iter().map(|progress| progress.view());
-    let under_way = open.filter(|view| view.kind == OperationKind::Backup);
+    let under_way = open.filter(|view| is_backup(view.kind));
     backups.extend(under_way.map(|view| BackupView { id: view.id, phase: view.status, kept: None }));
     let waiting = own.waiting.iter().map(|record| &record.request);
-    let waiting = waiting.filter(|request| request.ask.kind() == OperationKind::Backup);
+    let waiting = waiting.filter(|request| is_backup(request.ask.kind()));
     backups.extend(waiting.map(|request| BackupView {
         id: request.id,
         phase: OperationStatus::Queued,
@@ -45,8 +45,13 @@ pub(super) async fn one(
         return Ok(Data(BackupView { id, phase: OperationStatus::Done, kept: Some(kept) }));
     }
     let view = look(&local, &scope, id).await?;
-    if view.kind != OperationKind::Backup {
+    if !is_backup(view.kind) {
         return Err(ApiError::NotFound("backup"));
     }
     Ok(Data(BackupView { id: view.id, phase: view.status, kept: None }))
+}
+
+/// Whether it takes one backup and nothing else.
+const fn is_backup(kind: OperationKind) -> bool {
+    matches!(kind, OperationKind::Backup | OperationKind::QuiescedBackup)
 }

@@ -31,7 +31,7 @@ fn judge(request: &Request) -> Result<(), ApiError> {
         return Err(ApiError::Misdirected);
     }
     // HEAD too: the router would answer it by calling what GET calls.
-    let known = [Method::GET, Method::POST, Method::DELETE].contains(request.method());
+    let known = [Method::GET, Method::POST, Method::PUT, Method::DELETE].contains(request.method());
     if !known || !is_plain(uri.path()) {
         return Err(ApiError::NoSuchCall);
     }

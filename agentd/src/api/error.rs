@@ -9,6 +9,7 @@ use holdfast_protocol::strict::{StrictError, chain};
 
 use super::frame::{Outcome, carry};
 use super::rate::TooOften;
+use crate::operation::window::Refused;
 use crate::port::store::StoreError;
 use crate::port::store::request::AskError;
 
@@ -74,6 +75,12 @@ pub enum ApiError {
     /// It is too late to cancel.
     #[error("it has ended already")]
     Over,
+    /// Something was said of a window that may not be said there.
+    #[error(transparent)]
+    Window(Refused),
+    /// Something was said of a window that waits for its lane.
+    #[error("this window was not granted yet: stop nothing, and wait for `granted`")]
+    NotGranted,
     /// No name for a snapshot.
     #[error("the agent cannot make a name for the snapshot")]
     MadeName(#[source] IdError),
@@ -106,6 +113,10 @@ impl ApiError {
             Self::TooOften(_) => ErrorCode::RateLimited,
             Self::NotTaken(why) => not_taken(why),
             Self::UnderWay | Self::Over => ErrorCode::UnderWay,
+            Self::Window(Refused::Over) => ErrorCode::WindowOver,
+            Self::Window(Refused::Begun) => ErrorCode::UnderWay,
+            Self::Window(Refused::Otherwise) => ErrorCode::IdempotencyMismatch,
+            Self::NotGranted => ErrorCode::Locked,
             Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
             Self::Store(StoreError::Refusing(refusal)) => refusal.code(),
             Self::Store(_) | Self::MadeName(_) | Self::Randomness(_) | Self::Unwritable(_) => {

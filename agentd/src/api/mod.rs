@@ -18,6 +18,7 @@
 //! | [`operations`] | progress of the guest's own operations; cancelling what has not begun |
 //! | [`rate`], [`seats`] | how often, and how many at once |
 //! | [`routes`] | the table of calls |
+//! | [`windows`] | quiesce windows: asked for, entered, left |
 //! | [`work`] | snapshots, rollback and backups, asked for |
 //! | [`wanted`] | the document in use, by guest |
 
@@ -36,6 +37,7 @@ pub mod rate;
 pub mod routes;
 pub mod seats;
 pub mod wanted;
+pub mod windows;
 pub mod work;
 
 use std::net::{IpAddr, SocketAddr};
@@ -46,6 +48,7 @@ use holdfast_protocol::local::{BODY_BYTES_MAX, Limits};
 use holdfast_protocol::pin::Pin;
 use tokio::sync::watch;
 
+use crate::model::policy::QuiesceBound;
 use crate::model::view::View;
 use crate::port::clock::Clock;
 use crate::port::store::{Store, StoreError};
@@ -82,12 +85,14 @@ pub struct Local {
     holders: holders::Holders,
     pin: Pin,
     hub: String,
+    quiesce_bound: QuiesceBound,
     by_guest: rate::Rates<GuestUid>,
     by_address: rate::Rates<IpAddr>,
 }
 
 impl Local {
-    /// `pin` is that of the certificate that guests see, `hub` the hub's URL, which guests only show.
+    /// `pin` is that of the certificate that guests see, `hub` the hub's URL, which guests only show, `quiesce_bound` how
+    /// long programs may stand still for a backup.
     #[must_use]
     pub fn new(
         store: Store,
@@ -95,6 +100,7 @@ impl Local {
         view: watch::Receiver<Arc<View>>,
         pin: Pin,
         hub: String,
+        quiesce_bound: QuiesceBound,
     ) -> Arc<Self> {
         Arc::new(Self {
             wanted: wanted::Wanted::new(store.clone()),
@@ -104,6 +110,7 @@ impl Local {
             view,
             pin,
             hub,
+            quiesce_bound,
             by_guest: rate::Rates::per_minute(REQUESTS_PER_MINUTE),
             by_address: rate::Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
         })

@@ -24,7 +24,7 @@ const WAIT_SECONDS_MAX: u64 = 55;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ask {
+pub(super) struct Wait {
     wait: Option<String>,
 }
 
@@ -32,16 +32,10 @@ pub(super) async fn operation(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
     Path(id): Path<String>,
-    ask: Result<Query<Ask>, QueryRejection>,
+    ask: Result<Query<Wait>, QueryRejection>,
 ) -> Result<Data<OperationView>, ApiError> {
     let id: OperationId = id.parse().map_err(|_| ApiError::NotFound("operation"))?;
-    let rule = "the only part is wait, of 1s to 55s";
-    let Query(ask) = ask.map_err(|_| ApiError::Part { what: "the query", rule })?;
-    let wait = match ask.wait.as_deref().map(seconds) {
-        None => None,
-        Some(Some(wait)) => Some(wait),
-        Some(None) => return Err(ApiError::Part { what: "the query", rule }),
-    };
+    let wait = wait_of(ask)?;
     // Listened to before the first look, so that no change falls between the two.
     let mut changes = local.store.changes();
     let of = |now: &Changes| (now.operations, now.requests);
@@ -65,6 +59,17 @@ pub(super) async fn operation(
     match tokio::time::timeout(wait, changed).await {
         Ok(outcome) => outcome.map(Data),
         Err(_) => Ok(Data(first)),
+    }
+}
+
+/// How long to wait for a change; none is not at all.
+pub(super) fn wait_of(ask: Result<Query<Wait>, QueryRejection>) -> Result<Option<Duration>, ApiError> {
+    let refused = || ApiError::Part { what: "the query", rule: "the only part is wait, of 1s to 55s" };
+    let Query(ask) = ask.map_err(|_| refused())?;
+    match ask.wait.as_deref().map(seconds) {
+        None => Ok(None),
+        Some(Some(wait)) => Ok(Some(wait)),
+        Some(None) => Err(refused()),
     }
 }
 

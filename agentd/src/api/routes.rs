@@ -5,14 +5,14 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use holdfast_protocol::local::{Healthy, Serving, openapi};
 use serde_json::Value;
 
 use super::door::door;
 use super::error::ApiError;
 use super::frame::{Data, described, frame};
-use super::{Local, audit, auth, backups, claim, guest, operations, work};
+use super::{Local, audit, auth, backups, claim, guest, operations, windows, work};
 
 /// One path and what its methods do.
 pub type Call = (&'static str, MethodRouter<Arc<Local>>);
@@ -33,6 +33,10 @@ pub fn table() -> Vec<Call> {
         ("/v1/rollback", post(work::roll_back)),
         ("/v1/backups", get(backups::all).post(work::take_backup)),
         ("/v1/backups/{id}", get(backups::one)),
+        ("/v1/quiesce-windows", post(windows::ask)),
+        ("/v1/quiesce-windows/{id}", get(windows::look).delete(windows::give_up)),
+        ("/v1/quiesce-windows/{id}/quiesced", put(windows::quiesced)),
+        ("/v1/quiesce-windows/{id}/released", put(windows::released)),
         ("/v1/audit", get(audit::audit)),
     ]
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod holders;
 mod openapi;
+mod windows;
 mod work;
 
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use super::*;
+use crate::model::boot::{BootId, BootMoment};
 use crate::model::policy::VmidRange;
 use crate::model::record::VolumeId;
 use crate::operation::log::Event;
@@ -49,6 +51,10 @@ impl Clock for TestClock {
     }
     fn monotonic(&self) -> Duration {
         Duration::try_from(self.now().duration_since(Timestamp::UNIX_EPOCH)).unwrap()
+    }
+    fn boot_moment(&self) -> BootMoment {
+        let ms = u64::try_from(self.monotonic().as_millis()).unwrap();
+        BootMoment { boot: BootId::parse("boot-1").unwrap(), ms }
     }
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
@@ -107,7 +113,14 @@ impl World {
         let (_, view) = watch::channel(Arc::new(View::default()));
         let pin = Pin::of(PinKind::Leaf, b"leaf");
         let as_clock: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
-        let local = Local::new(store.clone(), as_clock, view, pin, "https://hub.example".to_owned());
+        let local = Local::new(
+            store.clone(),
+            as_clock,
+            view,
+            pin,
+            "https://hub.example".to_owned(),
+            QuiesceBound::usual(),
+        );
         Self { store, clock, router: routes::router(local), _dir: dir }
     }
 

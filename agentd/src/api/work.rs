@@ -141,7 +141,7 @@ pub(super) async fn snapshots(
     Ok(Data(SnapshotsView { snapshots: snapshots.collect(), quota }))
 }
 
-async fn write_down(
+pub(super) async fn write_down(
     local: &Local,
     scope: &GuestScope,
     (id, ask): (OperationId, Ask),
@@ -152,12 +152,12 @@ async fn write_down(
 }
 
 /// A request's id, which its operation will have.
-fn fresh_id() -> OperationId {
+pub(super) fn fresh_id() -> OperationId {
     OperationId::new(Uuid::now_v7())
 }
 
 /// A body may name the guest, and it can only be the token's.
-fn own(scope: &GuestScope, named: Option<GuestUid>) -> Result<(), ApiError> {
+pub(super) fn own(scope: &GuestScope, named: Option<GuestUid>) -> Result<(), ApiError> {
     match named {
         Some(other) if other != scope.uid() => Err(ApiError::NotYours),
         Some(_) | None => Ok(()),

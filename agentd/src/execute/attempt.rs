@@ -12,16 +12,15 @@ use super::trouble::{Next, Trouble};
 use super::{
     lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
     step_disk, step_hand_over, step_hello, step_power, step_protection, step_read_back, step_renew,
-    step_restore, step_roll_back, step_room, step_snapshot, step_vmid, step_volume,
+    step_restore, step_roll_back, step_room, step_snapshot, step_vmid, step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
 use crate::operation::log::{Event, Fact};
 use crate::operation::progress::Progress;
 use crate::operation::step::Step;
-use crate::port::clock::ClockPace;
+use crate::port::pve::Upid;
 use crate::port::pve::task::{Patience, TaskOutcome};
-use crate::port::pve::{Upid, follow_task};
 
 /// After a request that may have arrived the world is watched this long: Proxmox gives up on its own calls after 30 s.
 const SETTLE: Duration = Duration::from_secs(35);
@@ -113,6 +112,8 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::AddVolume => step_volume::probe(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::probe(context).await,
         Step::CheckRoom | Step::ProveSnapshot => Ok(Probed::Not),
+        // Our own records are asked by the steps themselves.
+        Step::GrantWindow | Step::AwaitQuiesced | Step::AwaitReleased => Ok(Probed::Not),
         Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::probe(context).await,
         Step::ArmRollBack | Step::RollBack => step_roll_back::probe(context).await,
         Step::Renew => step_renew::probe(context).await,
@@ -152,6 +153,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::ConfirmTakenOver => step_adopt::confirm(context).await,
         Step::AwaitHello => step_hello::act(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,
+        Step::GrantWindow => step_window::grant(context).await,
+        Step::AwaitQuiesced => step_window::await_quiesced(context).await,
+        Step::AwaitReleased => step_window::await_released(context).await,
         Step::CheckRoom => step_room::act(context).await,
         Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::act(context).await,
         Step::ProveSnapshot => step_roll_back::prove(context).await,
@@ -330,13 +334,12 @@ impl Run<'_> {
             .parse()
             .map_err(|_| Trouble::fault(format!("the journal names a task {upid:?} that is none")))?;
         let patience = Patience::up_to(Duration::from_secs(step.bound().seconds));
-        let pace = ClockPace(self.ports.clock.as_ref());
         let mut last = String::new();
         let mut on_line = |line: &str| {
             line.clone_into(&mut last);
             context.say(line);
         };
-        let outcome = follow_task(self.ports.pve.as_ref(), &pace, &named, patience, &mut on_line).await?;
+        let outcome = step_window::follow(&context, &named, patience, &mut on_line).await?;
         Ok(match outcome {
             TaskOutcome::Warnings(_) if planted(Bug::WarningsAreFailed) => {
                 return Err(Trouble::give_up(ErrorCode::Unavailable, "planted"));

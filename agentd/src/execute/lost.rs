@@ -106,6 +106,9 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::AddVolume
         | Step::ProtectAgain
         | Step::CheckRoom
+        | Step::GrantWindow
+        | Step::AwaitQuiesced
+        | Step::AwaitReleased
         | Step::ProveSnapshot
         | Step::ArmRollBack
         | Step::Renew

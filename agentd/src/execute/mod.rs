@@ -52,6 +52,7 @@ mod step_room;
 mod step_snapshot;
 mod step_vmid;
 mod step_volume;
+mod step_window;
 pub mod storage;
 mod trouble;
 mod undo;

@@ -43,7 +43,7 @@ pub async fn settle(ports: &Ports, open: Vec<Progress>, plan: &RecoveryPlan) -> 
         let line = plan.lines.iter().find(|line| line.id == progress.id);
         let Some(recover) = line.map(|line| &line.recover) else { continue };
         let status = progress.status();
-        let mut run = Run { ports, progress };
+        let mut run = Run { ports, progress, place: None };
         match (recover, status) {
             (Recover::Adopt { upid, known: Known::LostReply }, Status::During(step)) => {
                 run.write(Event::Posted { step, upid: upid.clone() }).await?;

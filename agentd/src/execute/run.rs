@@ -35,6 +35,8 @@ pub enum Stopped {
 pub(super) struct Run<'a> {
     pub(super) ports: &'a Ports,
     pub(super) progress: Progress,
+    /// The place for heavy work, from one heavy step to the next.
+    pub(super) place: Option<HeavyPlace>,
 }
 
 /// Brings an operation to its end, from wherever its journal stands.
@@ -51,7 +53,7 @@ pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped>
 }
 
 async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
-    let mut run = Run { ports, progress };
+    let mut run = Run { ports, progress, place: None };
     // Whatever the journal says was under way was begun by an earlier run.
     let mut entry = Entry::Resumed;
     loop {
@@ -90,20 +92,21 @@ impl<'a> Run<'a> {
                 .park(Trouble::fault("the journal names a step that the operation does not have"))
                 .await;
         };
-        let _permit = self.heavy(place, step).await;
+        self.heavy(place, step).await;
         match self.attempt(place, step, entry).await? {
             Ok(Learnt { facts, note }) => self.write(Event::Succeeded { step: place, facts, note }).await,
             Err(trouble) => self.failed(place, step, trouble).await,
         }
     }
 
-    /// Heavy steps wait for a place; everything else goes on.
-    async fn heavy(&self, place: u16, step: Step) -> Option<HeavyPlace> {
+    /// Heavy steps wait for a place, which is kept for those that follow at once; everything else goes on.
+    async fn heavy(&mut self, place: u16, step: Step) {
         if step.weight() == Weight::Light {
-            return None;
+            self.place = None;
+        } else if self.place.is_none() {
+            Context { ports: self.ports, progress: &self.progress, place, step }.say("waits for its turn");
+            self.place = Some(self.ports.heavy.place(self.progress.id, self.progress.opened_at).await);
         }
-        Context { ports: self.ports, progress: &self.progress, place, step }.say("waits for its turn");
-        Some(self.ports.heavy.place(self.progress.id, self.progress.opened_at).await)
     }
 
     async fn failed(&mut self, place: u16, step: Step, trouble: Trouble) -> Result<(), Stopped> {
@@ -137,6 +140,7 @@ impl<'a> Run<'a> {
     }
 
     async fn broken(&mut self, place: u16) -> Result<(), Stopped> {
+        self.place = None;
         let problem = self.progress.failure(place).cloned();
         let problem =
             problem.unwrap_or_else(|| Problem::new(ErrorCode::Internal, "a step failed without a reason"));

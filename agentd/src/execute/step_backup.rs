@@ -17,6 +17,7 @@ use jiff::Timestamp;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{free_config, vmid};
+use super::step_window;
 use super::trouble::Trouble;
 use crate::model::limits;
 use crate::model::record::VolumeId;
@@ -49,24 +50,21 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     free_config(context).await?;
     sealed_on_the_way(context).await?;
+    step_window::begin(context).await?;
     Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?).await?))
 }
 
 fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
     match &context.progress.operation {
         Operation::Provision(provision) => provision.backup_storage.as_ref(),
-        Operation::Backup(backup) => Some(&backup.storage),
-        _ => None,
+        operation => operation.backup().map(|backup| &backup.storage),
     }
     .ok_or_else(|| Trouble::fault("this operation has no backup storage"))
 }
 
 /// The key that it must be encrypted with.
 fn key<'a>(context: &'a Context<'_>) -> Option<&'a KeyFingerprint> {
-    match &context.progress.operation {
-        Operation::Backup(backup) => backup.key.as_ref(),
-        _ => None,
-    }
+    context.progress.operation.backup()?.key.as_ref()
 }
 
 /// What is to be encrypted does not leave the box for a storage that would take it in the clear.
@@ -165,6 +163,7 @@ async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, Trouble> {
 }
 
 async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Probed, Trouble> {
+    step_window::found(context).await?;
     let made = entry.made_epoch_s.and_then(|second| i64::try_from(second).ok());
     let at = made.and_then(|second| Timestamp::from_second(second).ok());
     let at = at.unwrap_or_else(|| context.ports.clock.now());

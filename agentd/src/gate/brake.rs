@@ -114,7 +114,8 @@ pub const fn counts(operation: &Operation) -> bool {
         | Operation::ExpireSnapshot(_)
         // A guest stops for it, but by its own wish.
         | Operation::RollBack(_)
-        | Operation::Backup(_) => false,
+        | Operation::Backup(_)
+        | Operation::QuiescedBackup(_) => false,
         // A signature for one guest is no bulk change.
         Operation::RestoreBeside(_)
         | Operation::Destroy(_)

@@ -41,7 +41,7 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
             }),
             Effect::Protect,
         ],
-        Operation::Backup(_) => vec![Effect::Backup],
+        Operation::Backup(_) | Operation::QuiescedBackup(_) => vec![Effect::Backup],
         Operation::RestoreBeside(_) => vec![Effect::RestoreBeside, Effect::Protect],
         Operation::HandOverVolume(_) => vec![Effect::HandOverVolume, Effect::LiftToAttach, Effect::Protect],
         Operation::AdoptGuest(_) => vec![Effect::Adopt, Effect::Protect],

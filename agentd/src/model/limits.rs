@@ -108,6 +108,10 @@ pub const VMID_CANDIDATES: usize = 64;
 /// Ended operations that are kept for the report.
 pub const ENDED_SHOWN: usize = 20;
 
+/// Quiesce windows that are kept per guest, so that a controller which comes back late still finds its own; the oldest
+/// goes first.
+pub const WINDOWS_PER_GUEST: u32 = 32;
+
 /// Idempotency keys kept per guest; the oldest goes first.
 pub const IDEMPOTENCY_KEYS_PER_GUEST: u32 = 256;
 

@@ -55,6 +55,8 @@ bugs! {
     ForgetJobs = "forget_jobs", "a signed job that has ended is forgotten, and may be taken again";
     RenewAsAnother = "renew_as_another", "a renewed certificate may make this host another one";
     LooseBrake = "loose_brake", "what documents touched lately does not count";
+    LateCapture = "late_capture", "a capture that came after the bound of its window counts";
+    EarlyGrant = "early_grant", "a window is told as granted while something else holds the lane";
     EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
 }
 

@@ -91,6 +91,53 @@ impl BrakeRule {
     }
 }
 
+/// How long a guest's programs may stand still for a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct QuiesceBound(u32);
+
+impl QuiesceBound {
+    /// The shortest: less than stopping and starting a few stacks takes would never hold.
+    pub const MIN_S: u32 = 60;
+    /// The longest: nobody's programs stand still for more than an hour.
+    pub const MAX_S: u32 = 3_600;
+
+    /// A quarter of an hour: stopping a database takes a minute, and a storage snapshot a second.
+    #[must_use]
+    pub const fn usual() -> Self {
+        Self(900)
+    }
+
+    /// In seconds.
+    #[must_use]
+    pub const fn seconds(self) -> u32 {
+        self.0
+    }
+
+    /// The same as a length of time.
+    #[must_use]
+    pub const fn duration(self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.0 as u64)
+    }
+}
+
+impl TryFrom<u32> for QuiesceBound {
+    type Error = &'static str;
+    fn try_from(seconds: u32) -> Result<Self, Self::Error> {
+        if (Self::MIN_S..=Self::MAX_S).contains(&seconds) {
+            Ok(Self(seconds))
+        } else {
+            Err("the bound of a quiesce window is 60 to 3600 seconds")
+        }
+    }
+}
+
+impl From<QuiesceBound> for u32 {
+    fn from(bound: QuiesceBound) -> Self {
+        bound.0
+    }
+}
+
 /// One golden image that root named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Golden {

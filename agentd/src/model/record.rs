@@ -10,6 +10,7 @@ use holdfast_protocol::id::{
     Vmid,
 };
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
+use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{Protection, Tier};
 use holdfast_protocol::report::Health;
@@ -218,6 +219,8 @@ pub struct BackupRecord {
     pub sealed: Option<KeyFingerprint>,
     /// Since when its storage answers without listing it. Such a backup protects nobody.
     pub missing_since: Option<Timestamp>,
+    /// What it holds, and why it is so; none for those that were taken before labels were.
+    pub label: Option<Label>,
 }
 
 impl BackupRecord {
@@ -252,6 +255,17 @@ pub struct Tried {
     pub late: u32,
     /// When last.
     pub last: Timestamp,
+}
+
+/// Stacks that were stopped for a backup and would not start again, as their controller said last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StacksDown {
+    /// In which guest.
+    pub guest: GuestUid,
+    /// Which.
+    pub down: Vec<DownStack>,
+    /// When that was said.
+    pub at: Timestamp,
 }
 
 /// Why a backup is taken.
@@ -340,6 +354,8 @@ pub struct Records {
     pub touched: Vec<Touched>,
     /// Snapshots that stand, sorted by guest and time of expiry.
     pub snapshots: Vec<SnapshotRecord>,
+    /// Stacks that did not come back from a backup, sorted by guest.
+    pub stacks_down: Vec<StacksDown>,
     /// Copies beside guests, sorted by number.
     pub besides: Vec<BesideRecord>,
     /// Every number that was ever given to a guest, with that guest.

@@ -6,8 +6,11 @@
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::Tier;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use super::policy::QuiesceBound;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +36,14 @@ pub enum Ask {
     },
     /// Take a backup.
     Backup,
+    /// Take a backup while the guest's programs stand still.
+    QuiescedBackup {
+        /// For which tier; without it for the one that is due, else for the local one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+        /// How long they may stand still: what was told is what is granted.
+        bound: QuiesceBound,
+    },
 }
 
 impl Ask {
@@ -44,6 +55,7 @@ impl Ask {
             Self::ExpireSnapshot { .. } => OperationKind::ExpireSnapshot,
             Self::RollBack { .. } => OperationKind::RollBack,
             Self::Backup => OperationKind::Backup,
+            Self::QuiescedBackup { .. } => OperationKind::QuiescedBackup,
         }
     }
 
@@ -53,7 +65,7 @@ impl Ask {
         match self {
             Self::Snapshot { name, .. } | Self::ExpireSnapshot { name } => Some(name),
             Self::RollBack { snapshot } => Some(snapshot),
-            Self::Backup => None,
+            Self::Backup | Self::QuiescedBackup { .. } => None,
         }
     }
 }

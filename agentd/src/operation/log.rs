@@ -17,6 +17,7 @@ use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::model::boot::BootMoment;
 use crate::model::record::VolumeId;
 
 /// Where an operation stands. Steps are named by their place.
@@ -168,6 +169,8 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sealed: Option<KeyFingerprint>,
     },
+    /// The quiesce window was granted, at this moment on the clock that runs through suspend.
+    WindowGranted(BootMoment),
     /// The snapshot that was taken and found.
     SnapshotTaken {
         /// When, by Proxmox's clock.

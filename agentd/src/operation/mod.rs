@@ -15,6 +15,8 @@
 //! | [`roll_back`] | *roll_back* |
 //! | [`restore_beside`] | a copy of a guest, by a signature |
 //! | [`backup`] | *backup* |
+//! | [`quiesced_backup`] | *quiesced_backup* |
+//! | [`window`] | its quiesce window: what may follow what, and the label of its backup |
 //! | [`lane`] | who may begin, who waits behind whom |
 //! | [`step`] | what each step is: its undo, its probe, its bound |
 //! | [`log`] | events, and `next(status, event)`, the only definition of what may follow what |
@@ -29,11 +31,13 @@ pub mod lane;
 pub mod log;
 pub mod progress;
 pub mod provision;
+pub mod quiesced_backup;
 pub mod restore_beside;
 pub mod roll_back;
 pub mod sizes;
 pub mod snapshot;
 pub mod step;
+pub mod window;
 
 use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
 use holdfast_protocol::operation::OperationKind;
@@ -45,6 +49,7 @@ pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
 pub use hand_over::HandOver;
 pub use provision::{Lost, NumberWish, Provision};
+pub use quiesced_backup::QuiescedBackup;
 pub use restore_beside::RestoreBeside;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
@@ -78,6 +83,8 @@ pub enum Operation {
     RollBack(RollBack),
     /// Takes a backup.
     Backup(Backup),
+    /// Takes a backup within a quiesce window.
+    QuiescedBackup(QuiescedBackup),
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>),
     /// Restores a backup of a guest beside it.
@@ -121,6 +128,7 @@ impl Operation {
             Self::ExpireSnapshot(_) => OperationKind::ExpireSnapshot,
             Self::RollBack(_) => OperationKind::RollBack,
             Self::Backup(_) => OperationKind::Backup,
+            Self::QuiescedBackup(_) => OperationKind::QuiescedBackup,
             Self::Destroy(_) => OperationKind::Destroy,
             Self::RestoreBeside(_) => OperationKind::RestoreBeside,
             Self::HandOverVolume(_) => OperationKind::HandOverVolume,
@@ -166,6 +174,7 @@ impl Operation {
             Self::ExpireSnapshot(expiry) => expiry.target.about(),
             Self::RollBack(back) => back.target.about(),
             Self::Backup(backup) => backup.target.about(),
+            Self::QuiescedBackup(quiesced) => quiesced.backup.target.about(),
             Self::Destroy(destroy) => destroy.about(),
             Self::RestoreBeside(beside) => beside.about(),
             Self::HandOverVolume(hand) => hand.about(),
@@ -175,9 +184,16 @@ impl Operation {
 
     /// The point of a schedule that it is begun for.
     #[must_use]
-    pub const fn due(&self) -> Option<&DuePoint> {
+    pub fn due(&self) -> Option<&DuePoint> {
+        self.backup()?.due.as_ref()
+    }
+
+    /// The backup that it takes, where that is what it is for.
+    #[must_use]
+    pub const fn backup(&self) -> Option<&Backup> {
         match self {
-            Self::Backup(backup) => backup.due.as_ref(),
+            Self::Backup(backup) => Some(backup),
+            Self::QuiescedBackup(quiesced) => Some(&quiesced.backup),
             _ => None,
         }
     }
@@ -196,6 +212,7 @@ impl Operation {
             Self::ExpireSnapshot(_) => vec![Step::RemoveSnapshot],
             Self::RollBack(_) => RollBack::steps(),
             Self::Backup(_) => vec![Step::TakeBackup],
+            Self::QuiescedBackup(_) => QuiescedBackup::steps(),
             Self::Destroy(_) => Destroy::steps(),
             Self::RestoreBeside(_) => RestoreBeside::steps(),
             Self::HandOverVolume(_) => HandOver::steps(),

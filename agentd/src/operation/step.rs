@@ -6,6 +6,7 @@
 use holdfast_protocol::id::Vmid;
 
 use crate::model::limits;
+use crate::model::policy::QuiesceBound;
 
 /// One step of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +55,12 @@ pub enum Step {
     AddVolume,
     /// Puts back the protection that was taken off.
     ProtectAgain,
+    /// Sees that the guest runs and nobody holds it, and grants the quiesce window.
+    GrantWindow,
+    /// Waits until the controller says that everything stands still, not longer than the window's bound.
+    AwaitQuiesced,
+    /// Waits until the controller says that everything runs again, not longer than the window's bound.
+    AwaitReleased,
     /// Sees that a snapshot is possible, allowed and safe.
     CheckRoom,
     /// Takes a snapshot.
@@ -157,6 +164,12 @@ pub enum Probe {
     GuestStands,
     /// A hello later than the operation stands in our records.
     HelloHeard,
+    /// The window stands in our records.
+    WindowGranted,
+    /// Our records say that everything stands still, or the bound passed.
+    QuiescedSaid,
+    /// Our records say that everything runs again, or the bound passed.
+    ReleasedSaid,
     /// No ticket stands in the environment.
     TicketGone,
     /// An archive later than the intent is listed.
@@ -235,6 +248,9 @@ impl Step {
         Self::LiftProtection,
         Self::AddVolume,
         Self::ProtectAgain,
+        Self::GrantWindow,
+        Self::AwaitQuiesced,
+        Self::AwaitReleased,
         Self::CheckRoom,
         Self::TakeSnapshot,
         Self::RemoveSnapshot,
@@ -285,6 +301,9 @@ impl Step {
             Self::LiftProtection => "lift_protection",
             Self::AddVolume => "add_volume",
             Self::ProtectAgain => "protect_again",
+            Self::GrantWindow => "grant_window",
+            Self::AwaitQuiesced => "await_quiesced",
+            Self::AwaitReleased => "await_released",
             Self::CheckRoom => "check_room",
             Self::TakeSnapshot => "take_snapshot",
             Self::RemoveSnapshot => "remove_snapshot",
@@ -319,6 +338,8 @@ impl Step {
             }
             Self::JudgeArchive
             | Self::AwaitHello
+            | Self::AwaitQuiesced
+            | Self::AwaitReleased
             | Self::ReadBack
             | Self::ConfirmRunning
             | Self::ConfirmStopped
@@ -343,6 +364,7 @@ impl Step {
             Self::Renew => Undo::Nothing("an old ticket must not come back"),
             Self::StartAgain => Undo::Nothing("a guest that did not start stands as it stood"),
             Self::TakeBackup => Undo::Nothing("a backup more harms nobody"),
+            Self::GrantWindow => Undo::Nothing("the end of its operation closes it"),
             Self::Restore => Undo::DestroyGuest,
             Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) | Self::SetAside => {
                 Undo::Nothing("it goes with the guest")
@@ -393,6 +415,9 @@ impl Step {
             Self::ShutDown | Self::ConfirmStopped => Probe::GuestStands,
             Self::Configure => Probe::SizesSet,
             Self::CheckRoom | Self::ProveSnapshot => Probe::LookAgain,
+            Self::GrantWindow => Probe::WindowGranted,
+            Self::AwaitQuiesced => Probe::QuiescedSaid,
+            Self::AwaitReleased => Probe::ReleasedSaid,
             Self::TakeSnapshot => Probe::SnapshotListed,
             Self::RemoveSnapshot => Probe::SnapshotGone,
             Self::ArmRollBack => Probe::Armed,
@@ -411,6 +436,8 @@ impl Step {
             Self::Restore => (limits::RESTORE_MAX_S, 1),
             Self::FirstBackup | Self::TakeBackup => (limits::BACKUP_MAX_S, 1),
             Self::AwaitHello => (limits::HELLO_WAIT_S, 1),
+            // The window has a bound of its own, which is no longer than this.
+            Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
             Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
             Self::FirstStart | Self::Start | Self::StartAgain => (limits::SHORT_TASK_MAX_S, 2),
             Self::TakeSnapshot | Self::RemoveSnapshot => (limits::SHORT_TASK_MAX_S, 2),
@@ -441,6 +468,7 @@ impl Step {
             | Self::ReadBack
             | Self::Configure
             | Self::CheckRoom
+            | Self::GrantWindow
             | Self::ProveSnapshot
             | Self::ArmRollBack
             | Self::Renew
@@ -457,7 +485,7 @@ impl Step {
     #[must_use]
     pub const fn on_failure(self) -> OnFailure {
         match self {
-            Self::FirstBackup => OnFailure::Note,
+            Self::FirstBackup | Self::AwaitReleased => OnFailure::Note,
             // The rollback has happened and cannot be taken back.
             Self::Renew | Self::StartAgain | Self::ConfirmAgain | Self::ProtectOther => OnFailure::Park,
             Self::DropClaim | Self::ReadBack | Self::ProtectAgain | Self::ConfirmGone => OnFailure::Park,
@@ -481,6 +509,8 @@ impl Step {
     pub const fn weight(self) -> Weight {
         match self {
             Self::Restore | Self::FirstBackup | Self::TakeBackup | Self::JudgeArchive => Weight::Heavy,
+            // The place is taken before anything is stopped, and kept for the backup.
+            Self::GrantWindow | Self::AwaitQuiesced => Weight::Heavy,
             _ => Weight::Light,
         }
     }

@@ -13,14 +13,16 @@ use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::SignedDuration;
 
 use super::present::{Made, foreign};
-use super::{Action, Context};
+use super::{Action, Context, schedule};
 use crate::gate::of::effects;
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
 use crate::model::observed::Detail;
 use crate::model::record::{Access, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, QueuedRequest};
-use crate::operation::{Backup, BulkRule, ExpireSnapshot, ExpiryWhy, Operation, RollBack, Snapshot, Target};
+use crate::operation::{
+    Backup, BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
+};
 
 /// What becomes of a request now. Those that wait are not named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +166,11 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
                 return Err(refused(ErrorCode::Unavailable, text));
             };
             Operation::Backup(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None })
+        }
+        Ask::QuiescedBackup { tier, bound } => {
+            let backup =
+                schedule::asked::backup(context, request.guest, target, *tier).map_err(Stays::Refused)?;
+            Operation::QuiescedBackup(QuiescedBackup { backup, bound: *bound })
         }
     })
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use crate::model::boot::{BootId, BootMoment};
 use crate::model::timekeeper::Synchrony;
 use crate::port::pve::Pace;
 use crate::port::synchrony;
@@ -22,6 +23,9 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
     /// A clock that only runs forward, from some moment.
     fn monotonic(&self) -> Duration;
+    /// A moment of this boot of the host, on the clock that runs through suspend. Another run of the agent reads the same
+    /// clock.
+    fn boot_moment(&self) -> BootMoment;
     /// Waits.
     fn sleep(&self, pause: Duration) -> Pause<'_>;
     /// Whether somebody keeps the wall clock right.
@@ -29,17 +33,29 @@ pub trait Clock: Send + Sync {
 }
 
 /// The machine's clocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RealClock {
     start: Instant,
+    boot: BootId,
 }
 
 impl RealClock {
     /// Starts the forward clock.
     #[must_use]
     pub fn start() -> Self {
-        Self { start: Instant::now() }
+        Self { start: Instant::now(), boot: this_boot() }
     }
+}
+
+/// Which boot this is: from the kernel, or from systemd where the unit hides that file. Without either no bound outlives
+/// this run.
+fn this_boot() -> BootId {
+    let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let told = told.or_else(|| std::env::var("HOLDFAST_BOOT_ID").ok());
+    told.and_then(|text| BootId::parse(&text)).unwrap_or_else(|| {
+        tracing::warn!("nobody tells which boot this is: a restart of the agent ends every quiesce window");
+        BootId::of_this_run(uuid::Uuid::now_v7())
+    })
 }
 
 impl Clock for RealClock {
@@ -50,6 +66,12 @@ impl Clock for RealClock {
 
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn boot_moment(&self) -> BootMoment {
+        let read = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let passed = Duration::try_from(read).unwrap_or_default();
+        BootMoment { boot: self.boot.clone(), ms: u64::try_from(passed.as_millis()).unwrap_or(u64::MAX) }
     }
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {

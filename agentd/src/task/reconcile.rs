@@ -489,11 +489,11 @@ impl Reconcile {
             changed = changes.wait_for(|now| concerns(*now, seen)) => {
                 match changed.map(|now| *now) {
                     Ok(now) if now.requests != seen.requests => Woken::Asked,
-                    Ok(now) if Changes { guests: seen.guests, operations: seen.operations, ..now } != seen => {
+                    Ok(now) if (Changes { guests: seen.guests, operations: seen.operations, windows: seen.windows, ..now }) != seen => {
                         Woken::Cycle
                     }
                     Ok(now) => {
-                        state.seen.guests = now.guests;
+                        (state.seen.guests, state.seen.windows) = (now.guests, now.windows);
                         Woken::TellOnly
                     }
                     Err(_) => Woken::Stop,

@@ -20,6 +20,7 @@
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
 //! | `protection` | what is promised about backups, raised by documents and lowered by a signature |
+//! | `window` | quiesce windows: granted, captured, labelled, and what becomes of them when somebody fails |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
@@ -44,4 +45,5 @@ mod restore_beside;
 mod roll_back;
 mod snapshot;
 mod storage;
+mod window;
 mod world;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use agentd::execute::failpoint::{Failpoints, Nowhere};
 use agentd::execute::run::run;
 use agentd::execute::{GuestDoor, Ports};
+use agentd::model::boot::{BootId, BootMoment};
 use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
 use agentd::model::record::{HelloRecord, TakenBy, VolumeId};
 use agentd::model::timekeeper::Synchrony;
@@ -56,6 +57,11 @@ impl Clock for FastClock {
 
     fn monotonic(&self) -> Duration {
         self.0.elapsed() * self.1
+    }
+
+    fn boot_moment(&self) -> BootMoment {
+        let ms = u64::try_from(self.monotonic().as_millis()).unwrap();
+        BootMoment { boot: BootId::parse("boot-1").unwrap(), ms }
     }
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {

@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use crate::world::{Expect, WEB_AT, World};
 
 /// What each path of the table takes, as the protocol's page says.
-const TAKES: [(&str, &[&str]); 13] = [
+const TAKES: [(&str, &[&str]); 17] = [
     ("/healthz", &["GET"]),
     ("/v1/openapi.json", &["GET"]),
     ("/v1/claim", &["POST"]),
@@ -19,6 +19,10 @@ const TAKES: [(&str, &[&str]); 13] = [
     ("/v1/rollback", &["POST"]),
     ("/v1/backups", &["GET", "POST"]),
     ("/v1/backups/{id}", &["GET"]),
+    ("/v1/quiesce-windows", &["POST"]),
+    ("/v1/quiesce-windows/{id}", &["GET", "DELETE"]),
+    ("/v1/quiesce-windows/{id}/quiesced", &["PUT"]),
+    ("/v1/quiesce-windows/{id}/released", &["PUT"]),
     ("/v1/audit", &["GET"]),
 ];
 

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agentd::api::{Local, routes};
+use agentd::model::boot::{BootId, BootMoment};
+use agentd::model::policy::QuiesceBound;
 use agentd::model::timekeeper::Synchrony;
 use agentd::model::view::View;
 use agentd::port::clock::{Asked, Clock, Pause};
@@ -51,6 +53,9 @@ impl Clock for LeapingClock {
     }
     fn monotonic(&self) -> Duration {
         Duration::from_secs(30 * self.0.fetch_add(1, Ordering::Relaxed))
+    }
+    fn boot_moment(&self) -> BootMoment {
+        BootMoment { boot: BootId::parse("boot-1").unwrap(), ms: 0 }
     }
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
@@ -127,7 +132,14 @@ impl World {
         made(folder.path());
         let leaf = LocalLeaf::open(folder.path()).unwrap();
         let (_, view) = watch::channel(Arc::new(View::default()));
-        let local = Local::new(store.clone(), clock, view, leaf.pin(), "https://hub.example".to_owned());
+        let local = Local::new(
+            store.clone(),
+            clock,
+            view,
+            leaf.pin(),
+            "https://hub.example".to_owned(),
+            QuiesceBound::usual(),
+        );
         let calls = Arc::new(AtomicU64::new(0));
         let counted = routes::table()
             .into_iter()

@@ -4,6 +4,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
+use super::window::{Quiesced, Released, WindowRequest, WindowView};
 use super::work::{
     Accepted, BackupRequest, BackupView, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
 };
@@ -24,6 +25,8 @@ pub enum Method {
     Get,
     /// Asks for something.
     Post,
+    /// Says how something is. Saying it twice is saying it once.
+    Put,
     /// Takes something back.
     Delete,
 }
@@ -137,6 +140,18 @@ const KEY: Part = Part {
 };
 const ID: Part =
     Part { place: Place::Path, name: "id", says: "an operation of this guest", schema: of::<OperationId> };
+const WINDOW: Part = Part {
+    place: Place::Path,
+    name: "id",
+    says: "a quiesce window of this guest",
+    schema: of::<OperationId>,
+};
+const WAIT: Part = Part {
+    place: Place::Query,
+    name: "wait",
+    says: "answers when it has changed, at the latest after so many seconds: `1s` to `55s`",
+    schema: wait,
+};
 const NAME: Part =
     Part { place: Place::Path, name: "name", says: "a snapshot of this guest", schema: of::<SnapshotName> };
 
@@ -148,6 +163,17 @@ const fn work(path: &'static str, name: &'static str, does: &'static str, body: 
         body: Some(body),
         refusals: &[Busy, IdempotencyMismatch, Locked, NameTaken, NotFound, NotYours, Quota],
         ..get(path, name, does, Answer::Taken(framed::<Accepted>))
+    }
+}
+
+/// What a controller says of its window.
+const fn says(path: &'static str, name: &'static str, does: &'static str, body: SchemaOf) -> Call {
+    Call {
+        method: Method::Put,
+        parts: &[WINDOW],
+        body: Some((Needed::Always, body)),
+        refusals: &[IdempotencyMismatch, Locked, NotFound, NotYours, WindowOver],
+        ..get(path, name, does, Answer::Done(framed::<WindowView>))
     }
 }
 
@@ -192,15 +218,7 @@ pub const CALLS: &[Call] = &[
         ..get("/v1/storage", "storage", "The mounts of this guest.", Answer::Done(framed::<StorageView>))
     },
     Call {
-        parts: &[
-            ID,
-            Part {
-                place: Place::Query,
-                name: "wait",
-                says: "answers when it has changed, at the latest after so many seconds: `1s` to `55s`",
-                schema: wait,
-            },
-        ],
+        parts: &[ID, WAIT],
         refusals: &[NotFound, NotYours],
         ..get(
             "/v1/operations/{id}",
@@ -261,6 +279,45 @@ pub const CALLS: &[Call] = &[
         refusals: &[NotFound, NotYours],
         ..get("/v1/backups/{id}", "backup", "One backup of this guest.", Answer::Done(framed::<BackupView>))
     },
+    work(
+        "/v1/quiesce-windows",
+        "askForWindow",
+        "Asks for a backup with the guest's programs standing still. Nothing may be stopped before it is granted.",
+        (Needed::Optional, of::<WindowRequest>),
+    ),
+    Call {
+        parts: &[WINDOW, WAIT],
+        refusals: &[NotFound, NotYours],
+        ..get(
+            "/v1/quiesce-windows/{id}",
+            "window",
+            "How far a quiesce window is.",
+            Answer::Done(framed::<WindowView>),
+        )
+    },
+    Call {
+        method: Method::Delete,
+        parts: &[WINDOW],
+        refusals: &[NotFound, NotYours, UnderWay, WindowOver],
+        ..get(
+            "/v1/quiesce-windows/{id}",
+            "giveWindowUp",
+            "Gives a window up before its backup began. No backup is taken then.",
+            Answer::Done(framed::<WindowView>),
+        )
+    },
+    says(
+        "/v1/quiesce-windows/{id}/quiesced",
+        "quiesced",
+        "Everything that ran stands still: the backup begins.",
+        of::<Quiesced>,
+    ),
+    says(
+        "/v1/quiesce-windows/{id}/released",
+        "released",
+        "What was stopped was started again. Taken whenever a window was granted, also when it is over.",
+        of::<Released>,
+    ),
     Call {
         parts: &[
             Part {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::window::Label;
 use crate::id::{GuestUid, OperationId, SnapshotName};
 use crate::operation::OperationStatus;
 
@@ -125,4 +126,7 @@ pub struct KeptBackup {
     pub bytes: u64,
     /// On which storage of the host.
     pub storage: String,
+    /// What it holds, and why it is so; none for backups of agents before quiesce windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
 }

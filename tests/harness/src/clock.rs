@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentd::model::boot::{BootId, BootMoment};
 use agentd::model::timekeeper::Synchrony;
 use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::pve::Pace;
@@ -64,6 +65,10 @@ impl Clock for Timeline {
         self.passed()
     }
 
+    fn boot_moment(&self) -> BootMoment {
+        boot_moment(self.passed())
+    }
+
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
     }
@@ -71,6 +76,11 @@ impl Clock for Timeline {
     fn synchrony(&self) -> Asked<'_> {
         Box::pin(async { Synchrony::Kept })
     }
+}
+
+/// The worlds' hosts boot once, at their beginning.
+fn boot_moment(passed: Duration) -> BootMoment {
+    BootMoment { boot: BootId::parse("boot-1").unwrap(), ms: u64::try_from(passed.as_millis()).unwrap() }
 }
 
 /// The clock of the agent's box: the world's time, and how far it is off. Waits are never wrong; only what time it is.
@@ -101,6 +111,10 @@ impl Clock for BoxClock {
 
     fn monotonic(&self) -> Duration {
         self.timeline.passed()
+    }
+
+    fn boot_moment(&self) -> BootMoment {
+        boot_moment(self.timeline.passed())
     }
 
     fn sleep(&self, pause: Duration) -> Pause<'_> {

@@ -13,6 +13,7 @@ fn verb(method: Method) -> &'static str {
     match method {
         Method::Get => "GET",
         Method::Post => "POST",
+        Method::Put => "PUT",
         Method::Delete => "DELETE",
     }
 }
@@ -40,7 +41,7 @@ async fn the_document_names_each_call_and_no_other() {
     let world = World::new().await;
     let mut served = BTreeSet::new();
     for (path, _) in routes::table() {
-        for method in ["GET", "POST", "DELETE"] {
+        for method in ["GET", "POST", "PUT", "DELETE"] {
             world.pass(1);
             let at = path.replace("{id}", ID).replace("{name}", "before");
             let answer = world.send(WEB_AT, ask(method, &at, None, "")).await;

@@ -42,6 +42,8 @@ pub enum Work {
     AdoptGuest,
     /// Makes the guest.
     Provision,
+    /// Takes a backup while the guest's programs stand still.
+    QuiescedBackup,
     /// Changes sizes or marks.
     Reconfigure,
     /// Restores a backup beside it.
@@ -78,6 +80,7 @@ impl Work {
         Self::HandOverVolume,
         Self::AdoptGuest,
         Self::Provision,
+        Self::QuiescedBackup,
         Self::Reconfigure,
         Self::RestoreBeside,
         Self::RollBack,
@@ -98,6 +101,7 @@ impl Work {
             Self::HandOverVolume => "hand_over_volume",
             Self::AdoptGuest => "adopt_guest",
             Self::Provision => "provision",
+            Self::QuiescedBackup => "quiesced_backup",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
             Self::RollBack => "roll_back",
@@ -111,7 +115,7 @@ impl Work {
     #[must_use]
     pub const fn weight(self) -> Weight {
         match self {
-            Self::Backup | Self::Provision | Self::RestoreBeside => Weight::Heavy,
+            Self::Backup | Self::Provision | Self::QuiescedBackup | Self::RestoreBeside => Weight::Heavy,
             Self::AttachVolume
             | Self::Destroy
             | Self::ExpireSnapshot
@@ -138,6 +142,7 @@ impl Work {
             | Self::ExpireSnapshot
             | Self::Grow
             | Self::Provision
+            | Self::QuiescedBackup
             | Self::Reconfigure
             | Self::RestoreBeside
             | Self::AdoptGuest
@@ -169,6 +174,7 @@ impl From<OperationKind> for Work {
             OperationKind::HandOverVolume => Self::HandOverVolume,
             OperationKind::AdoptGuest => Self::AdoptGuest,
             OperationKind::Provision => Self::Provision,
+            OperationKind::QuiescedBackup => Self::QuiescedBackup,
             OperationKind::Reconfigure => Self::Reconfigure,
             OperationKind::RestoreBeside => Self::RestoreBeside,
             OperationKind::RollBack => Self::RollBack,

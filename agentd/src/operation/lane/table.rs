@@ -114,7 +114,7 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
             _ => Meeting::Waits,
         },
         Work::RollBack => match there {
-            Work::Backup => Meeting::Refused(Why::BackupFirst),
+            Work::Backup | Work::QuiescedBackup => Meeting::Refused(Why::BackupFirst),
             Work::ExpireSnapshot => same(likeness, Why::SnapshotGoes),
             _ => Meeting::Waits,
         },
@@ -128,6 +128,7 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         | Work::HandOverVolume
         | Work::AdoptGuest
         | Work::Provision
+        | Work::QuiescedBackup
         | Work::Reconfigure
         | Work::RestoreBeside
         | Work::Snapshot => Meeting::Waits,

@@ -8,11 +8,13 @@
 //!
 //! | module | decides |
 //! | --- | --- |
+//! | `asked` | which backup a window is for that a guest asked for |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
 //! | [`target`] | whether a tier's backups may go where they should |
 //! | [`told`] | what a person is told |
 
+pub(super) mod asked;
 pub mod points;
 pub mod target;
 pub mod tier;

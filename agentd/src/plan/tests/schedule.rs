@@ -102,6 +102,7 @@ impl Life {
             point,
             sealed: None,
             missing_since: None,
+            label: None,
         };
         let all = Arc::make_mut(&mut self.world.records.backups);
         all.push(record);

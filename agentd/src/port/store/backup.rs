@@ -6,14 +6,14 @@ use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, Transaction};
 
-use super::rows::{from_json, micros, parsed, time, vmid, word};
-use super::{Store, StoreError};
+use super::rows::{from_json, json, micros, parsed, time, vmid, word};
+use super::{Store, StoreError, window};
 use crate::model::record::{BackupRecord, BackupWhy, VolumeId};
-use crate::operation::Operation;
 use crate::operation::progress::Progress;
+use crate::operation::window::without;
 
 const COLUMNS: &str =
-    "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since";
+    "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label";
 
 struct Raw {
     texts: [String; 5],
@@ -22,6 +22,7 @@ struct Raw {
     point: Option<i64>,
     sealed: Option<String>,
     missing_since: Option<i64>,
+    label: Option<String>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -32,6 +33,7 @@ fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
         point: row.get(9)?,
         sealed: row.get(10)?,
         missing_since: row.get(11)?,
+        label: row.get(12)?,
     })
 }
 
@@ -52,6 +54,7 @@ impl Raw {
             point: self.point.map(time).transpose()?,
             sealed: self.sealed.map(|key| parsed("a key's fingerprint", &key)).transpose()?,
             missing_since: self.missing_since.map(time).transpose()?,
+            label: self.label.map(|label| from_json("a backup's label", &label)).transpose()?,
         })
     }
 }
@@ -72,9 +75,11 @@ pub(super) fn found(
 ) -> Result<(), StoreError> {
     let Found { archive, bytes, at, sealed } = *found;
     let due = progress.operation.due();
-    let why = match &progress.operation {
-        Operation::Backup(backup) => backup.why,
-        _ => BackupWhy::First,
+    let why = progress.operation.backup().map_or(BackupWhy::First, |backup| backup.why);
+    // What stood still is the window's to say; its row and the backup's are written in one breath.
+    let label = match window::find(transaction, progress.id)? {
+        Some(window) => window.label(),
+        None => without(why),
     };
     let storage = archive.as_str().split(':').next().unwrap_or_default();
     let storage: StorageName = parsed("a storage", storage)?;
@@ -86,7 +91,7 @@ pub(super) fn found(
         .execute(
             &format!(
                 "INSERT OR REPLACE INTO backup ({COLUMNS})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL)"
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12)"
             ),
             (
                 archive.as_str(),
@@ -100,6 +105,7 @@ pub(super) fn found(
                 due.map(|due| word("a tier", &due.tier)).transpose()?,
                 due.map(|due| micros(due.point)),
                 sealed.map(KeyFingerprint::as_str),
+                json("a backup's label", &label)?,
             ),
         )
         .map_err(StoreError::sqlite("note a backup"))?;
@@ -137,6 +143,14 @@ impl Kept {
     }
 }
 
+/// The backup that an operation took.
+pub(super) fn of(
+    connection: &Connection,
+    operation: OperationId,
+) -> Result<Option<BackupRecord>, StoreError> {
+    Ok(select(connection, "WHERE operation = ?1", [operation.to_string()])?.into_iter().next())
+}
+
 impl Store {
     /// A guest's last backups, the newest first.
     ///
@@ -155,9 +169,6 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn backup_of(&self, operation: OperationId) -> Result<Option<BackupRecord>, StoreError> {
-        self.read(move |connection| {
-            Ok(select(connection, "WHERE operation = ?1", [operation.to_string()])?.into_iter().next())
-        })
-        .await
+        self.read(move |connection| of(connection, operation)).await
     }
 }

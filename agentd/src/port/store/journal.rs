@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, backup, beside, guest, release, snapshot, tier};
+use super::{Part, Store, StoreError, audit, backup, beside, guest, release, snapshot, tier, window};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
 use crate::operation::step::Step;
+use crate::operation::window::Window;
 use crate::operation::{JOURNAL_VERSION, Operation};
 
 /// An operation to be opened.
@@ -197,7 +198,7 @@ pub(super) fn append(
             guest::set_gone(transaction, after.operation.uid(), after.id)?;
         }
         for fact in facts {
-            learn(transaction, after, fact)?;
+            learn(transaction, after, fact, entry.at)?;
         }
     }
     if let Event::UndoSucceeded { facts, .. } = &entry.event {
@@ -218,7 +219,12 @@ pub(super) fn append(
 }
 
 /// What a fact changes in our records.
-fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result<(), StoreError> {
+fn learn(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    fact: &Fact,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     match (fact, &after.operation) {
         (Fact::Vmid(vmid), Operation::Provision(provision)) => {
             guest::set_vmid(transaction, provision.guest.uid, *vmid)
@@ -234,6 +240,9 @@ fn learn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result
         (Fact::Volume(volume), Operation::HandOverVolume(hand)) => {
             guest::take_volume(transaction, hand.from().uid, hand.volume())?;
             guest::add_volume(transaction, hand.to().uid, volume)
+        }
+        (Fact::WindowGranted(granted), Operation::QuiescedBackup(spec)) => {
+            window::granted(transaction, after, &Window::granted(spec.bound, granted.clone()), at)
         }
         (Fact::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
             snapshot::taken(transaction, spec, after.id, *at)
@@ -292,6 +301,7 @@ fn end(
     if after.status() == Status::Forgotten {
         return super::parked::set_forgotten(transaction, after, serial, entry);
     }
+    window::ended(transaction, after)?;
     match (&after.operation, after.status()) {
         (Operation::Provision(provision), Status::Done) => {
             guest::set_made(transaction, uid, &after.volumes())?;

@@ -27,6 +27,7 @@
 //! | [`protection`] | what each guest is promised about its backups |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`storage`] | storage targets that operators approved |
+//! | [`window`] | quiesce windows that were granted |
 //! | [`shown`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
@@ -65,6 +66,7 @@ pub mod shown;
 pub mod snapshot;
 pub mod storage;
 mod tier;
+pub mod window;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -99,6 +101,8 @@ pub struct Changes {
     pub requests: u64,
     /// Of signed jobs, and of who may sign.
     pub jobs: u64,
+    /// Of quiesce windows.
+    pub windows: u64,
 }
 
 /// What a call changed.
@@ -112,6 +116,7 @@ enum Part {
     Health,
     Requests,
     Jobs,
+    Windows,
 }
 
 /// A quarter of a mebibyte, written and taken back: the space stays with the file, for the first calls afterwards.
@@ -146,6 +151,7 @@ pub struct Store {
     heard: Arc<heard::Heard>,
     mail: Arc<mail::Mail>,
     kept: Arc<backup::Kept>,
+    unwritten: Arc<window::Unwritten>,
 }
 
 impl Store {
@@ -204,7 +210,8 @@ impl Store {
         };
         let (changes, _) = watch::channel(Changes::default());
         let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
-        Ok(Self { worker, changes: Arc::new(changes), health, heard, mail, kept: Arc::default() })
+        let (kept, unwritten) = (Arc::default(), Arc::default());
+        Ok(Self { worker, changes: Arc::new(changes), health, heard, mail, kept, unwritten })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>
@@ -302,6 +309,7 @@ impl Store {
             Part::Health => changes.health += 1,
             Part::Requests => changes.requests += 1,
             Part::Jobs => changes.jobs += 1,
+            Part::Windows => changes.windows += 1,
         });
     }
 }

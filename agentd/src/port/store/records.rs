@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
-use super::{Store, StoreError, beside, guest, protection, release, request, snapshot, storage, tier};
+use super::{
+    Store, StoreError, beside, guest, protection, release, request, snapshot, storage, tier, window,
+};
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
@@ -146,6 +148,7 @@ impl Store {
                     attempts: attempts(connection, generation)?,
                     touched: touched(connection, now)?,
                     snapshots: snapshot::all(connection)?,
+                    stacks_down: window::stacks_down(connection)?,
                     besides: beside::all(connection)?,
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,

@@ -201,7 +201,7 @@ fn judge_snapshots(connection: &Connection, new: &NewRequest, lane: &Lane) -> Re
             let known = stands || on_its_way.map(|entry| &entry.subject).any(|coming| *coming == subject);
             if known { Ok(()) } else { Err(AskError::NoSuchSnapshot(name.to_string())) }
         }
-        Ask::Backup => Ok(()),
+        Ask::Backup | Ask::QuiescedBackup { .. } => Ok(()),
     }
 }
 
@@ -284,7 +284,7 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
     let incoming = Incoming::Work(Work::from(new.ask.kind()));
     let snapshot = match &new.ask {
         Ask::Snapshot { name, .. } => Some(name.clone()),
-        Ask::ExpireSnapshot { .. } | Ask::RollBack { .. } | Ask::Backup => None,
+        Ask::ExpireSnapshot { .. } | Ask::RollBack { .. } | Ask::Backup | Ask::QuiescedBackup { .. } => None,
     };
     let (operation, taken, before) = match admit(&lane, incoming, &Subject::of_ask(&new.ask)) {
         Admission::Admitted { place } => {
@@ -341,7 +341,7 @@ fn cancel(
     })
 }
 
-fn asked(connection: &Connection, id: OperationId) -> Result<Option<Asked>, StoreError> {
+pub(super) fn asked(connection: &Connection, id: OperationId) -> Result<Option<Asked>, StoreError> {
     if let Some(progress) = journal::one(connection, id)? {
         return Ok(Some(Asked::Operation(Box::new(progress))));
     }

@@ -4,9 +4,9 @@ use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::work::KeptBackup;
 use rusqlite::Connection;
 
-use super::rows::{parsed, time};
+use super::rows::{from_json, parsed, time};
 use super::{Store, StoreError, journal, snapshot};
-use crate::model::record::{SnapshotRecord, TakenBy};
+use crate::model::record::{BackupRecord, SnapshotRecord, TakenBy};
 use crate::model::request::RequestRecord;
 use crate::operation::progress::Progress;
 
@@ -21,6 +21,16 @@ pub struct OwnBackups {
     pub waiting: Vec<RequestRecord>,
 }
 
+/// A backup as it is shown.
+pub(super) fn kept(record: &BackupRecord) -> KeptBackup {
+    KeptBackup {
+        taken_at: record.taken_at,
+        bytes: record.bytes,
+        storage: record.storage.to_string(),
+        label: record.label.clone(),
+    }
+}
+
 /// The snapshots that stand and that their guest asked for, oldest first.
 pub(super) fn snapshots(connection: &Connection, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
     let mut own = snapshot::of(connection, guest)?;
@@ -30,21 +40,22 @@ pub(super) fn snapshots(connection: &Connection, guest: GuestUid) -> Result<Vec<
 }
 
 fn backups(connection: &Connection, guest: GuestUid) -> Result<Vec<(OperationId, KeptBackup)>, StoreError> {
-    let rows: Vec<(String, i64, i64, String)> = connection
+    let rows: Vec<(String, i64, i64, String, Option<String>)> = connection
         .prepare_cached(
-            "SELECT operation, taken_at, bytes, storage FROM backup WHERE guest = ?1 ORDER BY taken_at, volid",
+            "SELECT operation, taken_at, bytes, storage, label FROM backup WHERE guest = ?1 ORDER BY taken_at, volid",
         )
         .and_then(|mut select| {
             let rows = select.query_map([guest.to_string()], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
             })?;
             rows.collect()
         })
         .map_err(StoreError::sqlite("read the backups"))?;
     rows.into_iter()
-        .map(|(operation, taken_at, bytes, storage)| {
+        .map(|(operation, taken_at, bytes, storage, label)| {
             let bytes = u64::try_from(bytes).map_err(StoreError::unreadable("a backup's size"))?;
-            let kept = KeptBackup { taken_at: time(taken_at)?, bytes, storage };
+            let label = label.map(|label| from_json("a backup's label", &label)).transpose()?;
+            let kept = KeptBackup { taken_at: time(taken_at)?, bytes, storage, label };
             Ok((parsed("an operation", &operation)?, kept))
         })
         .collect()

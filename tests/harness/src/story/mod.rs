@@ -10,6 +10,7 @@ mod hand_over;
 mod job;
 mod power;
 mod provision;
+mod quiesced_backup;
 mod restore_beside;
 mod size;
 pub(crate) mod snapshot;
@@ -131,6 +132,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::ExpireSnapshot => snapshot::expire(),
         OperationKind::RollBack => snapshot::roll_back(),
         OperationKind::Backup => backup::take(),
+        OperationKind::QuiescedBackup => quiesced_backup::take(),
         OperationKind::Destroy => destroy::destroy(),
         OperationKind::HandOverVolume => hand_over::hand_over(),
     }

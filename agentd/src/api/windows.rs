@@ -1,0 +1,195 @@
+//! Quiesce windows: asked for, followed, entered and left by the guest's own controller.
+//!
+//! A window is asked for as other work is, and is the operation of the same id. What its controller says of it is written
+//! down before it is answered and wakes the operation; nothing here acts on the host. Whoever starts its programs again is
+//! heard also when nothing can be written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::window::{
+    CANARIES_MAX, DownStack, Quiesced, Released, STACKS_MAX, WindowRequest, WindowView,
+};
+use holdfast_protocol::local::work::Accepted;
+use holdfast_protocol::protection::Tier;
+
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::{Data, InWork};
+use super::operations::{Wait, wait_of};
+use super::work::{Call, fresh_id, own, write_down};
+use super::{Local, body};
+use crate::model::request::Ask;
+use crate::operation::window::{Refused, Said};
+use crate::port::store::Changes;
+use crate::port::store::request::Cancelled;
+use crate::port::store::window::{Moment, SayError, WindowLook};
+
+/// A reason of a stack, in the words of what should have started it.
+const WHY_CHARS_MAX: usize = 512;
+
+/// Asks for one. A second wish is the first.
+pub(super) async fn ask(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    call: Call,
+    body: Body,
+) -> Result<InWork<Accepted>, ApiError> {
+    let bytes = body::bytes(body).await?;
+    let wish: WindowRequest =
+        if bytes.is_empty() { WindowRequest::default() } else { body::parse("the window", &bytes)? };
+    own(&scope, wish.guest)?;
+    if wish.tier == Some(Tier::Snapshot) {
+        return Err(ApiError::Part {
+            what: "tier",
+            rule: "local or off_site: a snapshot is asked for as a snapshot, and holds for a moment only",
+        });
+    }
+    let ask = Ask::QuiescedBackup { tier: wish.tier, bound: local.quiesce_bound };
+    write_down(&local, &scope, (fresh_id(), ask), call.key(&bytes)?).await
+}
+
+/// How far it is, at once or when that changes. The passing of its bound is a change.
+pub(super) async fn look(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(id): Path<String>,
+    ask: Result<Query<Wait>, QueryRejection>,
+) -> Result<Data<WindowView>, ApiError> {
+    let id = window_id(&id)?;
+    let wait = wait_of(ask)?;
+    let mut changes = local.store.changes();
+    let of = |now: &Changes| (now.operations, now.requests, now.windows);
+    let mut seen = of(&changes.borrow_and_update());
+    let first = view(&local, &scope, id).await?;
+    let Some(wait) = wait else { return Ok(Data(first)) };
+    let changed = async {
+        loop {
+            let left = first.left_s.filter(|_| !first.phase.is_over()).map(|left| u64::from(left) + 1);
+            let bound = Duration::from_secs(left.unwrap_or(u64::from(u32::MAX)));
+            let woken = tokio::time::timeout(bound, changes.wait_for(|now| of(now) != seen)).await;
+            match woken.map(|woken| woken.map(|now| of(&now))) {
+                Ok(Ok(now)) => seen = now,
+                // The store closed: the agent is stopping.
+                Ok(Err(_)) => return view(&local, &scope, id).await,
+                Err(_) => {}
+            }
+            let now = view(&local, &scope, id).await?;
+            if !same(&now, &first) {
+                return Ok(now);
+            }
+        }
+    };
+    match tokio::time::timeout(wait, changed).await {
+        Ok(outcome) => outcome.map(Data),
+        Err(_) => view(&local, &scope, id).await.map(Data),
+    }
+}
+
+/// Time alone is no change.
+fn same(one: &WindowView, other: &WindowView) -> bool {
+    let still = |view: &WindowView| WindowView { left_s: None, ..view.clone() };
+    still(one) == still(other)
+}
+
+/// Everything stands still.
+pub(super) async fn quiesced(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Data<WindowView>, ApiError> {
+    let said: Quiesced = body::read("what stands still", body).await?;
+    own(&scope, said.guest)?;
+    let twice =
+        said.stacks.iter().enumerate().any(|(nth, one)| said.stacks.iter().take(nth).any(|two| two == one));
+    if said.stacks.len() > STACKS_MAX || twice {
+        return Err(ApiError::Part { what: "stacks", rule: "at most 32, each once" });
+    }
+    if said.canaries.len() > CANARIES_MAX {
+        return Err(ApiError::Part { what: "canaries", rule: "at most 17" });
+    }
+    say(&local, &scope, window_id(&id)?, Said::Quiesced(said.into())).await
+}
+
+/// Everything runs again, or what would not.
+pub(super) async fn released(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Data<WindowView>, ApiError> {
+    let said: Released = body::read("what runs again", body).await?;
+    own(&scope, said.guest)?;
+    if said.down.len() > STACKS_MAX {
+        return Err(ApiError::Part { what: "down", rule: "at most 32 stacks" });
+    }
+    let plain = |one: &DownStack| {
+        (1..=WHY_CHARS_MAX).contains(&one.why.chars().count()) && !one.why.chars().any(char::is_control)
+    };
+    if !said.down.iter().all(plain) {
+        return Err(ApiError::Part { what: "why", rule: "1 to 512 characters of one line" });
+    }
+    say(&local, &scope, window_id(&id)?, Said::Released(said.down)).await
+}
+
+/// Given up before its backup began.
+pub(super) async fn give_up(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(id): Path<String>,
+) -> Result<Data<WindowView>, ApiError> {
+    let id = window_id(&id)?;
+    if own_window(&local, &scope, id).await?.waits() {
+        match local.store.cancel_request(scope.uid(), id, None, local.clock.now()).await? {
+            Cancelled::Ended(_) => return view(&local, &scope, id).await.map(Data),
+            // It began between the two looks.
+            Cancelled::TooLate(_) => {}
+            Cancelled::NotYours => return Err(ApiError::NotYours),
+            Cancelled::Unknown => return Err(ApiError::NotFound(WINDOW)),
+        }
+    }
+    say(&local, &scope, id, Said::Cancelled).await
+}
+
+const WINDOW: &str = "quiesce window";
+
+fn window_id(text: &str) -> Result<OperationId, ApiError> {
+    text.parse().map_err(|_| ApiError::NotFound(WINDOW))
+}
+
+/// One of the guest's own windows, or the wish for one.
+async fn own_window(local: &Local, scope: &GuestScope, id: OperationId) -> Result<WindowLook, ApiError> {
+    let look = local.store.look_at_window(id).await?.ok_or(ApiError::NotFound(WINDOW))?;
+    if look.guest() != scope.uid() {
+        return Err(ApiError::NotYours);
+    }
+    if look.is_window() { Ok(look) } else { Err(ApiError::NotFound(WINDOW)) }
+}
+
+async fn view(local: &Local, scope: &GuestScope, id: OperationId) -> Result<WindowView, ApiError> {
+    Ok(own_window(local, scope, id).await?.view(&local.clock.boot_moment()))
+}
+
+async fn say(
+    local: &Local,
+    scope: &GuestScope,
+    id: OperationId,
+    said: Said,
+) -> Result<Data<WindowView>, ApiError> {
+    let look = own_window(local, scope, id).await?;
+    let moment = Moment { boot: local.clock.boot_moment(), at: local.clock.now() };
+    match local.store.say_of_window(id, said, moment).await {
+        Ok(_) => view(local, scope, id).await.map(Data),
+        Err(SayError::Unknown) if look.view(&local.clock.boot_moment()).phase.is_over() => {
+            Err(ApiError::Window(Refused::Over))
+        }
+        Err(SayError::Unknown) => Err(ApiError::NotGranted),
+        Err(SayError::Refused(why)) => Err(ApiError::Window(why)),
+        Err(SayError::Store(error)) => Err(error.into()),
+    }
+}

@@ -1,0 +1,282 @@
+//! A quiesce window as the agent keeps it: granted, waited in, and watched for the moment that fixes the copy.
+//!
+//! ```text
+//! grant ─▶ wait for `quiesced` ─▶ say that the backup begins ─▶ backup, its log read ─▶ wait for `released`
+//!              └─ bound passed, or released: the backup is taken all the same, and its label says why it is a crash's
+//!              └─ given up: nothing is taken
+//! ```
+//! What comes in: the window's row, woken by the store. What goes out: what the agent saw, written before it is told. The
+//! bound is the window's own, on the clock that runs through suspend; waits are short enough that a suspend costs no more
+//! than one of them. Deliberately absent: what may follow what (`operation::window`), and taking the backup
+//! (`step_backup`).
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::local::window::WindowPhase;
+use tokio::sync::watch;
+
+use super::attempt::{Acted, Context, Learnt};
+use super::identity::{free_config, vmid};
+use super::trouble::Trouble;
+use crate::operation::Operation;
+use crate::operation::log::Fact;
+use crate::operation::window::{Said, Window};
+use crate::port::clock::ClockPace;
+use crate::port::pve::read::Power;
+use crate::port::pve::task::{Patience, TaskOutcome};
+use crate::port::pve::{PveError, Upid, follow_task};
+use crate::port::store::window::{Moment, SayError};
+
+/// A look at least so often: a timer does not count while the host sleeps, the bound does.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// While programs stand still, the log of their backup is read at least so often.
+const LOG_LOOK: Duration = Duration::from_millis(500);
+
+/// What was seen and could not be written is written again after this.
+const WRITE_AGAIN: Duration = Duration::from_secs(2);
+
+/// Grants it, when the guest runs and nobody holds it. A guest that stands still is copied standing still, or down for the
+/// whole copy: there is no moment at which its programs could go on.
+pub(super) async fn grant(context: &Context<'_>) -> Result<Acted, Trouble> {
+    free_config(context).await?;
+    let vmid = vmid(context)?;
+    if context.ports.pve.guest_status(vmid).await?.power != Power::Running {
+        let text = format!(
+            "guest {vmid} does not run: its backup is taken without a window; ask for a backup, or start the guest first"
+        );
+        return Err(Trouble::give_up(ErrorCode::Unsupported, text));
+    }
+    let granted = context.ports.clock.boot_moment();
+    Ok(Acted::Learnt(Learnt::fact(Fact::WindowGranted(granted))))
+}
+
+/// Waits until the programs stand still, or until it is clear that they will not.
+pub(super) async fn await_quiesced(context: &Context<'_>) -> Result<Acted, Trouble> {
+    context.say("waiting for the controller to say that everything stands still");
+    let window = wait(context, |phase, _| phase != WindowPhase::Granted).await?;
+    let note = match window.told(&context.ports.clock.boot_moment()) {
+        WindowPhase::Cancelled if window.is_given_up() => return Err(given_up()),
+        WindowPhase::Quiesced | WindowPhase::Capturing | WindowPhase::Captured => {
+            let names: Vec<&str> =
+                window.standing().iter().flat_map(|said| &said.stacks).map(|stack| stack.as_str()).collect();
+            if names.is_empty() {
+                "nothing ran".to_owned()
+            } else {
+                format!("stands still: {}", names.join(", "))
+            }
+        }
+        WindowPhase::Released => "its controller let go of the window".to_owned(),
+        _ => "its controller did not say that everything stands still".to_owned(),
+    };
+    Ok(Acted::Learnt(Learnt::note(note)))
+}
+
+/// Waits until the programs run again, or until the bound passed: from then on their controller starts them by itself.
+pub(super) async fn await_released(context: &Context<'_>) -> Result<Acted, Trouble> {
+    context.say("waiting for the controller to say that everything runs again");
+    let over = |window: &Window| window.is_released() || window.standing().is_none();
+    let window = wait(context, |_, window| over(window)).await?;
+    if over(&window) {
+        return Ok(Acted::Learnt(Learnt::nothing()));
+    }
+    let text = format!(
+        "the controller did not say within {} s that the guest's programs run again: look whether they do",
+        window.bound.seconds()
+    );
+    let condition = Fact::Condition(Problem::new(ErrorCode::WindowOver, text));
+    Ok(Acted::Learnt(Learnt::fact(condition)))
+}
+
+/// The window, as soon as this holds or its bound passed.
+async fn wait(
+    context: &Context<'_>,
+    enough: impl Fn(WindowPhase, &Window) -> bool,
+) -> Result<Window, Trouble> {
+    let mut changes = context.ports.store.changes();
+    loop {
+        changes.mark_unchanged();
+        let window = own(context).await?;
+        let now = context.ports.clock.boot_moment();
+        let left = window.left(&now);
+        if left.is_zero() || enough(window.told(&now), &window) {
+            return Ok(window);
+        }
+        tokio::select! {
+            biased;
+            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            () = context.ports.clock.sleep(left.min(LOOK)) => {}
+        }
+    }
+}
+
+async fn own(context: &Context<'_>) -> Result<Window, Trouble> {
+    let window = context.ports.store.window(context.progress.id).await?;
+    window.ok_or_else(|| Trouble::fault("this operation was granted no window"))
+}
+
+fn given_up() -> Trouble {
+    Trouble::give_up(ErrorCode::Cancelled, "its guest gave the window up before its backup began")
+}
+
+/// Whether this backup is taken within a window.
+fn has_window(context: &Context<'_>) -> bool {
+    matches!(context.progress.operation, Operation::QuiescedBackup(_))
+}
+
+/// Said right before the backup is asked for. From then on the window can only be released.
+pub(super) async fn begin(context: &Context<'_>) -> Result<(), Trouble> {
+    if !has_window(context) {
+        return Ok(());
+    }
+    let window = say(context, Said::Began).await?;
+    if window.is_given_up() { Err(given_up()) } else { Ok(()) }
+}
+
+/// The backup was found: whatever its log said, what it holds is fixed by now.
+pub(super) async fn found(context: &Context<'_>) -> Result<(), Trouble> {
+    if has_window(context) {
+        say(context, Said::Captured).await?;
+    }
+    Ok(())
+}
+
+async fn say(context: &Context<'_>, said: Said) -> Result<Window, Trouble> {
+    let clock = &context.ports.clock;
+    let moment = Moment { boot: clock.boot_moment(), at: clock.now() };
+    match context.ports.store.say_of_window(context.progress.id, said, moment).await {
+        Ok(window) => Ok(window),
+        Err(SayError::Store(error)) => Err(error.into()),
+        Err(error @ (SayError::Unknown | SayError::Refused(_))) => Err(Trouble::fault(error.to_string())),
+    }
+}
+
+/// Follows the task of a backup. Within a window its log is read closely, and the moment that fixes the copy is written
+/// down as soon as it is seen.
+pub(super) async fn follow(
+    context: &Context<'_>,
+    upid: &Upid,
+    patience: Patience,
+    on_line: &mut (dyn FnMut(&str) + Send),
+) -> Result<TaskOutcome, PveError> {
+    let pve = context.ports.pve.as_ref();
+    let pace = ClockPace(context.ports.clock.as_ref());
+    if !has_window(context) {
+        return follow_task(pve, &pace, upid, patience, on_line).await;
+    }
+    let patience = Patience { pause_max: LOG_LOOK, ..patience };
+    let (seen, mut watched) = watch::channel(Fixed::NotYet);
+    let mut log = Log::default();
+    let followed = async {
+        let mut each = |line: &str| {
+            on_line(line);
+            if log.fixes(line) == Fixed::Now {
+                seen.send_replace(Fixed::Now);
+            }
+        };
+        let outcome = follow_task(pve, &pace, upid, patience, &mut each).await;
+        drop(seen);
+        outcome
+    };
+    let written = async {
+        // Without a moment the sender goes with the task, and its probe decides.
+        if watched.wait_for(|fixed| *fixed == Fixed::Now).await.is_err() {
+            return;
+        }
+        while let Err(trouble) = say(context, Said::Captured).await {
+            tracing::warn!(operation = %context.progress.id, problem = %trouble.problem, "a capture could not be written down");
+            context.ports.clock.sleep(WRITE_AGAIN).await;
+            if watched.has_changed().is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(biased; followed, written).0
+}
+
+/// Whether what a backup holds is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fixed {
+    NotYet,
+    Now,
+}
+
+/// What the log of a backup has told by now.
+#[derive(Debug, Default)]
+struct Log {
+    mode: Option<Mode>,
+}
+
+/// How the guest is brought to rest, as Proxmox says after it has tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Snapshot,
+    Suspend,
+    Stop,
+}
+
+impl Log {
+    /// Lines count from their beginning: what follows may be a name from inside the guest.
+    fn fixes(&mut self, line: &str) -> Fixed {
+        let Some(said) = line.strip_prefix("INFO: ") else { return Fixed::NotYet };
+        match said {
+            "backup mode: snapshot" => self.mode = Some(Mode::Snapshot),
+            "backup mode: suspend" => self.mode = Some(Mode::Suspend),
+            "backup mode: stop" => self.mode = Some(Mode::Stop),
+            _ => {}
+        }
+        let archive = ["creating vzdump archive '", "creating Proxmox Backup Server archive '"];
+        let begins = archive.iter().any(|moment| said.starts_with(moment));
+        let fixed = match self.mode {
+            Some(Mode::Snapshot) => begins,
+            // The copy aside was brought up to date while the guest was frozen.
+            Some(Mode::Suspend) => begins || said == "resuming guest",
+            // The volumes themselves are read until the end.
+            Some(Mode::Stop) | None => false,
+        };
+        if fixed { Fixed::Now } else { Fixed::NotYet }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of real backups, cut to what matters: `p-D-backup-phases.jsonl`.
+    #[test]
+    fn the_moment_is_the_one_of_the_mode() {
+        const ARCHIVE: &str =
+            "INFO: creating vzdump archive '/mnt/backup2/dump/vzdump-lxc-300-2026_11_21-04_02_15.tar.zst'";
+        const PBS: &str = "INFO: creating Proxmox Backup Server archive 'ct/300/2026-11-21T04:36:17Z'";
+        let cases: [(&[&str], Option<usize>); 7] = [
+            (&["INFO: backup mode: snapshot", "INFO: create storage snapshot 'vzdump'", ARCHIVE], Some(2)),
+            (&["INFO: backup mode: snapshot", "INFO: resume vm", PBS], Some(2)),
+            (
+                &["INFO: backup mode: suspend", "INFO: suspending guest", "INFO: resuming guest", ARCHIVE],
+                Some(2),
+            ),
+            (
+                &[
+                    "INFO: mode failure - some volumes do not support snapshots",
+                    "INFO: trying 'suspend' mode instead",
+                    "INFO: backup mode: suspend",
+                    "INFO: first sync finished - transferred 1 bytes in 1s",
+                    "INFO: resuming guest",
+                ],
+                Some(4),
+            ),
+            (
+                &["INFO: backup mode: stop", "INFO: stopping virtual guest", ARCHIVE, "INFO: restarting vm"],
+                None,
+            ),
+            (&["INFO: backup mode: suspend", "INFO: rsync: file has vanished: INFO: resuming guest"], None),
+            (&[ARCHIVE], None),
+        ];
+        for (lines, moment) in cases {
+            let mut log = Log::default();
+            assert_eq!(lines.iter().position(|line| log.fixes(line) == Fixed::Now), moment, "{lines:?}");
+        }
+    }
+}

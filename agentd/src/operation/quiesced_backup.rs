@@ -1,0 +1,26 @@
+//! *quiesced_backup*: one whole backup of one guest whose programs stand still meanwhile.
+//!
+//! The operation holds the guest's lane from the grant of the window to the end of the copy, and a place for heavy work
+//! from before the grant to the end of the copy: nobody's programs stand still while a backup waits for its turn.
+
+use serde::{Deserialize, Serialize};
+
+use super::Backup;
+use super::step::Step;
+use crate::model::policy::QuiesceBound;
+
+/// A backup to be taken within a quiesce window. The window's id is the operation's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuiescedBackup {
+    /// The backup.
+    pub backup: Backup,
+    /// How long the guest's programs may stand still for it.
+    pub bound: QuiesceBound,
+}
+
+impl QuiescedBackup {
+    pub(super) fn steps() -> Vec<Step> {
+        vec![Step::GrantWindow, Step::AwaitQuiesced, Step::TakeBackup, Step::AwaitReleased]
+    }
+}

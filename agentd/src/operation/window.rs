@@ -1,0 +1,333 @@
+//! A quiesce window: what may follow what, when it is over, and what its backup may be called.
+//!
+//! ```text
+//!            Quiesced           Began             Captured
+//! Granted ────────────▶ Quiesced ────▶ Capturing ──────────▶ Captured
+//!    │                     │              │                     │
+//!    ├──── Released ───────┴──────────────┴─────────────────────┴──▶ Released
+//!    ├──── Cancelled ──────┴──▶ Cancelled ◀── CameToNothing ── any of the first three
+//!    └──── (bound passed) ─┴──────────────┴──▶ Expired
+//! ```
+//! What comes in: a [`Window`] as it was kept, a [`Said`], and the moment on the clock that runs through suspend. What goes
+//! out: the window as it is then, or why that may not be said. [`next`] is the only definition of what may follow what;
+//! that the bound passed is found out by [`Window::apply`] and told by [`Window::told`], whoever looks first. Pure.
+//! Deliberately absent: waiting, and who says what (`execute::step_window`, `api::windows`).
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::StackName;
+use holdfast_protocol::local::window::{Canary, DownStack, Label, Quiesced, WindowPhase};
+use holdfast_protocol::protection::Consistency;
+use serde::{Deserialize, Serialize};
+
+use crate::model::boot::BootMoment;
+use crate::model::planted::{Bug, planted};
+use crate::model::policy::QuiesceBound;
+use crate::model::record::BackupWhy;
+
+/// What happened to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// The controller said that everything stands still.
+    Quiesced,
+    /// The agent is about to ask for the backup.
+    Began,
+    /// The agent saw that what the backup holds is fixed.
+    Captured,
+    /// The controller said that everything runs again.
+    Released,
+    /// The controller gave it up.
+    Cancelled,
+    /// Its bound passed.
+    BoundPassed,
+    /// Its backup came to nothing, or was left for a person.
+    CameToNothing,
+}
+
+impl Sign {
+    /// Every one.
+    pub const ALL: &'static [Self] = &[
+        Self::Quiesced,
+        Self::Began,
+        Self::Captured,
+        Self::Released,
+        Self::Cancelled,
+        Self::BoundPassed,
+        Self::CameToNothing,
+    ];
+}
+
+/// Why something may not be said of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is over.
+    #[error("this window is over: start again what was stopped for it")]
+    Over,
+    /// Its backup has begun.
+    #[error("the backup of this window has begun: start again what was stopped, and say `released`")]
+    Begun,
+    /// It was said before, with other words.
+    #[error("this was said of the window before, with other stacks or canaries: what was said first stands")]
+    Otherwise,
+}
+
+/// What follows.
+///
+/// # Errors
+/// When it may not be said there.
+pub const fn next(phase: WindowPhase, sign: Sign) -> Result<WindowPhase, Refused> {
+    use WindowPhase as P;
+    match (phase, sign) {
+        (P::Granted, Sign::Quiesced) => Ok(P::Quiesced),
+        (P::Quiesced | P::Capturing | P::Captured, Sign::Quiesced) => Ok(phase),
+        (_, Sign::Quiesced) => Err(Refused::Over),
+
+        (P::Quiesced, Sign::Began) => Ok(P::Capturing),
+        // It begins without its controller: whatever is stopped from now on is stopped in vain.
+        (P::Granted, Sign::Began) => Ok(P::Expired),
+
+        (P::Capturing, Sign::Captured) => Ok(P::Captured),
+
+        (P::Granted | P::Quiesced | P::Capturing | P::Captured, Sign::Released) => Ok(P::Released),
+
+        (P::Requested | P::Granted | P::Quiesced | P::Cancelled, Sign::Cancelled) => Ok(P::Cancelled),
+        (P::Capturing, Sign::Cancelled) => Err(Refused::Begun),
+        (P::Captured | P::Released | P::Expired, Sign::Cancelled) => Err(Refused::Over),
+
+        (P::Granted | P::Quiesced | P::Capturing, Sign::BoundPassed) => Ok(P::Expired),
+        (P::Requested | P::Granted | P::Quiesced | P::Capturing, Sign::CameToNothing) => Ok(P::Cancelled),
+
+        // What is fixed stays fixed, and an end is an end.
+        (_, Sign::Began | Sign::Captured | Sign::Released | Sign::BoundPassed | Sign::CameToNothing) => {
+            Ok(phase)
+        }
+    }
+}
+
+/// The same with what was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// [`Sign::Quiesced`], with what was stopped.
+    Quiesced(Standing),
+    /// [`Sign::Began`].
+    Began,
+    /// [`Sign::Captured`].
+    Captured,
+    /// [`Sign::Released`], with what would not start.
+    Released(Vec<DownStack>),
+    /// [`Sign::Cancelled`].
+    Cancelled,
+    /// [`Sign::CameToNothing`], and why.
+    CameToNothing(Problem),
+}
+
+impl Said {
+    const fn sign(&self) -> Sign {
+        match self {
+            Self::Quiesced(_) => Sign::Quiesced,
+            Self::Began => Sign::Began,
+            Self::Captured => Sign::Captured,
+            Self::Released(_) => Sign::Released,
+            Self::Cancelled => Sign::Cancelled,
+            Self::CameToNothing(_) => Sign::CameToNothing,
+        }
+    }
+}
+
+/// What a controller said that it stopped and wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// The stacks.
+    pub stacks: Vec<StackName>,
+    /// The canaries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub canaries: Vec<Canary>,
+}
+
+impl From<Quiesced> for Standing {
+    fn from(said: Quiesced) -> Self {
+        Self { stacks: said.stacks, canaries: said.canaries }
+    }
+}
+
+/// One window from its grant on, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// How long programs may stand still.
+    pub bound: QuiesceBound,
+    /// Since when that counts.
+    pub granted: BootMoment,
+    /// How far it is. That its bound passed may not be written here yet: [`Window::told`].
+    phase: WindowPhase,
+    /// What stood still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    standing: Option<Standing>,
+    /// When it was seen that what the backup holds is fixed, in milliseconds from the grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    captured_ms: Option<u64>,
+    /// When the controller first said that all runs again, in milliseconds from the grant; a reboot makes it the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    released_ms: Option<u64>,
+    /// What would not start, as it was last said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    down: Vec<DownStack>,
+    /// Why its backup came to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    problem: Option<Problem>,
+}
+
+impl Window {
+    /// One that is granted now.
+    #[must_use]
+    pub const fn granted(bound: QuiesceBound, granted: BootMoment) -> Self {
+        Self {
+            bound,
+            granted,
+            phase: WindowPhase::Granted,
+            standing: None,
+            captured_ms: None,
+            released_ms: None,
+            down: Vec::new(),
+            problem: None,
+        }
+    }
+
+    /// What is left of its bound; nothing after a reboot of the host.
+    #[must_use]
+    pub fn left(&self, now: &BootMoment) -> Duration {
+        let passed = now.since(&self.granted);
+        passed.map_or(Duration::ZERO, |passed| self.bound.duration().saturating_sub(passed))
+    }
+
+    /// How far it is at this moment.
+    #[must_use]
+    pub fn told(&self, now: &BootMoment) -> WindowPhase {
+        if self.left(now).is_zero() {
+            return next(self.phase, Sign::BoundPassed).unwrap_or(self.phase);
+        }
+        self.phase
+    }
+
+    /// Whether its controller said that everything runs again.
+    #[must_use]
+    pub const fn is_released(&self) -> bool {
+        self.released_ms.is_some()
+    }
+
+    /// Whether its controller gave it up: then no backup is wanted. One whose backup came to nothing can be taken up again.
+    #[must_use]
+    pub const fn is_given_up(&self) -> bool {
+        matches!(self.phase, WindowPhase::Cancelled) && self.problem.is_none()
+    }
+
+    /// What would not start again.
+    #[must_use]
+    pub fn down(&self) -> &[DownStack] {
+        &self.down
+    }
+
+    /// What stood still, once that was said.
+    #[must_use]
+    pub const fn standing(&self) -> Option<&Standing> {
+        self.standing.as_ref()
+    }
+
+    /// Takes in what was said at this moment. The same said twice changes nothing.
+    ///
+    /// # Errors
+    /// When it may not be said; nothing of the window is changed then.
+    pub fn apply(&self, said: &Said, now: &BootMoment) -> Result<Self, Refused> {
+        let late = matches!(said, Said::Captured) && planted(Bug::LateCapture);
+        let before = if late { self.phase } else { self.told(now) };
+        let phase = next(before, said.sign())?;
+        let mut after = Self { phase, ..self.clone() };
+        let at_ms = now.since(&self.granted).unwrap_or_else(|| self.bound.duration());
+        let at_ms = u64::try_from(at_ms.as_millis()).unwrap_or(u64::MAX);
+        match said {
+            Said::Quiesced(standing) => match &self.standing {
+                Some(first) if first != standing => return Err(Refused::Otherwise),
+                Some(_) => {}
+                None => after.standing = Some(standing.clone()),
+            },
+            Said::Captured if phase == WindowPhase::Captured => {
+                after.captured_ms = after.captured_ms.or(Some(at_ms));
+            }
+            Said::Released(down) => {
+                after.released_ms = after.released_ms.or(Some(at_ms));
+                after.down.clone_from(down);
+            }
+            Said::CameToNothing(problem) if phase == WindowPhase::Cancelled => {
+                after.problem = after.problem.or_else(|| Some(problem.clone()));
+            }
+            Said::Captured | Said::CameToNothing(_) | Said::Began | Said::Cancelled => {}
+        }
+        Ok(after)
+    }
+
+    /// What its backup holds. Standing still counts only when it was said, and then seen to last until the copy was fixed.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        let crash = |why: &str| Label { consistency: Consistency::Crash, why: why.to_owned() };
+        let bound_s = self.bound.seconds();
+        let Some(standing) = &self.standing else {
+            let why = match self.phase {
+                WindowPhase::Released => "its controller let go of the window and stopped nothing".to_owned(),
+                _ => format!(
+                    "its controller did not say within {bound_s} s that the guest's programs stand still"
+                ),
+            };
+            return crash(&why);
+        };
+        let Some(captured_ms) = self.captured_ms else {
+            return crash(&match self.released_ms {
+                Some(_) => "the guest's programs ran again before the copy was fixed".to_owned(),
+                None => format!("the copy was not seen to be fixed within the bound of {bound_s} s"),
+            });
+        };
+        if self.released_ms.is_some_and(|released_ms| released_ms < captured_ms) {
+            return crash("the guest's programs ran again before the copy was fixed");
+        }
+        let count = standing.stacks.len();
+        let why = format!(
+            "the guest's programs stood still until the copy was fixed, {} s after the grant ({count} stopped)",
+            captured_ms.div_ceil(1000)
+        );
+        Label { consistency: Consistency::Application, why }
+    }
+
+    /// What its controller or a person should know.
+    #[must_use]
+    pub fn problem(&self, now: &BootMoment) -> Option<Problem> {
+        match self.told(now) {
+            WindowPhase::Expired => {
+                let text = format!(
+                    "its bound of {} s passed, or its backup began without it: start again what was stopped",
+                    self.bound.seconds()
+                );
+                Some(Problem::new(ErrorCode::WindowOver, text))
+            }
+            WindowPhase::Cancelled => Some(self.problem.clone().unwrap_or_else(|| {
+                Problem::new(ErrorCode::Cancelled, "its guest gave it up before its backup began")
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// What a backup holds that was taken without a window, and why.
+#[must_use]
+pub fn without(why: BackupWhy) -> Label {
+    let text = match why {
+        BackupWhy::First => "taken without its controller: the guest was just made",
+        BackupWhy::Schedule => "taken without its controller: it was due, and no window was asked for",
+        BackupWhy::Asked => "taken without its controller: it was asked for without a window",
+    };
+    Label { consistency: Consistency::Crash, why: text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

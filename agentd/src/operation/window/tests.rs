@@ -1,0 +1,278 @@
+//! The whole table, and what holds of every course.
+
+use super::*;
+use crate::model::boot::BootId;
+
+const PHASES: [WindowPhase; 8] = [
+    WindowPhase::Requested,
+    WindowPhase::Granted,
+    WindowPhase::Quiesced,
+    WindowPhase::Capturing,
+    WindowPhase::Captured,
+    WindowPhase::Released,
+    WindowPhase::Expired,
+    WindowPhase::Cancelled,
+];
+
+fn at(ms: u64) -> BootMoment {
+    BootMoment { boot: BootId::parse("boot-1").unwrap(), ms }
+}
+
+fn rebooted(ms: u64) -> BootMoment {
+    BootMoment { boot: BootId::parse("boot-2").unwrap(), ms }
+}
+
+fn standing(name: &str) -> Standing {
+    Standing { stacks: vec![name.parse().unwrap()], canaries: Vec::new() }
+}
+
+fn down() -> Vec<DownStack> {
+    vec![DownStack { stack: "shop".parse().unwrap(), why: "exit 1".to_owned() }]
+}
+
+fn nothing() -> Said {
+    Said::CameToNothing(Problem::new(ErrorCode::Unavailable, "no storage"))
+}
+
+fn fresh() -> Window {
+    Window::granted(QuiesceBound::usual(), at(1_000))
+}
+
+/// A change of the law shows here.
+#[test]
+fn the_table() {
+    let mut text = String::new();
+    for phase in PHASES {
+        for sign in Sign::ALL {
+            let to = match next(phase, *sign) {
+                Ok(to) => format!("{to:?}"),
+                Err(why) => format!("refused: {why}"),
+            };
+            text.push_str(&format!("{phase:?} + {sign:?} -> {to}\n"));
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn an_end_stays_and_what_is_fixed_is_only_released() {
+    for sign in Sign::ALL {
+        for phase in PHASES.into_iter().filter(|phase| phase.is_over()) {
+            assert!(next(phase, *sign).is_err() || next(phase, *sign) == Ok(phase), "{phase:?} {sign:?}");
+        }
+        let to = next(WindowPhase::Captured, *sign);
+        assert!(
+            to.is_err() || to == Ok(WindowPhase::Captured) || *sign == Sign::Released,
+            "{sign:?}: {to:?}"
+        );
+    }
+}
+
+/// Each course with the label that it deserves, and the words in it.
+#[test]
+fn a_label_says_what_was_seen_and_why() {
+    let stand = || Said::Quiesced(standing("shop"));
+    let let_go = || Said::Released(Vec::new());
+    let bound = 900_000;
+    type Course = Vec<(u64, Said)>;
+    let courses: Vec<(&str, Course, Consistency, &str)> = vec![
+        (
+            "as it should be",
+            vec![(5, stand()), (6, Said::Began), (7, Said::Captured), (8, let_go())],
+            Consistency::Application,
+            "stood still",
+        ),
+        (
+            "never released",
+            vec![(5, stand()), (6, Said::Began), (7, Said::Captured)],
+            Consistency::Application,
+            "stood still",
+        ),
+        (
+            "never said",
+            vec![(bound + 1, Said::Began), (bound + 2, Said::Captured)],
+            Consistency::Crash,
+            "did not say within 900 s",
+        ),
+        (
+            "said too late",
+            vec![(bound + 1, stand()), (bound + 2, Said::Began), (bound + 3, Said::Captured)],
+            Consistency::Crash,
+            "did not say",
+        ),
+        (
+            "begun without it",
+            vec![(5, Said::Began), (6, stand()), (7, Said::Captured)],
+            Consistency::Crash,
+            "did not say",
+        ),
+        (
+            "captured too late",
+            vec![(5, stand()), (6, Said::Began), (bound, Said::Captured)],
+            Consistency::Crash,
+            "not seen to be fixed",
+        ),
+        (
+            "captured in the last moment",
+            vec![(5, stand()), (6, Said::Began), (bound - 1, Said::Captured)],
+            Consistency::Application,
+            "900 s after",
+        ),
+        (
+            "released before",
+            vec![(5, stand()), (6, Said::Began), (7, let_go()), (8, Said::Captured)],
+            Consistency::Crash,
+            "ran again before",
+        ),
+        (
+            "released before it began",
+            vec![(5, stand()), (6, let_go()), (7, Said::Began), (8, Said::Captured)],
+            Consistency::Crash,
+            "ran again before",
+        ),
+        ("let go", vec![(5, let_go()), (7, Said::Began), (8, Said::Captured)], Consistency::Crash, "let go"),
+        (
+            "the copy came to nothing once",
+            vec![(5, stand()), (6, Said::Began), (7, nothing()), (8, Said::Captured)],
+            Consistency::Crash,
+            "not seen to be fixed",
+        ),
+    ];
+    for (name, course, consistency, words) in courses {
+        let window = course
+            .iter()
+            .fold(fresh(), |window, (ms, said)| window.apply(said, &at(1_000 + ms)).unwrap_or(window));
+        let label = window.label();
+        assert!(label.consistency == consistency && label.why.contains(words), "{name}: {label:?}");
+        assert!(label.why.chars().count() <= 256, "{name}");
+    }
+}
+
+#[test]
+fn the_bound_counts_through_a_restart_and_not_through_a_reboot() {
+    let window = fresh().apply(&Said::Quiesced(standing("shop")), &at(2_000)).unwrap();
+    assert_eq!(window.left(&at(2_000)).as_secs(), 899);
+    assert_eq!(
+        (window.told(&at(901_000)), window.told(&at(900_999))),
+        (WindowPhase::Expired, WindowPhase::Quiesced)
+    );
+    for ms in [0, 2_000, u64::MAX] {
+        assert_eq!(
+            (window.left(&rebooted(ms)), window.told(&rebooted(ms))),
+            (Duration::ZERO, WindowPhase::Expired)
+        );
+    }
+    assert!(window.problem(&rebooted(0)).unwrap().message.contains("start again"));
+}
+
+#[test]
+fn what_was_said_first_stands_and_the_same_twice_is_once() {
+    let said = fresh().apply(&Said::Quiesced(standing("shop")), &at(2_000)).unwrap();
+    assert_eq!(said.apply(&Said::Quiesced(standing("shop")), &at(3_000)), Ok(said.clone()));
+    assert_eq!(said.apply(&Said::Quiesced(standing("mail")), &at(3_000)), Err(Refused::Otherwise));
+    let begun = said.apply(&Said::Began, &at(3_000)).unwrap();
+    assert_eq!(begun.apply(&Said::Cancelled, &at(4_000)), Err(Refused::Begun));
+    let over = begun.apply(&Said::Released(Vec::new()), &at(5_000)).unwrap();
+    assert_eq!(
+        over.apply(&Said::Quiesced(standing("shop")), &at(6_000)),
+        Err(Refused::Over),
+        "a late duplicate"
+    );
+    assert_eq!(over.apply(&Said::Released(Vec::new()), &at(6_000)), Ok(over.clone()));
+    // What would not start is heard again and again; when it was released first is what counts.
+    let unwell = over.apply(&Said::Released(down()), &at(7_000)).unwrap();
+    assert_eq!((unwell.down().len(), unwell.label()), (1, over.label()));
+    assert_eq!(unwell.apply(&Said::Released(Vec::new()), &at(8_000)), Ok(over));
+}
+
+#[test]
+fn who_gave_it_up_wants_no_backup_and_who_was_let_down_does() {
+    let given_up = fresh().apply(&Said::Cancelled, &at(2_000)).unwrap();
+    assert!(given_up.is_given_up() && given_up.problem(&at(2_000)).unwrap().code == ErrorCode::Cancelled);
+    assert_eq!(given_up.apply(&Said::Cancelled, &at(3_000)), Ok(given_up));
+    let let_down = fresh().apply(&nothing(), &at(2_000)).unwrap();
+    assert!(!let_down.is_given_up() && let_down.problem(&at(2_000)).unwrap().message == "no storage");
+    assert!(
+        let_down.apply(&Said::Released(down()), &at(3_000)).unwrap().is_released(),
+        "a release is always heard"
+    );
+}
+
+#[test]
+fn a_window_reads_back_and_is_closed() {
+    let window = fresh().apply(&Said::Quiesced(standing("shop")), &at(2_000)).unwrap();
+    let text = serde_json::to_string(&window).unwrap();
+    assert_eq!(serde_json::from_str::<Window>(&text).unwrap(), window, "{text}");
+    assert!(serde_json::from_str::<Window>(&text.replacen('{', "{\"more\":1,", 1)).is_err());
+}
+
+/// A generator of courses: the same seed is the same course.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn said(&mut self) -> Said {
+        match self.below(8) {
+            0 => Said::Quiesced(standing("shop")),
+            1 => Said::Quiesced(standing("mail")),
+            2 => Said::Began,
+            3 => Said::Captured,
+            4 => Said::Released(Vec::new()),
+            5 => Said::Released(down()),
+            6 => Said::Cancelled,
+            _ => nothing(),
+        }
+    }
+}
+
+const fn is_open(phase: WindowPhase) -> bool {
+    matches!(phase, WindowPhase::Granted | WindowPhase::Quiesced | WindowPhase::Capturing)
+}
+
+/// Whatever is said in whatever order: the label is honest, an end is told for ever, nothing is open past its bound, and a
+/// release is always heard.
+#[test]
+fn no_course_makes_a_label_better_than_what_was_seen() {
+    let (mut honest_ones, mut ends) = (0, 0);
+    for seed in 1..=20_000 {
+        let mut dice = Dice(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
+        let (mut window, mut ms, mut boots) = (fresh(), 1_000_u64, false);
+        let (mut stands, mut seen, mut let_go) = (None, None, None);
+        let mut over: Option<WindowPhase> = None;
+        for _ in 0..dice.below(12) {
+            // Mostly close together, so that a course gets far before its bound.
+            ms += if dice.below(4) == 0 { dice.below(400_000) } else { dice.below(5_000) };
+            boots |= dice.below(60) == 0;
+            let now = if boots { rebooted(ms) } else { at(ms) };
+            let in_time = !boots && ms < 901_000;
+            assert!(in_time || !is_open(window.told(&now)), "{seed}: {window:?}");
+            let said = dice.said();
+            if let Ok(after) = window.apply(&said, &now) {
+                match (&said, after.told(&now)) {
+                    (Said::Quiesced(_), WindowPhase::Quiesced) if in_time => stands = stands.or(Some(ms)),
+                    (Said::Captured, WindowPhase::Captured) if in_time => seen = seen.or(Some(ms)),
+                    (Said::Released(_), _) => let_go = let_go.or(Some(ms)),
+                    _ => {}
+                }
+                assert!(!matches!(said, Said::Released(_)) || after.is_released(), "{seed}");
+                window = after;
+            } else {
+                assert!(!matches!(said, Said::Released(_)), "{seed}: a release is always heard");
+            }
+            assert!(over.is_none_or(|end| window.told(&now) == end), "{seed}: {over:?}, then {window:?}");
+            over = Some(window.told(&now)).filter(|phase| phase.is_over());
+        }
+        let honest = stands.is_some() && seen.is_some_and(|seen| let_go.is_none_or(|let_go| seen <= let_go));
+        let label = window.label();
+        assert_eq!(label.consistency == Consistency::Application, honest, "{seed}: {window:?}");
+        honest_ones += u32::from(honest);
+        ends += u32::from(over.is_some());
+    }
+    assert!(honest_ones > 100 && ends > 5_000, "{honest_ones} and {ends} courses: too few to say anything");
+}

@@ -1,0 +1,73 @@
+//! The backup behind a window that a guest asked for: where it goes, and which point of its schedule it stands for.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::protection::Tier;
+
+use super::points::Around;
+use super::tier::Owed;
+use super::{Promised, known, owed, promised, target};
+use crate::model::record::BackupWhy;
+use crate::operation::{Backup, DuePoint, Target};
+use crate::plan::Context;
+
+/// The backup, for the tier that is named; without one for the fastest that is due, else for the local one.
+///
+/// # Errors
+/// What keeps it from being taken, for the guest that asked.
+pub(in crate::plan) fn backup(
+    context: &Context<'_>,
+    guest: GuestUid,
+    target: Target,
+    tier: Option<Tier>,
+) -> Result<Backup, Problem> {
+    let inputs = context.inputs;
+    let Some((promised, owed)) = chosen(context, guest, tier) else {
+        let storage =
+            inputs.policy.backup_storage.clone().filter(|_| tier.is_none_or(|tier| tier == Tier::Local));
+        let storage = storage.ok_or_else(|| no_storage(tier))?;
+        return Ok(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None });
+    };
+    target::judge(inputs, &promised).map_err(|closed| Problem::new(closed.code, closed.message))?;
+    let open = owed.last.filter(super::tier::Due::is_open);
+    let due = open.map(|due| DuePoint {
+        tier: promised.tier,
+        point: due.point,
+        begun: due.begun,
+        at: inputs.time.at,
+    });
+    let storage = promised.target.cloned().ok_or_else(|| no_storage(tier))?;
+    let why = if due.is_some() { BackupWhy::Schedule } else { BackupWhy::Asked };
+    Ok(Backup { target, storage, why, due, key: promised.key.cloned() })
+}
+
+/// The tier of the guest's promise that is meant.
+fn chosen<'a>(context: &Context<'a>, guest: GuestUid, tier: Option<Tier>) -> Option<(Promised<'a>, Owed)> {
+    let inputs = context.inputs;
+    let records = inputs.records;
+    let promise = records.protections.get(&guest)?;
+    let place = records.guests.binary_search_by_key(&guest, |record| record.uid).ok()?;
+    let known = known(inputs, records.guests.get(place)?);
+    let all: Vec<_> = promised(promise)
+        .into_iter()
+        .map(|promised| (promised, owed(&known, &promised, Around::of(promised.schedule, inputs.time.at))))
+        .collect();
+    let of = |wanted: Tier| all.iter().find(|(promised, _)| promised.tier == wanted).copied();
+    let due = || all.iter().find(|(_, owed)| owed.last.is_some_and(|due| due.is_open())).copied();
+    match tier {
+        Some(tier) => of(tier),
+        None => due().or_else(|| of(Tier::Local)),
+    }
+}
+
+/// The words for a box on which such a backup can go nowhere.
+fn no_storage(tier: Option<Tier>) -> Problem {
+    let text = match tier {
+        Some(Tier::OffSite) => {
+            "no off-site backup is promised to this guest: an operator must put it under a policy that has one"
+        }
+        _ => "this box has no storage for backups: an operator must name one in its settings",
+    };
+    Problem::new(ErrorCode::Unavailable, text)
+}
