@@ -24,7 +24,13 @@ fn the_shipped_units_start_at_boot_and_hand_the_claim_on() {
     let (recipe, _) = Recipe::read(&folder()).expect("the shipped recipe");
     let mut image = Image::default();
     overlay::put_units(&mut image, &folder(), &recipe).expect("put");
-    for unit in ["guestd.service", "holdfast-grow-root.service", "holdfast-ssh-host-keys.service"] {
+    let shipped = [
+        "guestd.service",
+        "holdfast-grow-root.service",
+        "holdfast-resume.service",
+        "holdfast-ssh-host-keys.service",
+    ];
+    for unit in shipped {
         let wants = format!("etc/systemd/system/multi-user.target.wants/{unit}");
         assert!(image.entries.contains_key(wants.as_bytes()), "{unit}");
     }

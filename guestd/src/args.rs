@@ -1,10 +1,13 @@
 //! The command line, and the exit codes it promises.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::id::{SnapshotName, StackName};
+
+use crate::stacks::Class;
 
 /// All is well.
 pub const EXIT_DONE: u8 = 0;
@@ -14,6 +17,10 @@ pub const EXIT_FAILED: u8 = 1;
 pub const EXIT_SET_UP: u8 = 4;
 /// Another `guestd` runs here.
 pub const EXIT_LOCKED: u8 = 5;
+/// The command of `guestd try` failed, or stacks were not well after it: the guest goes back to its snapshot.
+pub const EXIT_ROLLED_BACK: u8 = 10;
+/// The same, and the rollback was refused: the guest is as the command left it.
+pub const EXIT_NOT_ROLLED_BACK: u8 = 11;
 /// The agent does not answer.
 pub const EXIT_UNAVAILABLE: u8 = 69;
 /// The agent has as much waiting as it takes: try later.
@@ -22,7 +29,7 @@ pub const EXIT_BUSY: u8 = 75;
 pub const EXIT_NO_PERMISSION: u8 = 77;
 
 const CODES: &str = "Exit codes: 0 well, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
-                     69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
+                     10 tried and rolled back, 11 tried and not rolled back, 69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
 
 /// The controller inside a guest.
 #[derive(Debug, Parser)]
@@ -45,6 +52,12 @@ pub enum Command {
     Rollback(RollBackArgs),
     /// Take a backup of this guest, or list its backups.
     Backup(BackupArgs),
+    /// Take a snapshot, run a command, and go back to the snapshot when it fails or stacks are not well after it.
+    Try(TryArgs),
+    /// Show this guest's volumes, by class, and whether they are mounted.
+    Volumes(VolumesArgs),
+    /// Take a snapshot before packages change: apt calls it.
+    AptHook(AptHookArgs),
     /// Show what a backup would stop, and stop nothing.
     Quiesce(QuiesceArgs),
     /// Start again what was stopped for a backup.
@@ -84,8 +97,47 @@ pub struct BackupArgs {
     /// Show the backups instead.
     #[arg(long)]
     pub list: bool,
+    /// Stop no stack for it: it holds this guest as after a power cut.
+    #[arg(long, conflicts_with = "list")]
+    pub crash_consistent: bool,
     #[command(flatten)]
     pub work: WorkArgs,
+}
+
+/// Of `guestd try`.
+#[derive(Debug, ClapArgs)]
+pub struct TryArgs {
+    /// How long the snapshot is kept when all is well, in hours; without it a day.
+    #[arg(long, value_name = "HOURS")]
+    pub keep_hours: Option<u32>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// The command and its arguments; no shell reads them.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Of `guestd volumes`.
+#[derive(Debug, ClapArgs)]
+pub struct VolumesArgs {
+    /// Only of this class.
+    #[arg(long, value_enum)]
+    pub class: Option<Class>,
+    /// Show the variables of this stack instead, one a line, as an environment file has them.
+    #[arg(long, value_name = "STACK", conflicts_with_all = ["class", "output"])]
+    pub stack: Option<StackName>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// For people, or for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Of `guestd apt-hook`.
+#[derive(Debug, ClapArgs)]
+pub struct AptHookArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// Of `guestd quiesce`.

@@ -7,8 +7,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use holdfast_protocol::bootstrap::{Bootstrap, Mode};
+use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::due::DueBackup;
-use holdfast_protocol::local::window::WindowRequest;
+use holdfast_protocol::local::window::{Released, WindowRequest};
 use holdfast_protocol::protection::Consistency;
 use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
@@ -25,7 +26,7 @@ use crate::quiesce::turn::{self, Asked};
 use crate::quiesce::wanted;
 use crate::restore_test;
 use crate::stacks::{self, Stacks};
-use crate::window::calls::Windows;
+use crate::window::calls::{Answer, Windows};
 use crate::window::decide::Standing;
 use crate::window::run::{Runner, WindowError};
 
@@ -62,6 +63,8 @@ pub struct Keeper {
     not_before: Duration,
     failures: u32,
     reported: Reported,
+    /// A window that an earlier process of ours had open: the agent is told that it is over.
+    orphan: Option<OperationId>,
 }
 
 /// Whether the restore test's report was heard.
@@ -78,14 +81,21 @@ impl Keeper {
         boot_id: String,
         serving: watch::Receiver<Option<Serving>>,
     ) -> Self {
-        let (not_before, failures) = (Duration::ZERO, 0);
-        Self { place, source_address, boot_id, serving, not_before, failures, reported: Reported::No }
+        Self {
+            place,
+            source_address,
+            boot_id,
+            serving,
+            not_before: Duration::ZERO,
+            failures: 0,
+            reported: Reported::No,
+            orphan: None,
+        }
     }
 
     /// For ever.
     pub async fn run(mut self) -> std::convert::Infallible {
-        // What an earlier process said of itself says nothing of this one.
-        board::update(&self.place, |told| (told.open, told.problem) = (None, None));
+        self.look_back();
         let mut backoff = Backoff::default();
         loop {
             self.bring_back().await;
@@ -103,6 +113,31 @@ impl Keeper {
             if let Ok(Err(_)) = tokio::time::timeout(wait, self.serving.changed()).await {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
+        }
+    }
+
+    /// What an earlier process said of itself says nothing of this one. A window that it left open is over: its marker, if
+    /// there is one, is brought back next.
+    fn look_back(&mut self) {
+        // Whoever has the turn has a window of its own.
+        if matches!(turn::take(&self.place), Asked::Taken) {
+            return;
+        }
+        let marker = Marker::load(&self.place).ok().flatten();
+        let open = board::load(&self.place).open;
+        self.orphan = open.map(|open| open.id).or(marker.map(|marker| marker.window));
+        board::update(&self.place, |told| (told.open, told.problem) = (None, None));
+    }
+
+    /// The agent holds this guest's lane for the window until it hears, or until its bound. Whatever it answers is well.
+    async fn tell_orphan(&mut self, windows: &Windows<'_>) {
+        if Marker::is_there(&self.place) {
+            return;
+        }
+        let Some(id) = self.orphan.take() else { return };
+        info!(window = %id, "the window of an earlier process is over");
+        if !matches!(windows.released(id, &Released::default()).await, Answer::Says(_)) {
+            windows.give_up(id).await;
         }
     }
 
@@ -172,8 +207,12 @@ impl Keeper {
                     self.reported = Reported::Yes;
                 }
             }
-            (Mode::Serve, _) if stacks.is_empty() => {}
-            (Mode::Serve, _) => self.look_what_is_due(windows, &stacks).await,
+            (Mode::Serve, _) => {
+                self.tell_orphan(&windows).await;
+                if !stacks.is_empty() {
+                    self.look_what_is_due(windows, &stacks).await;
+                }
+            }
         }
     }
 

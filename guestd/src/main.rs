@@ -71,8 +71,15 @@ fn main() -> ExitCode {
             runtime.block_on(work::roll_back(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
         args::Command::Backup(asked) => {
-            runtime.block_on(work::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+            runtime.block_on(people::backup::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
+        args::Command::Try(asked) => {
+            runtime.block_on(people::trial::trial(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::Volumes(asked) => {
+            runtime.block_on(people::volumes::volumes(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
+        args::Command::AptHook(asked) => Ok(runtime.block_on(people::apt::hook(&asked))),
         args::Command::Quiesce(asked) => {
             runtime.block_on(people::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }

@@ -1,4 +1,8 @@
 //! Commands for people that have to do with stacks.
 
+pub mod apt;
+pub mod backup;
 pub mod dry_run;
 pub mod resume;
+pub mod trial;
+pub mod volumes;

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use crate::board;
 use crate::place::Place;
 use crate::program::words;
-use crate::quiesce::act::{self, Health};
+use crate::quiesce::act::{self, Expected, Health};
 use crate::quiesce::canary;
 use crate::quiesce::wanted;
 use crate::stacks::{RestoreTest, Stack, Stacks, Wanted};
@@ -80,7 +80,9 @@ async fn until_well(
     volumes: &crate::quiesce::mounts::Volumes,
     groups: &[crate::driver::Group],
 ) -> StackHealth {
-    match act::until_well(place, stack, volumes, (groups, PAUSE)).await {
+    // Of a stack without parts this says that it has none.
+    let expected = if groups.is_empty() { Expected::All } else { Expected::Parts(groups) };
+    match act::until_well(place, stack, volumes, (expected, PAUSE)).await {
         Health::Well => StackHealth::Healthy,
         Health::Runs => StackHealth::Runs,
         Health::Starting(why) | Health::Unwell(why) => unhealthy(&why),

@@ -85,7 +85,7 @@ impl Session {
     }
 
     /// Asks for work; a lost answer is asked for again under the same key.
-    async fn ask(&self, path: &str, wish: &impl Serialize) -> Result<Accepted, WorkError> {
+    pub async fn ask(&self, path: &str, wish: &impl Serialize) -> Result<Accepted, WorkError> {
         let key = key()?;
         let mut tries = 1;
         loop {
@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// Looks until it has ended. An agent that is away for a moment is waited for.
-    async fn follow(&self, id: OperationId, output: Output) -> Result<OperationView, WorkError> {
+    pub async fn follow(&self, id: OperationId, output: Output) -> Result<OperationView, WorkError> {
         let (mut told, mut away) = (String::new(), 0);
         loop {
             match self.agent.operation(&self.token, id).await {
@@ -208,7 +208,7 @@ fn line(view: &OperationView) -> String {
     }
 }
 
-fn told_end(view: &OperationView, snapshot: Option<&SnapshotName>) -> String {
+pub fn told_end(view: &OperationView, snapshot: Option<&SnapshotName>) -> String {
     let name = snapshot.map(|name| format!(" {name}")).unwrap_or_default();
     let problem = view.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
     let kind = view.kind.as_str();

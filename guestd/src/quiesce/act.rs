@@ -138,12 +138,39 @@ pub enum Health {
     Unwell(String),
 }
 
-/// Asks once. `expected` are the parts that should run; all of them when none are named.
-pub async fn health(place: &Place, stack: &Stack, volumes: &Volumes, expected: &[Group]) -> Health {
-    let parts = match expected {
-        [] => look(place, stack, volumes).await.map(|(_, parts)| parts),
-        groups => check(driver::of(stack, place, &volumes.env).engine(), groups).await,
-    };
+/// Which parts of a stack must run for it to be well.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected<'a> {
+    /// These very ones.
+    Parts(&'a [Group]),
+    /// Those of these names, whichever they are now.
+    Named(&'a [Group]),
+    /// All of them.
+    All,
+}
+
+impl Expected<'_> {
+    async fn look(self, place: &Place, stack: &Stack, volumes: &Volumes) -> Result<Vec<Part>, ActError> {
+        let named = |part: &Part, groups: &[Group]| groups.iter().any(|group| group.name == part.name);
+        match self {
+            Self::Parts(groups) => check(driver::of(stack, place, &volumes.env).engine(), groups).await,
+            Self::All => look(place, stack, volumes).await.map(|(_, parts)| parts),
+            Self::Named(groups) => {
+                let (_, mut parts) = look(place, stack, volumes).await?;
+                parts.retain(|part| named(part, groups));
+                let missing = groups.iter().find(|group| parts.iter().all(|part| part.name != group.name));
+                match missing {
+                    Some(group) => Err(ActError::NotUp { names: group.name.clone() }),
+                    None => Ok(parts),
+                }
+            }
+        }
+    }
+}
+
+/// Asks once.
+pub async fn health(place: &Place, stack: &Stack, volumes: &Volumes, expected: Expected<'_>) -> Health {
+    let parts = expected.look(place, stack, volumes).await;
     let parts = match parts {
         Ok(parts) => parts,
         Err(error) => return Health::Unwell(chain(&error)),
@@ -177,7 +204,7 @@ pub async fn until_well(
     place: &Place,
     stack: &Stack,
     volumes: &Volumes,
-    (expected, pause): (&[Group], Duration),
+    (expected, pause): (Expected<'_>, Duration),
 ) -> Health {
     let begin = Instant::now();
     loop {

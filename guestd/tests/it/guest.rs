@@ -113,6 +113,13 @@ impl Guest {
         command.env("PATH", format!("{}:{path}", self.path("bin").display()));
     }
 
+    /// Starts a command and goes on.
+    pub fn start(&self, verb: &str, rest: &[&str]) -> Running {
+        let mut command = self.command(verb);
+        command.args(rest).stderr(Stdio::piped()).stdout(Stdio::null());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
     /// `guestd resume`.
     pub fn resume(&self, rest: &[&str]) -> Output {
         self.ask("resume", rest)

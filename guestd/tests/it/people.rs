@@ -1,0 +1,186 @@
+//! People, and apt, in a guest with stacks.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::local::window::WindowPhase;
+
+use crate::fake_agent::OnWish;
+use crate::guest::{Guest, until};
+use crate::windows::{guest, told, windows};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_by_hand_has_a_window_unless_it_is_told_not_to() {
+    let (agent, guest, world, before) = guest().await;
+    let output = guest.ask("backup", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("holds the stacks standing still: says the test"), "{said}");
+    assert_eq!(text(&output.stdout), "backup is done\n");
+    assert_eq!((world.states(), windows(&agent, |w| w.quiesced.len())), (before.clone(), 1));
+    assert!(world.acts().contains(&"docker stop cache1".to_owned()));
+    let acts = world.acts().len();
+    let plain = guest.ask("backup", &["--crash-consistent"]);
+    assert_eq!(plain.status.code(), Some(0), "{}", text(&plain.stderr));
+    assert_eq!(world.acts().len(), acts, "nothing was stopped for it");
+    assert_eq!(agent.read(|book| book.wishes.last().unwrap().0.clone()), "/v1/backups");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupt_brings_the_stacks_back_and_the_agent_hears_it() {
+    let (agent, guest, world, before) = guest().await;
+    agent.book.lock().unwrap().windows.stays_at = Some(WindowPhase::Capturing);
+    let running = guest.start("backup", &["--no-wait"]);
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    // Meanwhile there is no other window on this guest.
+    let other = guest.ask("backup", &[]);
+    assert_eq!(other.status.code(), Some(5), "{}", text(&other.stderr));
+    let (status, log) = running.stop();
+    assert!(status.code().is_some(), "{log}");
+    assert_eq!((world.states(), world.marker()), (before, false), "{log}");
+    assert_eq!(windows(&agent, |w| w.released.len()), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_is_tried_and_kept_when_all_is_well() {
+    let (agent, guest, _world, _) = guest().await;
+    let done = guest.path("done");
+    let output = guest.ask("try", &["--keep-hours", "2", "--", "/bin/touch", done.to_str().unwrap()]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(done.exists() && said.contains("these stacks must be well after it: db, app"), "{said}");
+    assert!(
+        said.find("what is written from now on is lost") < said.find("all is well"),
+        "the plan comes first"
+    );
+    agent.read(|book| {
+        assert_eq!(book.wishes.len(), 1);
+        assert_eq!((book.wishes[0].0.as_str(), &book.wishes[0].2["keep_s"]), ("/v1/snapshots", &7200.into()));
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_fails_or_breaks_a_stack_is_rolled_back() {
+    let broken = "for c in web1 web2; do echo 'app web exited' > \"$1/world/c/$c\"; done";
+    for (script, words) in [
+        ("exit 3", "the command ended with exit status: 3"),
+        (broken, "stack app is not well: web do not run"),
+    ] {
+        let (agent, guest, world, _) = guest().await;
+        world.set_stacks(
+            &std::fs::read_to_string(world.path("etc/holdfast/stacks.toml"))
+                .unwrap()
+                .replace("stop_timeout_s = 1\nstart", "stop_timeout_s = 1\nhealth_timeout_s = 1\nstart"),
+        );
+        let root = guest.path("");
+        let output = guest.ask("try", &["--", "/bin/sh", "-c", script, "sh", root.to_str().unwrap()]);
+        let said = text(&output.stderr);
+        assert!(said.contains(words), "{said}");
+        // The fake agent does not do it, and says so.
+        assert_eq!(output.status.code(), Some(11), "{said}");
+        assert!(said.contains("by hand: guestd rollback try-"), "{said}");
+        agent.read(|book| {
+            assert_eq!(book.wishes[1].0, "/v1/rollback");
+            assert_eq!(book.wishes[1].2["snapshot"], book.wishes[0].2["name"]);
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_snapshot_nothing_is_tried() {
+    let (agent, guest, _world, _) = guest().await;
+    agent.book.lock().unwrap().on_wish = [OnWish::Refuse(ErrorCode::Quota)].into();
+    let done = guest.path("done");
+    let output = guest.ask("try", &["--", "/bin/touch", done.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!done.exists() && text(&output.stderr).contains("nothing was run"), "{}", text(&output.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn apt_is_held_up_only_by_must() {
+    let hook = |guest: &Guest| guest.ask("apt-hook", &[]);
+    let (agent, guest, world, _) = guest().await;
+    assert_eq!(hook(&guest).status.code(), Some(0));
+    assert_eq!(agent.read(|book| book.peers.len()), 0, "off: nobody is even asked");
+    world.set_stacks("[apt]\nsnapshot = \"try\"\nkeep_hours = 3\n");
+    for _ in 0..2 {
+        let output = hook(&guest);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    agent.read(|book| {
+        assert_eq!(book.wishes.len(), 1, "one for all steps of a run");
+        assert_eq!(book.wishes[0].2["keep_s"], 10_800);
+    });
+    world.set_time(1_000 + 1_801);
+    agent.book.lock().unwrap().on_wish =
+        [OnWish::Refuse(ErrorCode::Quota), OnWish::Refuse(ErrorCode::Quota)].into();
+    let output = hook(&guest);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("packages change without one"), "{}", text(&output.stderr));
+    world.set_stacks("[apt]\nsnapshot = \"must\"\n");
+    let output = hook(&guest);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("must not change without"), "{}", text(&output.stderr));
+    drop(agent);
+    world.set_stacks("[apt]\nsnapshot = \"try\"\n");
+    assert_eq!(hook(&guest).status.code(), Some(0), "an agent that is away holds nobody up");
+    world.set_stacks("[apt]\nsnapshot = \"perhaps\"\n");
+    assert_eq!(hook(&guest).status.code(), Some(0), "nor does a slip of the pen");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn volumes_are_told_by_class_and_a_missing_mount_is_no_place_for_a_stack() {
+    let (_agent, guest, world, _) = guest().await;
+    world.set_stacks(
+        "[stack.a]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nvolumes.data = { class = \"hot\" }\n",
+    );
+    let output = guest.ask("volumes", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("NOT MOUNTED"), "{}", text(&output.stdout));
+    let refused = guest.ask("volumes", &["--stack", "a"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("/srv/db is not mounted: stack a would write onto the root disk"));
+    std::fs::create_dir_all(guest.path("proc/self")).unwrap();
+    std::fs::write(guest.path("proc/self/mountinfo"), "23 22 0:21 / /srv/db rw - ext4 /dev/sdb rw\n")
+        .unwrap();
+    let output = guest.ask("volumes", &["--class", "hot", "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), json["volumes"][0]["stands"].as_str()), (Some(0), Some("mounted")));
+    assert_eq!(text(&guest.ask("volumes", &["--class", "bulk"]).stdout), "0 volumes\n");
+    assert_eq!(text(&guest.ask("volumes", &["--stack", "a"]).stdout), "HOLDFAST_VOLUME_DATA=/srv/db\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_whose_volume_went_is_not_started_on_the_root_disk() {
+    let (agent, guest, world, before) = guest().await;
+    std::fs::create_dir_all(guest.path("proc/self")).unwrap();
+    let mounted = "23 22 0:21 / /srv/db rw - ext4 /dev/sdb rw\n";
+    std::fs::write(guest.path("proc/self/mountinfo"), mounted).unwrap();
+    std::fs::create_dir_all(guest.path("srv/db")).unwrap();
+    world.set_stacks(
+        "[stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nstop_timeout_s = 1\nvolumes.data = { class = \"hot\" }\n",
+    );
+    crate::windows::plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let _running = guest.run();
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    std::fs::write(guest.path("proc/self/mountinfo"), "").unwrap();
+    agent.book.lock().unwrap().windows.stays_at = None;
+    until("released", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    let why = windows(&agent, |w| w.released[0].down[0].why.clone());
+    assert!(why.contains("/srv/db is not mounted") && why.contains("root disk"), "{why}");
+    assert_eq!(world.states()["db.service"], "inactive");
+    std::fs::write(guest.path("proc/self/mountinfo"), mounted).unwrap();
+    until("back", || world.states() == before && !world.marker(), || told(&guest).to_string()).await;
+}

@@ -1,0 +1,96 @@
+//! The controller of a scratch guest: what the backup brought along is started, looked at and reported, by a new token.
+
+use holdfast_protocol::bootstrap::Mode;
+use holdfast_protocol::local::restore_test::{StackHealth, TestReport};
+
+use crate::fake_agent::{FakeAgent, NEW_TOKEN, TOKEN};
+use crate::guest::{Guest, until};
+use crate::windows::{plan, told, windows};
+use crate::world::World;
+
+/// A guest that was backed up while its stacks stood still, as it wakes in a test.
+async fn restored() -> (FakeAgent, Guest, World) {
+    let (agent, guest) = (FakeAgent::start().await, Guest::new());
+    guest.keep(&agent.bootstrap(TOKEN));
+    let world = World::of(&guest);
+    plan(&agent, |_| {});
+    let mut running = guest.run_until("AllStopped");
+    assert!(running.died().await, "{}", told(&guest));
+    world.lose_timers();
+    world.set_boot("boot-of-the-scratch");
+    world.set_time(3);
+    {
+        let mut book = agent.book.lock().unwrap();
+        // Its old token is not known here, and would be counted.
+        book.tokens = vec![NEW_TOKEN.to_owned()];
+        book.windows.due = true;
+        book.windows.asked.clear();
+    }
+    guest.set_ticket(&agent.ticket(Mode::RestoreTest));
+    (agent, guest, world)
+}
+
+async fn report(agent: &FakeAgent, guest: &Guest) -> TestReport {
+    until("reported", || windows(agent, |w| !w.reports.is_empty()), || told(guest).to_string()).await;
+    windows(agent, |w| serde_json::from_value(w.reports[0].clone()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ran_runs_and_the_canaries_are_those_of_the_backup() {
+    let (agent, guest, world) = restored().await;
+    let canaries = std::fs::read(guest.path("var/lib/holdfast/canaries.json")).unwrap();
+    let canaries: serde_json::Value = serde_json::from_slice(&canaries).unwrap();
+    let running = guest.run();
+    let report = report(&agent, &guest).await;
+    let health: Vec<(&str, &StackHealth)> =
+        report.stacks.iter().map(|c| (c.stack.as_str(), &c.health)).collect();
+    assert_eq!(
+        health,
+        [("db", &StackHealth::Runs), ("app", &StackHealth::Runs), ("idle", &StackHealth::Runs)]
+    );
+    assert_eq!(serde_json::to_value(&report.canaries).unwrap(), canaries["canaries"]);
+    assert_eq!(world.states()["web1"], "running");
+    until("hellos go on", || agent.read(|book| book.hellos.len() > 2), String::new).await;
+    windows(&agent, |w| {
+        assert_eq!((w.reports.len(), w.asked.len()), (1, 0), "one report, and no window of a scratch guest");
+    });
+    assert_eq!(agent.read(|book| book.strangers), 0, "the token of the backup is never spoken with");
+    let text = String::from_utf8(guest.status("table").stdout).unwrap();
+    assert!(text.contains("reported: 3 stacks, 1 canaries"), "{text}");
+    assert_eq!(running.stop().0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_well_is_said_and_what_is_left_out_is_not() {
+    let (agent, guest, world) = restored().await;
+    let hook = world.path("bin/hook");
+    world.set_stacks(&format!(
+        "[stack.app]\ndriver = \"compose\"\ndirectory = \"/srv/app\"\nhealth_timeout_s = 1\n\
+         hooks.health = [{:?}, \"health\"]\n\
+         [stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nhooks.health = [{:?}, \"fine\"]\n\
+         volumes.files = {{ class = \"bulk\" }}\nrestore_test = \"leave\"\n\
+         [stack.idle]\ndriver = \"compose\"\ndirectory = \"/srv/idle\"\nwanted = \"stopped\"\n\
+         [stack.spare]\ndriver = \"systemd\"\nunits = [\"spare.service\"]\nhooks.health = [{:?}, \"fine\"]\n\
+         [stack.media]\ndriver = \"systemd\"\nunits = [\"spare.service\"]\nvolumes.files = {{ class = \"bulk\" }}\n",
+        hook.to_str().unwrap(),
+        hook.to_str().unwrap(),
+        hook.to_str().unwrap()
+    ));
+    world.trouble("fail", "hook-health");
+    std::fs::remove_file(guest.path("var/lib/holdfast/canary")).unwrap();
+    let _running = guest.run();
+    let report = report(&agent, &guest).await;
+    let said: Vec<(&str, String)> = report
+        .stacks
+        .iter()
+        .map(|check| match &check.health {
+            StackHealth::Unhealthy { why } => (check.stack.as_str(), why.clone()),
+            other => (check.stack.as_str(), format!("{other:?}")),
+        })
+        .collect();
+    assert_eq!(said.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["app", "media", "spare"]);
+    assert!(said[0].1.contains("says the test"), "{said:?}");
+    assert!(said[1].1.contains("wants a bulk volume as `files`, and this guest has none"), "{said:?}");
+    assert_eq!(said[2].1, "Healthy");
+    assert!(report.canaries.is_empty(), "the one that was there is gone");
+}
