@@ -23,6 +23,7 @@
 //! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
+//! | `stacks` | what is told of stacks that did not come back from a backup |
 //! | [`storage`] | what becomes of each storage target |
 //! | `placement` | where a guest's disks may be made |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
@@ -53,6 +54,7 @@ mod questions;
 pub mod recovery;
 pub mod report;
 pub mod schedule;
+mod stacks;
 pub mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,12 +301,13 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         let Some(judged) = judged else { continue };
         plan.actions.extend(judged.action);
         plan.held.extend(judged.held);
+        let down = record.and_then(|(_, record)| stacks::down(&inputs.records.stacks_down, record));
         plan.verdicts.push(GuestVerdict {
             wanted: guest.map(|(place, _)| place),
             recorded: record.map(|(place, _)| place),
             vmid: record.and_then(|(_, record)| record.place.vmid()),
             standing: judged.standing,
-            conditions: judged.conditions,
+            conditions: judged.conditions.into_iter().chain(down).collect(),
             protection: None,
         });
     }

@@ -23,6 +23,17 @@ pub struct Line {
     pub detail: String,
 }
 
+/// What a backup is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupLabel {
+    /// The operation that took it.
+    pub operation: String,
+    /// The archive.
+    pub archive: String,
+    /// `application` or `crash`.
+    pub consistency: String,
+}
+
 /// What is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
@@ -42,6 +53,8 @@ pub struct Book {
     pub made: BTreeSet<u32>,
     /// Numbers of guests with an operation that was parked.
     pub parked: BTreeSet<u32>,
+    /// What backups are called.
+    pub labels: Vec<BackupLabel>,
 }
 
 impl Book {
@@ -101,6 +114,15 @@ impl Book {
             "SELECT vmid FROM used_vmid WHERE uid IN (SELECT guest FROM operation WHERE outcome = 'parked')",
             |row| {
                 book.parked.insert(row.get(0)?);
+                Ok(())
+            },
+        );
+        each(
+            &connection,
+            "SELECT operation, volid, label ->> '$.consistency' FROM backup WHERE label IS NOT NULL ORDER BY volid",
+            |row| {
+                let (operation, archive) = (row.get(0)?, row.get(1)?);
+                book.labels.push(BackupLabel { operation, archive, consistency: row.get(2)? });
                 Ok(())
             },
         );

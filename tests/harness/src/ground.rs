@@ -15,11 +15,12 @@ use tempfile::TempDir;
 use crate::book::Book;
 use crate::controllers::Speech;
 use crate::kit::{FOREIGN, Kit, target};
-use crate::life::{Begin, End, live, told};
+use crate::life::{Begin, End, Tone, live, told};
 use crate::points::Conductor;
 use crate::scene::Scene;
 use crate::story::snapshot::taking;
 use crate::virtual_time;
+use crate::windows::Windows;
 use crate::world::{Beginning, World, copy, folder};
 
 /// What is there before a story begins.
@@ -122,7 +123,8 @@ fn make(ground: Ground) -> Template {
         let world = before.world(u64::from(ground.number()));
         if let Some(operation) = operation(&world.kit) {
             let begin = Begin::With(ground.number(), Box::new(operation));
-            match live(&world, &Conductor::undisturbed(), Speech::Hello, begin).await {
+            let tone = Tone { speech: Speech::Hello, windows: Windows::Nobody };
+            match live(&world, &Conductor::undisturbed(), tone, begin).await {
                 End::Came(done) if done.iter().all(|done| done.status() == Status::Done) => {}
                 End::Came(done) => panic!("{ground:?}: {}", done.iter().map(told).collect::<String>()),
                 other => panic!("{ground:?}: {other:?}"),

@@ -18,6 +18,7 @@
 //! | [`points`], [`carrier`] | where the agent can be killed, and how its requests fail |
 //! | [`life`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
 //! | [`whole`] | the same of the whole agent: a document, and guests that ask |
+//! | [`windows`] | controllers in quiesce windows, and when their programs stood still |
 //! | [`daemon`], [`hub`] | the agent's loops, and a hub, from a document to the report |
 //! | [`story`] | the register of operations |
 //! | [`scene`], [`book`], [`log`] | what there is, what is written, and what happened |
@@ -61,6 +62,7 @@ pub mod schedule;
 pub mod story;
 pub mod turns;
 pub mod whole;
+pub mod windows;
 pub mod world;
 
 /// Runs a story on this thread, in time that jumps ahead whenever nothing can run.

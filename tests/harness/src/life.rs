@@ -20,6 +20,7 @@ use holdfast_protocol::id::OperationId;
 
 use crate::controllers::{Speech, speak};
 use crate::points::{Conductor, Place};
+use crate::windows::{self, Windows};
 use crate::world::World;
 
 /// A host whose faults are over has settled after this much virtual time.
@@ -36,6 +37,15 @@ pub enum End {
     Stuck(String),
 }
 
+/// What the guests' controllers do in a life.
+#[derive(Clone, Copy, Debug)]
+pub struct Tone {
+    /// Whether they speak.
+    pub speech: Speech,
+    /// What they do in quiesce windows.
+    pub windows: Windows,
+}
+
 /// What a life begins with.
 pub enum Begin {
     /// A new operation, under this number.
@@ -45,7 +55,7 @@ pub enum Begin {
 }
 
 /// Lives once.
-pub async fn live(world: &World, conductor: &Arc<Conductor>, speech: Speech, begin: Begin) -> End {
+pub async fn live(world: &World, conductor: &Arc<Conductor>, tone: Tone, begin: Begin) -> End {
     let ports = world.agent(conductor).await;
     let store = ports.store.clone();
     let work = async {
@@ -79,7 +89,8 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, speech: Speech, beg
                 End::Stuck(format!("it has not settled after {} h: {:?}", SETTLED_WITHIN.as_secs() / 3600, ports.lines.borrow()))
             }
         },
-        () = speak(world, &store, speech) => End::Stuck("the controllers ended".to_owned()),
+        () = speak(world, &store, tone.speech) => End::Stuck("the controllers ended".to_owned()),
+        () = windows::play(world, &store, conductor, tone.windows) => End::Stuck("the windows ended".to_owned()),
     }
 }
 

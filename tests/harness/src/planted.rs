@@ -106,7 +106,8 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::StaleDocument => Hunt::Plot(plot::OLDER),
         Bug::NoLock => Hunt::Plot(plot::SECOND),
         Bug::ForgetJobs | Bug::RenewAsAnother => Hunt::Stolen(6),
-        Bug::LateCapture | Bug::EarlyGrant => Hunt::Matrix(Family::Undisturbed, &["quiesced_backup"]),
+        Bug::LateCapture => Hunt::Matrix(Family::Undisturbed, &["quiesced_backup, too slow"]),
+        Bug::EarlyGrant => Hunt::Matrix(Family::Undisturbed, &["whole: a window waits"]),
         Bug::LooseBrake | Bug::EndlessRefusals => Hunt::Stolen(4),
     }
 }

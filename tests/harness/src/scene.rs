@@ -20,6 +20,8 @@ pub struct Scene {
     pub archives: BTreeMap<String, u64>,
     /// Who runs.
     pub running: BTreeSet<u32>,
+    /// When the copies of backups were fixed, in seconds since 1970, by the logs beside their archives.
+    pub fixed: BTreeMap<String, i64>,
 }
 
 /// A volume or a snapshot of one.
@@ -62,6 +64,9 @@ impl Scene {
                 }
             }
             for archive in entries(&storage.join("dump")) {
+                if let Some(name) = file_name(&archive).strip_suffix(".log") {
+                    scene.fixed.extend(fixed_at(&archive).map(|second| (name.to_owned(), second)));
+                }
                 if file_name(&archive).ends_with(".tar.zst") {
                     scene.archives.insert(format!("{name}:{}", file_name(&archive)), hash_of(&archive));
                 }
@@ -147,6 +152,14 @@ fn differ<K: Ord + std::fmt::Display, V: PartialEq + std::fmt::Debug>(
     all.extend(
         found.keys().filter(|key| !wanted.contains_key(key)).map(|key| format!("{what} {key} is extra")),
     );
+}
+
+/// When the copy was fixed, by the log beside it: in these worlds every storage takes snapshots.
+fn fixed_at(log: &Path) -> Option<i64> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let line = text.lines().find(|line| line.contains("INFO: creating vzdump archive"))?;
+    let stamp: jiff::civil::DateTime = line.get(..19)?.parse().unwrap();
+    Some(stamp.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp().as_second())
 }
 
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {

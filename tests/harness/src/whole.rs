@@ -27,6 +27,7 @@ use crate::kit::uid;
 use crate::life::End;
 use crate::mailbox::{self, Order};
 use crate::points::Conductor;
+use crate::windows::{self, Windows};
 use crate::world::World;
 
 /// How often the host is looked at when nothing is new.
@@ -52,6 +53,8 @@ pub struct Wishes {
 pub struct Life<'a> {
     /// Whether controllers speak.
     pub speech: Speech,
+    /// What they do in quiesce windows.
+    pub windows: Windows,
     /// What is wished for.
     pub wishes: &'a Wishes,
     /// Which life it is.
@@ -80,6 +83,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
         told = tell(world, &ports, conductor, life) => told,
         () = reconcile.run() => End::Stuck("the loop ended by itself".to_owned()),
         () = speak(world, &store, life.speech) => End::Stuck("the controllers ended".to_owned()),
+        () = windows::play(world, &store, conductor, life.windows) => End::Stuck("the windows ended".to_owned()),
         () = tokio::time::sleep(SETTLED_WITHIN) => End::Stuck(format!("it has not settled: {:#?}", *seen.borrow())),
     }
 }

@@ -25,6 +25,7 @@ use crate::kit::Kit;
 use crate::log::Log;
 use crate::points::Conductor;
 use crate::scene::Scene;
+use crate::windows::Memory;
 
 /// How long a simulated worker rests between two of its steps.
 const PACE: Duration = Duration::from_millis(40);
@@ -79,6 +80,8 @@ pub struct World {
     pub kit: Kit,
     /// What the agent's box takes for the time.
     pub box_clock: BoxClock,
+    /// What the guests' controllers remember of windows.
+    pub windows: Memory,
     patience: usize,
     clock: Arc<SimClock>,
     dir: TempDir,
@@ -118,7 +121,8 @@ impl World {
             .unwrap();
         let box_clock = BoxClock::right(timeline);
         let patience = REQUESTS_MAX;
-        Self { node: opened.node, timeline, log, kit, box_clock, patience, clock, dir }
+        let windows = Memory::default();
+        Self { node: opened.node, timeline, log, kit, box_clock, windows, patience, clock, dir }
     }
 
     /// The same with another kit.

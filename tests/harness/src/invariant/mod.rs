@@ -6,6 +6,7 @@
 mod journal;
 mod loss;
 mod whole;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use agentd::operation::log::Status;
 use crate::book::Book;
 use crate::log::{Effect, TaskSpan};
 use crate::scene::{Comparable, Scene};
+use crate::windows::Stood;
 
 /// How strictly the end is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,10 @@ pub struct Evidence<'a> {
     pub end: Option<Status>,
     /// How many operations there were.
     pub operations: usize,
+    /// When programs stood still for windows.
+    pub stood: &'a [Stood],
+    /// What the story's backup is called, where that is part of it.
+    pub label: Option<&'static str>,
     /// Requests that could change something.
     pub effects: &'a [Effect],
     /// Tasks with how each ended.
@@ -111,6 +117,10 @@ pub const ALL: &[(&str, Invariant)] = &[
     ("I2", whole::each_effect_at_most_once),
     ("I2", whole::each_wish_is_one_operation),
     ("I3", whole::nothing_half_built),
+    ("I4", window::nothing_stands_past_its_bound),
+    ("I4", window::nothing_waits_standing_still),
+    ("label", window::labels_are_honest),
+    ("label", window::labels_are_as_earned),
     ("I6", |evidence| one_task_at_a_time(evidence.tasks)),
     ("I8", whole::a_refusal_changes_nothing),
     ("I11", journal::counters_never_fall),

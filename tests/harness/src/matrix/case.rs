@@ -14,14 +14,18 @@ use pve_sim::fault::Fault;
 use crate::book::Book;
 use crate::ground::Template;
 use crate::invariant::{Evidence, GONE, Reference, Violation, Wanted, done, judge};
-use crate::life::{Begin, End, live, told};
+use crate::life::{Begin, End, Tone, live, told};
 use crate::log::TaskSpan;
 use crate::points::{Conductor, Fail, How, Kill, Place, Seen};
 use crate::scene::Scene;
 use crate::story::{Does, Story};
 use crate::virtual_time;
 use crate::whole;
+use crate::windows::{self, Windows};
 use crate::world::World;
+
+/// Long enough for each controller to look a few times.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The number of the story's operation in the journal.
 const OPERATION: u8 = 1;
@@ -254,7 +258,7 @@ impl Play<'_> {
         let refused = self.story.refused;
         let fail = fail.or(refused.map(|step| Fail { step, how: How::Refused, times: LOSSES }));
         let conductor = Conductor::new(kill, fail);
-        let speech = self.story.speech;
+        let (speech, windows) = (self.story.speech, self.story.windows);
         let end = match self.story.does {
             Does::Operation(operation) => {
                 let begin = if self.died.is_empty() {
@@ -262,10 +266,10 @@ impl Play<'_> {
                 } else {
                     Begin::TakingUp
                 };
-                live(&self.world, &conductor, speech, begin).await
+                live(&self.world, &conductor, Tone { speech, windows }, begin).await
             }
             Does::Wishes(wishes) => {
-                let life = whole::Life { speech, wishes: &wishes(), number: self.died.len() };
+                let life = whole::Life { speech, windows, wishes: &wishes(), number: self.died.len() };
                 whole::live(&self.world, &conductor, &life).await
             }
         };
@@ -284,6 +288,18 @@ impl Play<'_> {
             End::Stuck(what) => self.wrong.push(Violation { name: "I12", what }),
         }
         false
+    }
+
+    /// Controllers live on when the agent's work is done: each that still stands looks once more, and starts its programs.
+    async fn farewell(&self) {
+        if self.story.windows == Windows::Nobody {
+            return;
+        }
+        let conductor = Conductor::undisturbed();
+        let ports = self.world.agent(&conductor).await;
+        let played = windows::play(&self.world, &ports.store, &conductor, self.story.windows);
+        // Played without end: what is awaited is that time passes.
+        drop(tokio::time::timeout(FAREWELL, played).await);
     }
 
     /// I7: after each life the journal holds every event that was written and none that was not.
@@ -309,6 +325,10 @@ async fn play(story: &Story, case: &Case, reference: Option<&Reference>, templat
         wrong: Vec::new(),
         told: String::new(),
     };
+    if let Some((task, phase, hold_ms)) = story.slow {
+        let (task, phase) = (task.to_owned(), phase.to_owned());
+        play.world.node.faults.arm(Fault::HoldWorker { task, phase, hold_ms });
+    }
     match case {
         Case::Undisturbed => drop(play.live(Kill::Never, None).await),
         Case::Killed { at, dead_for } => {
@@ -342,6 +362,7 @@ async fn play(story: &Story, case: &Case, reference: Option<&Reference>, templat
             play.live(Kill::Never, None).await;
         }
     }
+    play.farewell().await;
     play.world.settle().await;
     close(play, case, reference, template, began_micros)
 }
@@ -406,6 +427,8 @@ fn close(
         book: &book,
         end,
         operations,
+        stood: &play.world.windows.stood(),
+        label: play.story.label,
         effects: &play.world.log.effects(),
         tasks: &tasks,
         began_micros,

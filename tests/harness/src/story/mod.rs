@@ -25,6 +25,7 @@ use crate::controllers::Speech;
 use crate::ground::Ground;
 use crate::kit::Kit;
 use crate::whole::Wishes;
+use crate::windows::Windows;
 
 /// Where killing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,12 @@ pub struct Story {
     pub does: Does,
     /// Whether controllers speak.
     pub speech: Speech,
+    /// What they do in quiesce windows.
+    pub windows: Windows,
+    /// A worker that stays in a phase: its task, the phase, and for how many milliseconds.
+    pub slow: Option<(&'static str, &'static str, u64)>,
+    /// What its backup is called in the end, where that is part of it.
+    pub label: Option<&'static str>,
     /// How it ends, killed or not.
     pub end: Status,
     /// How it ends when nobody knows how its tasks ended, although their work is done.
@@ -78,6 +85,9 @@ impl Story {
             ground,
             does: Does::Operation(operation),
             speech: Speech::Hello,
+            windows: Windows::Nobody,
+            slow: None,
+            label: None,
             end: Status::Done,
             unclear: Status::Done,
             kills: KillFrom::TheBeginning,
@@ -95,6 +105,9 @@ impl Story {
             ground,
             does: Does::Wishes(wishes),
             speech: Speech::Hello,
+            windows: Windows::Nobody,
+            slow: None,
+            label: None,
             end: Status::Done,
             unclear: Status::Done,
             kills: KillFrom::TheBeginning,

@@ -1,11 +1,13 @@
 //! The whole agent: several guests at once, and what guests ask for themselves.
 
+use agentd::model::policy::QuiesceBound;
 use agentd::model::request::Ask;
 
 use super::Story;
 use crate::ground::Ground;
 use crate::kit::guest;
 use crate::whole::Wishes;
+use crate::windows::Windows;
 
 pub(super) fn stories() -> Vec<Story> {
     vec![
@@ -20,6 +22,19 @@ pub(super) fn stories() -> Vec<Story> {
             asks: vec![(1, snapshot()), (1, Ask::Backup)],
             jobs: Vec::new(),
         }),
+        // The window waits for the backup before it, and nothing may be stopped meanwhile.
+        Story {
+            windows: Windows::Play,
+            label: Some("application"),
+            ..Story::whole("whole: a window waits", Ground::GuestRuns, || Wishes {
+                guests: vec![guest(1)],
+                asks: vec![
+                    (1, Ask::Backup),
+                    (1, Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() }),
+                ],
+                jobs: Vec::new(),
+            })
+        },
         // Two lanes, and one place for heavy work.
         Story::whole("whole: requests of two", Ground::TwoGuests, || Wishes {
             guests: vec![guest(1), guest(2)],

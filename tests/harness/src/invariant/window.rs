@@ -1,0 +1,75 @@
+//! I4 and what backups are called: by when programs stood still and when the simulator fixed its copies.
+
+use agentd::operation::log::Status;
+
+use super::{Evidence, Found};
+use crate::log::TaskSpan;
+
+/// Controllers look so often, and the simulator's log counts whole seconds.
+const NOTICE_MICROS: i64 = 1_000_000;
+
+/// I4: nothing stands still past its window's bound, whatever died.
+pub(super) fn nothing_stands_past_its_bound(evidence: &Evidence<'_>) -> Found {
+    let late = evidence.stood.iter().filter(|stood| stood.to.is_none_or(|to| to > stood.deadline));
+    late.map(|stood| format!("for window {} programs stand still past its bound: {stood:?}", stood.window))
+        .collect()
+}
+
+/// I4: nothing stands still while something else works on the guest. In these stories one guest alone has windows.
+pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for stood in evidence.stood {
+        let to = stood.to.unwrap_or(stood.deadline);
+        let meanwhile = |task: &&TaskSpan| task.from < to && task.to.is_none_or(|end| end > stood.from);
+        let ours = evidence.tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours());
+        let all: Vec<&TaskSpan> = ours.filter(meanwhile).collect();
+        // The last backup that was begun meanwhile is the one that they stand still for.
+        let own = all.iter().rposition(|task| task.kind == "vzdump" && task.from >= stood.from);
+        for (_, task) in all.iter().enumerate().filter(|(nth, _)| Some(*nth) != own) {
+            found.push(format!(
+                "programs stood still for window {} while another {} worked on the guest",
+                stood.window, task.kind
+            ));
+        }
+    }
+    found
+}
+
+/// A backup is called `application` only when programs stood still as the simulator fixed its copy.
+pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for label in &evidence.book.labels {
+        if label.consistency != "application" {
+            continue;
+        }
+        let name = label.archive.rsplit('/').next().unwrap_or_default();
+        let Some(fixed_s) = evidence.after.fixed.get(name.trim_end_matches(".tar.zst")) else {
+            found.push(format!("nobody knows when {name} was fixed"));
+            continue;
+        };
+        let micros = |at: std::time::Duration| {
+            evidence.began_micros + i64::try_from(at.as_micros()).unwrap_or(i64::MAX)
+        };
+        let stood = evidence.stood.iter().any(|stood| {
+            let (from, to) = (micros(stood.from), stood.to.map_or(i64::MAX, micros));
+            let fixed = fixed_s * 1_000_000;
+            label.operation == stood.window.to_string() && from < fixed + NOTICE_MICROS && fixed < to
+        });
+        if !stood {
+            found.push(format!("{name} is called application, and programs ran when it was fixed"));
+        }
+    }
+    found
+}
+
+/// As the story goes, so its backup is called; a restart of the agent costs no label.
+pub(super) fn labels_are_as_earned(evidence: &Evidence<'_>) -> Found {
+    let Some(wanted) = evidence.label else { return Found::new() };
+    if evidence.wanted != super::Wanted::TheSameEnd || evidence.end != Some(Status::Done) {
+        return Found::new();
+    }
+    let own = |label: &&crate::book::BackupLabel| !evidence.book_before.labels.contains(label);
+    let all: Vec<&str> =
+        evidence.book.labels.iter().filter(own).map(|label| label.consistency.as_str()).collect();
+    if all.contains(&wanted) { Found::new() } else { vec![format!("no backup is called {wanted}: {all:?}")] }
+}

@@ -1,0 +1,199 @@
+//! The guests' controllers in quiesce windows: they stop their programs, say so, start them again, and say that.
+//!
+//! In: the agent that is up, by the same look that its local API answers with. Out: in the world, when programs stood still
+//! and for which window. What a controller knows outlives the agent, since it lives in the guest; its own bound is kept
+//! whether the agent lives or not. Deliberately absent: stacks and hooks, which are `guestd`'s.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use agentd::execute::failpoint::Side;
+use agentd::operation::window::{Said, Standing};
+use agentd::port::clock::Clock;
+use agentd::port::store::Store;
+use agentd::port::store::window::Moment;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::local::window::WindowPhase;
+use holdfast_protocol::operation::OperationKind;
+
+use crate::points::Conductor;
+use crate::world::World;
+
+/// How often a controller looks.
+const EVERY: Duration = Duration::from_millis(300);
+
+/// What controllers do with windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// Nothing: nobody is there who could stop anything.
+    Nobody,
+    /// What they should.
+    Play,
+    /// They stop their programs and start them again by their own bound, and never say the latter: killed meanwhile, with
+    /// only their timer left.
+    NeverRelease,
+}
+
+/// Programs that stood still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stood {
+    /// For which window.
+    pub window: OperationId,
+    /// From when, since the world began.
+    pub from: Duration,
+    /// Until when, by the controller's own bound.
+    pub deadline: Duration,
+    /// Until when indeed.
+    pub to: Option<Duration>,
+}
+
+/// What the controllers of one world remember.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    stood: Vec<Stood>,
+    /// Windows whose end was said, or that were never more than refused.
+    done: BTreeSet<OperationId>,
+}
+
+impl Memory {
+    /// All the times at which programs stood still.
+    #[must_use]
+    pub fn stood(&self) -> Vec<Stood> {
+        self.0.lock().unwrap().stood.clone()
+    }
+
+    fn of(&self, window: OperationId) -> Option<Stood> {
+        self.0.lock().unwrap().stood.iter().find(|stood| stood.window == window).cloned()
+    }
+
+    fn stop(&self, window: OperationId, from: Duration, left: Duration) {
+        let stood = Stood { window, from, deadline: from + left, to: None };
+        self.0.lock().unwrap().stood.push(stood);
+    }
+
+    /// Whatever stands still past its own bound was started by then.
+    fn keep_bounds(&self, now: Duration) {
+        for stood in &mut self.0.lock().unwrap().stood {
+            if stood.to.is_none() && now >= stood.deadline {
+                stood.to = Some(stood.deadline);
+            }
+        }
+    }
+
+    fn start(&self, window: OperationId, now: Duration) {
+        for stood in &mut self.0.lock().unwrap().stood {
+            if stood.window == window && stood.to.is_none() {
+                stood.to = Some(now.min(stood.deadline));
+            }
+        }
+    }
+
+    fn is_done(&self, window: OperationId) -> bool {
+        self.0.lock().unwrap().done.contains(&window)
+    }
+
+    fn done(&self, window: OperationId) {
+        self.0.lock().unwrap().done.insert(window);
+    }
+
+    fn standing(&self) -> Vec<OperationId> {
+        self.0.lock().unwrap().stood.iter().map(|stood| stood.window).collect()
+    }
+}
+
+/// Plays the windows of all guests for as long as it is awaited.
+pub async fn play(world: &World, store: &Store, conductor: &Conductor, windows: Windows) {
+    if windows == Windows::Nobody {
+        return std::future::pending().await;
+    }
+    loop {
+        world.windows.keep_bounds(world.timeline.passed());
+        for window in known(world, store).await {
+            if !world.windows.is_done(window) {
+                turn(world, store, conductor, (windows, window)).await;
+            }
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// The windows that are wished for, open, or stood still for.
+async fn known(world: &World, store: &Store) -> BTreeSet<OperationId> {
+    let open = store.open_operations().await.unwrap().into_iter();
+    let open = open.filter(|progress| progress.operation.kind() == OperationKind::QuiescedBackup);
+    let records = store.records(Generation::new(1), world.timeline.now()).await.unwrap();
+    let wished = records.requests.into_iter();
+    let wished = wished.filter(|request| request.ask.kind() == OperationKind::QuiescedBackup);
+    let mut all: BTreeSet<OperationId> = open.map(|progress| progress.id).collect();
+    all.extend(wished.map(|request| request.id));
+    all.extend(world.windows.standing());
+    all
+}
+
+/// One look at a window, and what follows.
+async fn turn(
+    world: &World,
+    store: &Store,
+    conductor: &Conductor,
+    (windows, window): (Windows, OperationId),
+) {
+    let memory = &world.windows;
+    let Some(look) = store.look_at_window(window).await.unwrap() else { return };
+    let view = look.view(&Clock::boot_moment(&world.timeline));
+    let now = world.timeline.passed();
+    let Some(stood) = memory.of(window) else {
+        if view.phase == WindowPhase::Granted {
+            let left = view.left_s.unwrap_or(view.bound_s);
+            memory.stop(window, now, Duration::from_secs(left.into()));
+            say(world, store, conductor, (window, quiesced())).await;
+        }
+        return;
+    };
+    if stood.to.is_none() {
+        match view.phase {
+            WindowPhase::Granted => drop(say(world, store, conductor, (window, quiesced())).await),
+            WindowPhase::Captured => memory.start(window, now),
+            phase if phase.is_over() => memory.start(window, now),
+            _ => {}
+        }
+    }
+    let started = memory.of(window).is_some_and(|stood| stood.to.is_some());
+    if started && windows == Windows::Play && say(world, store, conductor, (window, released())).await {
+        memory.done(window);
+    }
+}
+
+fn quiesced() -> Said {
+    Said::Quiesced(Standing { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
+}
+
+const fn released() -> Said {
+    Said::Released(Vec::new())
+}
+
+/// Says it. Whether it was heard.
+async fn say(
+    world: &World,
+    store: &Store,
+    conductor: &Conductor,
+    (window, said): (OperationId, Said),
+) -> bool {
+    let step = if matches!(said, Said::Quiesced(_)) { "await_quiesced" } else { "await_released" };
+    pass(conductor, step, Side::Before).await;
+    let moment = Moment { boot: Clock::boot_moment(&world.timeline), at: world.timeline.now() };
+    let heard = store.say_of_window(window, said, moment).await.is_ok();
+    pass(conductor, step, Side::After).await;
+    heard
+}
+
+/// The dead hear nothing.
+async fn pass(conductor: &Conductor, step: &'static str, side: Side) {
+    if conductor.exchange(step, side).is_err() {
+        std::future::pending::<()>().await;
+    }
+}
