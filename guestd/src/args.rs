@@ -140,8 +140,27 @@ pub struct AptHookArgs {
     pub place: PlaceArgs,
 }
 
+/// What stands in the man page of `guestd quiesce`, too.
+const STACKS: &str = "\
+STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. /usr/share/doc/holdfast-guest/examples/stacks.toml \
+shows every key.
+  [stack.NAME]           driver = \"compose\" with directory (file, project), or driver = \"systemd\" with units
+    after                starts after these stacks, and stops before them
+    wanted               running or stopped: how it should be when nobody said otherwise
+    restore_test         check or leave
+    stop_timeout_s, start_timeout_s, health_timeout_s
+  [stack.NAME.hooks]     pre_quiesce, post_resume, health: a program by its absolute path and its arguments; timeout_s
+  [stack.NAME.volumes]   key = { class = \"hot\" or \"bulk\", volume = \"NAME\" }: HOLDFAST_VOLUME_KEY names its mount, and without \
+the mount the stack is not started
+  bound_max_s            stacks never stand still for longer
+  [apt]                  snapshot = \"off\", \"try\" or \"must\"; keep_hours
+
+What is stopped stands in /var/lib/holdfast/quiesce.json, and a timer of systemd starts it again at the bound, whatever dies. \
+What a person stopped before stays stopped.";
+
 /// Of `guestd quiesce`.
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = STACKS)]
 pub struct QuiesceArgs {
     /// Look what runs, try marker and timer, and stop nothing. To have a backup with everything standing still, use
     /// `guestd backup`.

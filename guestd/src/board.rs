@@ -116,3 +116,12 @@ pub fn open(place: &Place, id: OperationId, stands: &str) {
         open => *open = Some(Open { id, since: clock::now(), stands: stands.to_owned() }),
     });
 }
+
+/// What the backup of the last window holds is known now.
+pub fn label(place: &Place, id: OperationId, label: &Label) {
+    update(place, |told| {
+        if let Some(last) = told.last.as_mut().filter(|last| last.id == id) {
+            last.label = Some(label.clone());
+        }
+    });
+}

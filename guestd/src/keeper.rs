@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdfast_protocol::bootstrap::{Bootstrap, Mode};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::due::DueBackup;
-use holdfast_protocol::local::window::{Released, WindowRequest};
+use holdfast_protocol::local::window::{Released, WindowPhase, WindowRequest};
 use holdfast_protocol::protection::Consistency;
 use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
@@ -65,6 +65,8 @@ pub struct Keeper {
     reported: Reported,
     /// A window that an earlier process of ours had open: the agent is told that it is over.
     orphan: Option<OperationId>,
+    /// A window of ours whose backup goes on.
+    unlabelled: Option<OperationId>,
 }
 
 /// Whether the restore test's report was heard.
@@ -90,6 +92,7 @@ impl Keeper {
             failures: 0,
             reported: Reported::No,
             orphan: None,
+            unlabelled: None,
         }
     }
 
@@ -138,6 +141,23 @@ impl Keeper {
         info!(window = %id, "the window of an earlier process is over");
         if !matches!(windows.released(id, &Released::default()).await, Answer::Says(_)) {
             windows.give_up(id).await;
+        }
+    }
+
+    /// What a backup holds is told when its copy has ended, long after the stacks run again.
+    async fn ask_for_label(&mut self, windows: &Windows<'_>) {
+        let Some(id) = self.unlabelled else { return };
+        match windows.peek(id).await {
+            Answer::Says(view) => match view.label {
+                Some(label) => {
+                    board::label(&self.place, id, &label);
+                    self.unlabelled = None;
+                }
+                None if view.phase == WindowPhase::Cancelled => self.unlabelled = None,
+                None => {}
+            },
+            Answer::Refuses(_) => self.unlabelled = None,
+            Answer::Silent(_) => {}
         }
     }
 
@@ -209,6 +229,7 @@ impl Keeper {
             }
             (Mode::Serve, _) => {
                 self.tell_orphan(&windows).await;
+                self.ask_for_label(&windows).await;
                 if !stacks.is_empty() {
                     self.look_what_is_due(windows, &stacks).await;
                 }
@@ -238,7 +259,7 @@ impl Keeper {
                 let problem = chain(error);
                 warn!(problem, "no window was had");
             }
-            Ok(_) => {}
+            Ok(ended) => self.unlabelled = Some(ended.id),
         }
         let pause = if went_well {
             self.failures = 0;

@@ -15,12 +15,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::AgentError;
 use crate::args::{BackupArgs, EXIT_DONE, EXIT_FAILED, EXIT_LOCKED, EXIT_NO_PERMISSION, EXIT_UNAVAILABLE};
+use crate::board;
 use crate::file::{self, Eyes, FileError};
 use crate::place::Place;
 use crate::quiesce::resume::{Asker, Tries, recover};
 use crate::quiesce::{boot, turn};
 use crate::stacks::{self, StacksError};
-use crate::window::calls::Windows;
+use crate::window::calls::{Answer, Windows};
 use crate::window::run::{Ended, Runner, WindowError};
 use crate::work::{self, Session, WorkError};
 
@@ -74,12 +75,22 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, BackupError> {
     let boot_id = boot::id(&place)?.ok_or(BackupError::NoBootId)?;
     let windows = Windows { agent: &session.agent, token: &session.token };
     let runner = Runner { place: &place, windows, stacks: &stacks, boot_id: &boot_id, tries: TRIES };
-    let ended = with_signals(&place, &runner).await?;
+    let mut ended = with_signals(&place, &runner).await?;
     tell(&ended);
     if args.work.no_wait {
         return Ok(if ended.down.is_empty() { EXIT_DONE } else { EXIT_FAILED });
     }
     let view = session.follow(ended.id, args.work.output).await?;
+    // What it holds is known for good now.
+    let windows = Windows { agent: &session.agent, token: &session.token };
+    if let Answer::Says(last) = windows.peek(ended.id).await {
+        ended.label = last.label.or(ended.label);
+    }
+    if let Some(label) = &ended.label {
+        let word = if is_application(&ended) { "standing still" } else { "as after a power cut" };
+        eprintln!("guestd: the backup holds the stacks {word}: {}", label.why);
+        board::label(&place, ended.id, label);
+    }
     work::print(args.work.output, &view, || work::told_end(&view, None))?;
     let well = view.status == OperationStatus::Done && ended.down.is_empty() && is_application(&ended);
     Ok(if well { EXIT_DONE } else { EXIT_FAILED })
@@ -128,10 +139,6 @@ async fn either(one: &mut Signal, two: &mut Signal) {
 /// What happened to stacks is told beside the outcome, whatever form that has.
 fn tell(ended: &Ended) {
     eprintln!("guestd: the window is over: {}", ended.why);
-    if let Some(label) = &ended.label {
-        let word = if is_application(ended) { "standing still" } else { "as after a power cut" };
-        eprintln!("guestd: the backup holds the stacks {word}: {}", label.why);
-    }
     for note in &ended.notes {
         eprintln!("guestd: {note}");
     }

@@ -15,9 +15,12 @@ use serde::Serialize;
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, Output, PlaceArgs, QuiesceArgs};
 use crate::clock;
 use crate::driver::Group;
+use crate::file::{self, Eyes};
 use crate::place::Place;
+use crate::quiesce::marker::Marker;
 use crate::quiesce::mounts::Mounts;
 use crate::quiesce::stop::{self, Running};
+use crate::quiesce::turn::{self, Asked};
 use crate::quiesce::{boot, timer};
 use crate::stacks::{self, Stacks, StacksError};
 use crate::work::Session;
@@ -137,8 +140,18 @@ async fn volumes(args: &PlaceArgs) -> Result<Vec<MountView>, String> {
     Ok(storage.volumes)
 }
 
-/// Writes a marker under another name and takes it away, arms a timer and takes it back.
+/// Lays the program by, writes a marker under another name, arms a timer, and takes all of it back. With the turn, so that
+/// no window's own is taken back.
 async fn rehearse(place: &Place, running: &[Running]) -> Result<(), String> {
+    file::make_folder(&place.run_dir(), Eyes::All).map_err(|error| chain(&error))?;
+    let _turn = match turn::take(place) {
+        Asked::Ours(turn) => turn,
+        Asked::Taken => return Err("another window is under way".to_owned()),
+        Asked::Unknown(why) => return Err(why),
+    };
+    if Marker::is_there(place) {
+        return Err("stacks of an earlier window do not run yet: `guestd resume` starts them".to_owned());
+    }
     let boot_id =
         boot::id(place).map_err(|error| chain(&error))?.ok_or("no boot id is found: mount /proc")?;
     let now = clock::since_boot(place).ok_or("/proc/uptime cannot be read")?;
@@ -146,10 +159,12 @@ async fn rehearse(place: &Place, running: &[Running]) -> Result<(), String> {
     let tried = OperationId::new(uuid::Uuid::new_v4());
     let marker = stop::marker(tried, &boot_id, now + TRIED, running);
     marker.rehearse(place).map_err(|error| format!("the marker cannot be written: {}", chain(&error)))?;
+    timer::lay_program_by(place).map_err(|error| chain(&error))?;
     timer::arm(place, &marker.timer, TRIED).await.map_err(|error| chain(&error))?;
     timer::disarm(&marker.timer)
         .await
-        .map_err(|error| format!("the timer cannot be taken back: {}", chain(&error)))
+        .map_err(|error| format!("the timer cannot be taken back: {}", chain(&error)))?;
+    file::remove_durably(&timer::program_path(place)).map_err(|error| chain(&error))
 }
 
 fn known(stack: &str, running: &[Running]) -> Known {

@@ -51,6 +51,11 @@ impl Windows<'_> {
         answer(self.agent.look_waiting(self.token, &path(id, ""), WAIT).await)
     }
 
+    /// How it is, at once.
+    pub async fn peek(&self, id: OperationId) -> Answer {
+        answer(self.agent.look(self.token, &path(id, "")).await)
+    }
+
     /// They stand still.
     pub async fn quiesced(&self, id: OperationId, body: &Quiesced) -> Answer {
         answer(self.agent.put(self.token, &path(id, "/quiesced"), &keyed(id, "quiesced"), body).await)

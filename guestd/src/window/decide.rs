@@ -44,6 +44,8 @@ pub struct Seen {
     pub left: Option<Duration>,
     /// Since the window was asked for.
     pub waited: Duration,
+    /// Since all stands still.
+    pub still_for: Duration,
     /// Whether a person, or our own end, wants the stacks back.
     pub wish: Wish,
 }
@@ -83,6 +85,8 @@ pub enum Why {
     Bound,
     /// The agent is silent.
     Silence,
+    /// The agent answers, and cannot be told that they stand still.
+    Unheard,
     /// The agent refuses us.
     Refused,
     /// What is left is not worth it.
@@ -105,6 +109,7 @@ impl Why {
             Self::Ended(_) => "the agent says that it is over",
             Self::Bound => "its time is over",
             Self::Silence => "the agent was silent for too long",
+            Self::Unheard => "the agent could not be told that the stacks stand still",
             Self::Refused => "the agent does not know the window",
             Self::Short => "too little of its time was left",
             Self::NotGranted => "it was not granted within an hour",
@@ -154,6 +159,7 @@ fn while_still(seen: Seen) -> Next {
         Word::Silent(silent) if silent >= SILENCE_MAX => Next::Resume(Why::Silence),
         Word::Says(WindowPhase::Captured) => Next::Resume(Why::Captured),
         Word::Says(phase) if phase.is_over() => Next::Resume(Why::Ended(phase)),
+        Word::Says(_) if !told && seen.still_for >= SILENCE_MAX => Next::Resume(Why::Unheard),
         // It forgot what it was told, or never heard it.
         Word::Says(WindowPhase::Requested | WindowPhase::Granted) => Next::SayQuiesced,
         Word::Silent(_) | Word::Says(_) if !told => Next::SayQuiesced,

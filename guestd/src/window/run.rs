@@ -194,7 +194,9 @@ impl Runner<'_> {
         let taken = course.marker.is_some() && !Marker::is_there(self.place);
         let wish = if taken || turn::is_wished(self.place) { Wish::Resume } else { Wish::None };
         let waited = now.map_or(Duration::MAX, |now| now.saturating_sub(course.begun));
-        Seen { word: course.word, standing: course.standing, left, waited, wish }
+        let still_for =
+            now.zip(course.still_since).map_or(Duration::ZERO, |(now, since)| now.saturating_sub(since));
+        Seen { word: course.word, standing: course.standing, left, waited, still_for, wish }
     }
 
     /// Asks the agent how far it is, unless something here is more urgent.

@@ -11,7 +11,7 @@ const fn s(seconds: u64) -> Duration {
 }
 
 fn seen(standing: Standing, word: Word) -> Seen {
-    Seen { word, standing, left: Some(s(600)), waited: s(5), wish: Wish::None }
+    Seen { word, standing, left: Some(s(600)), waited: s(5), still_for: s(5), wish: Wish::None }
 }
 
 #[test]
@@ -53,6 +53,9 @@ fn the_table() {
             assert_eq!(decide(seen(standing, word)), Next::Resume(why), "{standing:?} {word:?}");
         }
     }
+    let unheard = |standing| decide(Seen { still_for: SILENCE_MAX, ..seen(standing, says(Granted)) });
+    assert_eq!(unheard(Still), Next::Resume(Why::Unheard));
+    assert_eq!(unheard(StillAndTold), Next::SayQuiesced);
     let short = Seen { left: Some(s(19)), ..seen(Running, says(Granted)) };
     assert_eq!(decide(short), Next::GiveUp(Why::Short));
     assert_eq!(decide(Seen { left: None, ..short }), Next::GiveUp(Why::Short));
@@ -145,7 +148,8 @@ impl Course {
         self.steps += 1;
         let left = self.deadline.map(|deadline| deadline.saturating_sub(self.now));
         let wish = if dice.below(50) == 0 { Wish::Resume } else { Wish::None };
-        let seen = Seen { word, standing: self.standing, left, waited: s(0), wish };
+        let still_for = self.stopped_at.map_or(s(0), |at| self.now - at);
+        let seen = Seen { word, standing: self.standing, left, waited: s(0), still_for, wish };
         let next = decide(seen);
         match next {
             Next::Quiesce => {

@@ -203,8 +203,15 @@ async fn whoami(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 }
 
 async fn storage(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if !knows(&shared.book.lock().unwrap(), &headers) {
-        return refuse(ErrorCode::Unauthenticated);
+    {
+        let mut book = shared.book.lock().unwrap();
+        if !knows(&book, &headers) {
+            return refuse(ErrorCode::Unauthenticated);
+        }
+        if book.windows.deaf.contains("storage") {
+            book.windows.missed.insert("storage");
+            return refuse(ErrorCode::Unavailable);
+        }
     }
     answer(serde_json::json!({ "rootfs_gib": 8, "volumes": [
         { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" }

@@ -113,6 +113,11 @@ systemd_run_program() {
             --) break ;;
         esac
     done
+    # As systemd does it.
+    if [ ! -x "$1" ]; then
+        echo "Failed to find executable $1: No such file or directory" >&2
+        exit 1
+    fi
     printf '%s\n' "$@" > "$world/timers/$unit.timer"
 }
 

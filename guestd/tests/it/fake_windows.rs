@@ -27,6 +27,11 @@ pub struct Windows {
     pub lost: BTreeSet<&'static str>,
     /// Calls that come to nothing: the connection breaks before they are heard.
     pub deaf: BTreeSet<&'static str>,
+    /// Those that were made, and came to nothing.
+    pub missed: BTreeSet<&'static str>,
+    /// Calls whose answers are held back, and those that wait so.
+    pub held: BTreeSet<&'static str>,
+    pub waiting: BTreeSet<&'static str>,
     /// Keys of the wishes for windows.
     pub asked: Vec<String>,
     pub quiesced: Vec<Quiesced>,
@@ -46,6 +51,9 @@ impl Default for Windows {
             bound_s: 900,
             lost: BTreeSet::new(),
             deaf: BTreeSet::new(),
+            missed: BTreeSet::new(),
+            held: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             asked: Vec::new(),
             quiesced: Vec::new(),
             released: Vec::new(),
@@ -92,6 +100,9 @@ fn heard(
     if !deaf {
         take(&mut book.windows);
     }
+    if deaf {
+        book.windows.missed.insert(call);
+    }
     if lost || deaf {
         drop(book);
         // The connection goes with whoever serves it.
@@ -123,8 +134,9 @@ pub async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
 }
 
 pub async fn look(State(shared): State<Shared>, request: Request) -> Response {
-    assert!(request.uri().query().unwrap().starts_with("wait="));
-    heard(&shared, "look", request.headers(), |windows| {
+    // Without the wish to wait it is a look for the label, after all is over.
+    assert!(request.uri().query().is_none_or(|query| query.starts_with("wait=")));
+    let view = heard(&shared, "look", request.headers(), |windows| {
         windows.looks += 1;
         match windows.phase {
             Some(WindowPhase::Requested) => windows.go(WindowPhase::Granted),
@@ -132,7 +144,19 @@ pub async fn look(State(shared): State<Shared>, request: Request) -> Response {
             Some(WindowPhase::Capturing) => windows.go(WindowPhase::Captured),
             _ => {}
         }
-    })
+    });
+    let is_held = || {
+        let mut book = shared.book.lock().unwrap();
+        let held = book.windows.held.contains("look");
+        if held {
+            book.windows.waiting.insert("look");
+        }
+        held
+    };
+    while is_held() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    view
 }
 
 pub async fn quiesced(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {

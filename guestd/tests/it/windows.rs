@@ -164,6 +164,94 @@ async fn an_answer_that_is_lost_or_never_given_ends_in_running_stacks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_away_at_any_call_stops_nothing_for_longer_than_it_is_silent() {
+    for call in ["due", "ask", "storage", "look", "quiesced"] {
+        let (agent, guest, world, before) = guest().await;
+        plan(&agent, |windows| windows.deaf.extend([call]));
+        let _running = guest.run();
+        let tried = || windows(&agent, |w| w.missed.contains(call));
+        until(&format!("{call} is tried"), tried, || told(&guest).to_string()).await;
+        // Two minutes pass on its clock; nothing is waited for here.
+        world.set_time(1_000 + 125);
+        match call {
+            "look" => over(&guest, "silent for too long").await,
+            "quiesced" => over(&guest, "could not be told that the stacks stand still").await,
+            _ => {}
+        }
+        agent.book.lock().unwrap().windows.deaf.clear();
+        let ends = || world.states() == before && !world.marker();
+        until(&format!("{call}: all runs"), ends, || format!("{:?} {}", world.states(), told(&guest))).await;
+        assert!(world.was_guarded(), "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_comes_too_late_changes_nothing() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Quiesced));
+    let _running = guest.run();
+    until("quiesced", || windows(&agent, |w| !w.quiesced.is_empty()), || told(&guest).to_string()).await;
+    // The answer to this look is held until long after the bound, and then says that all is well.
+    agent.book.lock().unwrap().windows.held.insert("look");
+    until("held", || windows(&agent, |w| w.waiting.contains("look")), || told(&guest).to_string()).await;
+    world.set_time(1_000 + 890);
+    over(&guest, "its time is over").await;
+    assert_eq!(world.states(), before);
+    agent.book.lock().unwrap().windows.held.clear();
+    let released = || windows(&agent, |w| w.released.len() == 1);
+    until("told", released, || told(&guest).to_string()).await;
+    assert_eq!(world.states(), before);
+    assert!(!world.marker());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_jumps_or_goes_ends_the_window() {
+    for time in [Some("5.00 0.00\n"), Some("rubbish"), Some("99999999.00 0.00\n")] {
+        let (agent, guest, world, before) = guest().await;
+        plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+        let _running = guest.run();
+        until(
+            "capturing",
+            || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+            || told(&guest).to_string(),
+        )
+        .await;
+        std::fs::write(guest.path("proc/uptime.new"), time.unwrap()).unwrap();
+        std::fs::rename(guest.path("proc/uptime.new"), guest.path("proc/uptime")).unwrap();
+        if time == Some("5.00 0.00\n") {
+            // Back: more is left than ever was. The agent's end ends it all the same.
+            agent.book.lock().unwrap().windows.stays_at = None;
+        }
+        until("all runs", || world.states() == before && !world.marker(), || told(&guest).to_string()).await;
+    }
+}
+
+/// Nothing can be written any more, neither to the disk nor to memory, from the moment that all stands still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn starting_again_needs_no_room() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let _running = guest.run();
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    for file in ["guestd.json", "stacks.json", "resume-wished"] {
+        // A folder where the file would be made: nobody can write it, root neither.
+        std::fs::create_dir_all(guest.path("run/holdfast").join(format!("{file}.new/x"))).unwrap();
+    }
+    for file in ["quiesce.json.new", "canary.new", "canaries.json.new", "guestd-resume.new"] {
+        std::fs::create_dir_all(guest.path("var/lib/holdfast").join(file).join("x")).unwrap();
+    }
+    agent.book.lock().unwrap().windows.stays_at = None;
+    until("all runs", || world.states() == before && !world.marker(), || format!("{:?}", world.states()))
+        .await;
+    until("told", || windows(&agent, |w| w.released.len() == 1), || format!("{:?}", world.log())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_agent_keeps_nothing_stopped() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
