@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::BridgeName;
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::strict::chain;
 use holdfast_seal::HostKey;
@@ -30,7 +31,7 @@ use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
 use crate::execute::{GuestDoor, Ports};
 use crate::model::limits;
-use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, VmidRange};
+use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, TestPlace, VmidRange};
 use crate::model::record::VolumeId;
 use crate::model::storage::StorageView;
 use crate::model::view::{ProgressLines, View};
@@ -49,7 +50,7 @@ use crate::port::status_door::{self, DoorError};
 use crate::port::store::roster::LaidDown;
 use crate::port::store::{OpenError, Store};
 use crate::port::trust_files;
-use crate::settings::{SecretFileError, Settings, TokenSettings, TrustSettings};
+use crate::settings::{ScratchSettings, SecretFileError, Settings, TokenSettings, TrustSettings};
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::{self, ListenError, Listeners};
 use crate::task::observe::Eye;
@@ -159,6 +160,7 @@ struct Parts {
     host_key: Arc<HostKey>,
     keeper: Option<Keeper>,
     pve: Arc<dyn Pve>,
+    scratch: Option<Arc<dyn Pve>>,
     policy: Policy,
     quiesce_bound: QuiesceBound,
 }
@@ -255,6 +257,7 @@ impl Parts {
             leaf,
             host_key,
             keeper,
+            scratch: pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>),
             pve: Arc::new(pve),
             policy: policy(settings)?,
         })
@@ -424,7 +427,8 @@ fn start_reconcile(
     let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
-    let ports = Ports { lines, heavy, failpoints: Arc::clone(&wires.failpoints), ..ports };
+    let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
+    let ports = Ports { scratch, lines, heavy, failpoints, ..ports };
     let reconcile = Reconcile {
         ports,
         eye,
@@ -448,15 +452,19 @@ fn start_reconcile(
 pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
     let proxmox = &settings.proxmox;
     let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
+    let mut tokens = BTreeMap::from([
+        (Role::Observe, token(&proxmox.tokens.observe)?),
+        (Role::Operate, token(&proxmox.tokens.operate)?),
+        (Role::Allocate, token(&proxmox.tokens.allocate)?),
+    ]);
+    if let Some(scratch) = &settings.scratch {
+        tokens.insert(Role::Scratch, token(&scratch.token)?);
+    }
     Ok(PveSettings {
         url: proxmox.url.clone(),
         node: proxmox.node.clone(),
         trust: Trust::Pins(proxmox.pins.clone()),
-        tokens: BTreeMap::from([
-            (Role::Observe, token(&proxmox.tokens.observe)?),
-            (Role::Operate, token(&proxmox.tokens.operate)?),
-            (Role::Allocate, token(&proxmox.tokens.allocate)?),
-        ]),
+        tokens,
     })
 }
 
@@ -495,6 +503,19 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
             refresh_days: dump.refresh_days,
         }),
         brake: settings.brake.rule(),
+        scratch: settings.scratch.as_ref().map(|scratch| test_place(scratch, &proxmox.bridge)).transpose()?,
+    })
+}
+
+fn test_place(scratch: &ScratchSettings, bridge: &BridgeName) -> Result<TestPlace, RunError> {
+    let refused = |rule| RunError::Setting { at: "scratch.vmid_range".to_owned(), rule };
+    Ok(TestPlace {
+        range: VmidRange::try_from(scratch.vmid_range).map_err(refused)?,
+        pool: scratch.pool.clone(),
+        storage: scratch.storage.clone(),
+        bridge: bridge.clone(),
+        memory: scratch.memory_mib,
+        cores: scratch.cores,
     })
 }
 

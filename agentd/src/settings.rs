@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
+use holdfast_protocol::size::{Cores, MemoryMib};
 use serde::Deserialize;
 
 use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound};
@@ -65,6 +66,27 @@ pub struct Settings {
     /// Which entries of storages the agent may make in Proxmox. Without it root makes them.
     #[serde(default)]
     pub storage_entries: Option<StorageEntrySettings>,
+    /// Where backups are tried. Without it none is.
+    #[serde(default)]
+    pub scratch: Option<ScratchSettings>,
+}
+
+/// Where backups are tried: in throwaway guests, with a token that reaches nothing else.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScratchSettings {
+    /// The pool of throwaway guests.
+    pub pool: PoolName,
+    /// Numbers for them, both ends included; none of them the guests' own.
+    pub vmid_range: [Vmid; 2],
+    /// Where their disks go: a storage that holds no archives.
+    pub storage: StorageName,
+    /// How much memory one gets.
+    pub memory_mib: MemoryMib,
+    /// How many cores.
+    pub cores: Cores,
+    /// Their own token.
+    pub token: TokenSettings,
 }
 
 /// Which entries of storages the agent may make in Proxmox, once they are signed for.
@@ -126,6 +148,18 @@ pub struct TokenSettings {
 }
 
 impl TokenSettings {
+    fn mistake(&self, at: &str) -> Option<(String, &'static str)> {
+        let parts = self.id.split_once('!').map(|(user, token)| (user.split_once('@'), token));
+        let whole = matches!(parts, Some((Some((user, realm)), token)) if !user.is_empty() && !realm.is_empty() && !token.is_empty());
+        if !whole {
+            Some((format!("{at}.id"), "user@realm!name"))
+        } else if !self.secret_file.is_absolute() {
+            Some((format!("{at}.secret_file"), "an absolute path"))
+        } else {
+            None
+        }
+    }
+
     /// Reads the secret.
     ///
     /// # Errors
@@ -337,6 +371,7 @@ impl Settings {
             .or_else(|| self.golden_mistake())
             .or_else(|| self.place_mistake())
             .or_else(|| self.brake.mistake())
+            .or_else(|| self.scratch_mistake())
     }
 
     fn golden_mistake(&self) -> Option<(String, &'static str)> {
@@ -364,6 +399,29 @@ impl Settings {
                 None
             }
         })
+    }
+
+    fn scratch_mistake(&self) -> Option<(String, &'static str)> {
+        let scratch = self.scratch.as_ref()?;
+        let at = |field: &str| format!("scratch.{field}");
+        let ([first, last], [from, to]) = (scratch.vmid_range, self.proxmox.vmid_range);
+        if first > last {
+            return Some((at("vmid_range"), "[first, last], the first not above the last"));
+        }
+        if first <= to && from <= last {
+            return Some((
+                at("vmid_range"),
+                "numbers that proxmox.vmid_range does not hold: guests have those",
+            ));
+        }
+        if scratch.pool == self.proxmox.pool {
+            return Some((at("pool"), "a pool of its own, apart from proxmox.pool"));
+        }
+        if self.proxmox.backup_storage.as_ref() == Some(&scratch.storage) {
+            let rule = "a storage without archives: with its token one could delete them there";
+            return Some((at("storage"), rule));
+        }
+        scratch.token.mistake("scratch.token")
     }
 
     fn place_mistake(&self) -> Option<(String, &'static str)> {
@@ -406,17 +464,7 @@ impl ProxmoxSettings {
             ("operate", &self.tokens.operate),
             ("allocate", &self.tokens.allocate),
         ];
-        tokens.into_iter().find_map(|(name, token)| {
-            let parts = token.id.split_once('!').map(|(user, token)| (user.split_once('@'), token));
-            let whole = matches!(parts, Some((Some((user, realm)), token)) if !user.is_empty() && !realm.is_empty() && !token.is_empty());
-            if !whole {
-                Some((format!("proxmox.tokens.{name}.id"), "user@realm!name"))
-            } else if !token.secret_file.is_absolute() {
-                Some((format!("proxmox.tokens.{name}.secret_file"), "an absolute path"))
-            } else {
-                None
-            }
-        })
+        tokens.into_iter().find_map(|(name, token)| token.mistake(&format!("proxmox.tokens.{name}")))
     }
 }
 

@@ -33,6 +33,8 @@ pub enum OperationKind {
     Reconfigure,
     /// Restores a backup of a guest beside it, under another number.
     RestoreBeside,
+    /// Restores a backup into a throwaway guest to see whether it comes back.
+    RestoreTest,
     /// Rolls a guest back to a snapshot that the agent made.
     RollBack,
     /// Takes a snapshot.
@@ -57,6 +59,7 @@ impl OperationKind {
         Self::QuiescedBackup,
         Self::Reconfigure,
         Self::RestoreBeside,
+        Self::RestoreTest,
         Self::RollBack,
         Self::Snapshot,
         Self::Start,
@@ -78,6 +81,7 @@ impl OperationKind {
             Self::QuiescedBackup => "quiesced_backup",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
+            Self::RestoreTest => "restore_test",
             Self::RollBack => "roll_back",
             Self::Snapshot => "snapshot",
             Self::Start => "start",

@@ -162,6 +162,7 @@ fn policy() -> Result<Policy> {
         bridge: "vmbr0".parse()?,
         goldens: BTreeMap::new(),
         golden_dump: None,
+        scratch: None,
         brake: BrakeRule::usual(),
     })
 }

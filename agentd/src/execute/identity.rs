@@ -6,6 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 
 use super::attempt::Context;
+use super::step_beside::own_copy;
 use super::trouble::Trouble;
 use crate::model::mark::{self, Mark};
 use crate::model::planted::{Bug, planted};
@@ -21,6 +22,9 @@ pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, Trouble> {
 
 /// The guest's configuration, when number, mark and volumes all say that it is the one this operation is about.
 pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+    if matches!(context.progress.operation, Operation::RestoreTest(_)) {
+        return own_copy(context).await;
+    }
     let vmid = vmid(context)?;
     let config = context.ports.pve.guest_config(vmid).await?;
     let uid = context.progress.operation.uid();
@@ -57,7 +61,10 @@ pub(super) async fn with_volumes(context: &Context<'_>, config: GuestConfig) -> 
     let vmid = vmid(context)?;
     let making = matches!(
         context.progress.operation,
-        Operation::Provision(_) | Operation::RestoreBeside(_) | Operation::AdoptGuest(_)
+        Operation::Provision(_)
+            | Operation::RestoreBeside(_)
+            | Operation::RestoreTest(_)
+            | Operation::AdoptGuest(_)
     );
     let ours = if making { context.progress.volumes() } else { recorded_volumes(context).await? };
     let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();

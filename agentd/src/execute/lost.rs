@@ -86,7 +86,8 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         Step::RemoveSnapshot => Some((&[TaskKind::RemoveSnapshot], Role::Operate)),
         Step::RollBack => Some((&[TaskKind::RollBack], Role::Operate)),
         Step::HandVolume => Some((&[TaskKind::MoveVolume], Role::Operate)),
-        Step::DestroyGuest => Some((&[TaskKind::Destroy], Role::Allocate)),
+        Step::DestroyGuest | Step::ReapScratch => Some((&[TaskKind::Destroy], Role::Allocate)),
+        Step::StopScratch => Some((&[TaskKind::Stop], Role::Operate)),
         Step::ChooseVmid
         | Step::JudgeArchive
         | Step::Mark
@@ -119,6 +120,9 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::ProveBoth
         | Step::LiftOther
         | Step::ProtectOther
-        | Step::ConfirmHandedOver => None,
+        | Step::ConfirmHandedOver
+        | Step::ConfirmIsolated
+        | Step::ObserveBoot
+        | Step::ConfirmReaped => None,
     }
 }

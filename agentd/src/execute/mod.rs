@@ -50,6 +50,7 @@ mod step_restore;
 mod step_roll_back;
 mod step_room;
 mod step_snapshot;
+mod step_test;
 mod step_vmid;
 mod step_volume;
 mod step_window;
@@ -64,6 +65,7 @@ use tokio::sync::watch;
 
 use crate::model::limits;
 use crate::model::view::ProgressLines;
+use crate::operation::Operation;
 use crate::port::clock::Clock;
 use crate::port::pve::Pve;
 use crate::port::store::Store;
@@ -77,6 +79,8 @@ use heavy::HeavyLane;
 pub struct Ports {
     /// Proxmox.
     pub pve: Arc<dyn Pve>,
+    /// Proxmox, for throwaway guests, where there is a token for them.
+    pub scratch: Option<Arc<dyn Pve>>,
     /// What lasts.
     pub store: Store,
     /// Time.
@@ -103,12 +107,23 @@ pub struct GuestDoor {
 }
 
 impl Ports {
+    /// The same with the token that an operation of this kind works with.
+    pub(crate) fn of(&self, operation: &Operation) -> Option<Self> {
+        match operation {
+            Operation::RestoreTest(_) => {
+                self.scratch.as_ref().map(|scratch| Self { pve: Arc::clone(scratch), ..self.clone() })
+            }
+            _ => Some(self.clone()),
+        }
+    }
+
     /// Ports with the bounds of this host.
     #[must_use]
     pub fn new(pve: Arc<dyn Pve>, store: Store, clock: Arc<dyn Clock>, door: GuestDoor) -> Self {
         let (lines, _) = watch::channel(ProgressLines::new());
         Self {
             pve,
+            scratch: None,
             store,
             clock,
             door,

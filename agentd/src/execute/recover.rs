@@ -24,7 +24,8 @@ pub async fn lost_tasks(ports: &Ports, open: &[Progress]) -> BTreeMap<OperationI
         if progress.upid(place).is_some() {
             continue;
         }
-        let task = match lost::find(&Context { ports, progress, place, step }).await {
+        let Some(ports) = ports.of(&progress.operation) else { continue };
+        let task = match lost::find(&Context { ports: &ports, progress, place, step }).await {
             Ok(Some(upid)) => Task::Found(upid.as_str().to_owned()),
             Ok(None) => Task::None,
             Err(trouble) => Task::Unknown(trouble.problem.message),

@@ -45,11 +45,27 @@ pub(super) struct Run<'a> {
 /// [`Stopped`] when its journal cannot be written any more.
 pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
     let id = progress.id;
-    let end = to_its_end(ports, progress).await;
+    let end = match ports.of(&progress.operation) {
+        Some(ports) => to_its_end(&ports, progress).await,
+        None => without_token(ports, progress).await,
+    };
     ports.lines.send_modify(|lines| {
         lines.remove(&id);
     });
     end
+}
+
+/// Somebody took the token out of the settings while this was open.
+async fn without_token(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
+    let mut run = Run { ports, progress, place: None };
+    let remedy = run.progress.vmid().map_or_else(
+        || "agentd parked forget".to_owned(),
+        |vmid| format!("pct stop {vmid}; pct destroy {vmid}"),
+    );
+    let text = "it needs the `scratch` token, which the settings do not name any more";
+    let problem = Problem::new(ErrorCode::Unavailable, text);
+    run.park(Trouble { problem, next: Next::Park(remedy) }).await?;
+    Ok(run.progress)
 }
 
 async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {

@@ -7,8 +7,8 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::BridgeName;
 
 use super::attempt::{Acted, Context, Learnt};
-use super::step_beside;
 use super::trouble::Trouble;
+use super::{step_beside, step_test};
 use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made};
 use crate::operation::Operation;
 use crate::port::pve::{GuestConfig, Role, VolumeId};
@@ -17,6 +17,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let provision = match &context.progress.operation {
         Operation::Provision(provision) => provision,
         Operation::RestoreBeside(_) => return step_beside::judged(context).await,
+        Operation::RestoreTest(_) => return step_test::judged(context).await,
         other => return Err(Trouble::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
     if let Some(lost) = &provision.lost {

@@ -106,15 +106,17 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         description: Description::try_from(text).map_err(|error| fault(error.to_string()))?,
         rootfs: layout.rootfs,
         mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
+        caps: None,
     };
     Ok(Acted::Task(context.ports.pve.restore_beside(&request).await?))
 }
 
 /// The copy's configuration, when number, line and volumes all say that this operation made it.
-async fn own_copy(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
-    let (vmid, beside) = (vmid(context)?, spec(context)?);
+pub(super) async fn own_copy(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+    let vmid = vmid(context)?;
+    let first_line = mark::beside_line(context.progress.operation.uid(), context.progress.id);
     let config = context.ports.pve.guest_config(vmid).await?;
-    if config.description.lines().next() != Some(beside.first_line(context.progress.id).as_str()) {
+    if config.description.lines().next() != Some(first_line.as_str()) {
         let text = format!("guest {vmid} is not the copy that this operation made: it is not touched");
         return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
     }

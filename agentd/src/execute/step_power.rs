@@ -58,8 +58,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         Step::ShutDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
         Step::FirstStart => {
-            // A guest that is made again from its backup has its token still.
-            if !matches!(&context.progress.operation, Operation::Provision(made) if made.lost.is_some()) {
+            // A guest that is made again from its backup has its token still, and a throwaway guest never gets one.
+            if matches!(&context.progress.operation, Operation::Provision(made) if made.lost.is_none()) {
                 step_claim::renew_when_old(context).await?;
             }
             pve.start(vmid).await?

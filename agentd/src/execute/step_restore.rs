@@ -7,8 +7,8 @@ use holdfast_protocol::secret::Secret;
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity;
 use super::step_archive::archive;
-use super::step_beside;
 use super::trouble::Trouble;
+use super::{step_beside, step_test};
 use crate::model::record::VolumeId;
 use crate::operation::log::Fact;
 use crate::operation::{Operation, Provision};
@@ -54,6 +54,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let provision = match &context.progress.operation {
         Operation::Provision(provision) => provision,
         Operation::RestoreBeside(_) => return step_beside::restore(context).await,
+        Operation::RestoreTest(_) => return step_test::restore(context).await,
         other => return Err(Trouble::fault(format!("a {} restores nothing", other.kind().as_str()))),
     };
     let request = request(context, provision)?;

@@ -16,6 +16,9 @@ use crate::port::pve::VmidUse;
 use crate::port::store::guest::Reserved;
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    if let Operation::RestoreTest(test) = &context.progress.operation {
+        return throwaway(context, test.place.range).await;
+    }
     let number = match &context.progress.operation {
         Operation::Provision(provision) => &provision.number,
         Operation::RestoreBeside(beside) => &beside.number,
@@ -41,6 +44,20 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         )
     })?;
     Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(chosen)], note: Some(format!("VMID {chosen}")) }))
+}
+
+/// Numbers for throwaway guests are used again and again: nobody's identity hangs on them.
+async fn throwaway(context: &Context<'_>, range: VmidRange) -> Result<Acted, Trouble> {
+    for vmid in range.iter().take(limits::VMID_CANDIDATES) {
+        if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
+            let note = Some(format!("VMID {vmid}"));
+            return Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(vmid)], note }));
+        }
+    }
+    Err(Trouble::give_up(
+        ErrorCode::VmidRangeFull,
+        "no number is free for a test: look who has those of [scratch] vmid_range in the settings, or widen it",
+    ))
 }
 
 /// Those reserved for this guest before come first, so that a repeat takes the same.

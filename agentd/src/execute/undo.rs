@@ -142,6 +142,7 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
     let storage = match &context.progress.operation {
         Operation::Provision(provision) => &provision.storage,
         Operation::RestoreBeside(beside) => &beside.storage,
+        Operation::RestoreTest(test) => &test.place.storage,
         _ => return Err(Trouble::fault("this operation made no guest that could be taken back")),
     };
     permitted(context.progress.id)?;
@@ -240,7 +241,7 @@ async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Troub
     }
 }
 
-fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Trouble> {
+pub(super) fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Trouble> {
     let refuse = |why: String, vmid: Vmid| Trouble::park(ErrorCode::ForeignGuest, why, look_at(vmid));
     let vmid = context.progress.vmid().ok_or_else(|| Trouble::fault("there is no VMID to undo"))?;
     let volumes =
@@ -256,8 +257,8 @@ fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, Tro
         upid.ok_or_else(|| Trouble::fault("the journal does not name the restore"))
     };
     let seen = mark::read(&config.tags, &config.description);
-    if let Operation::RestoreBeside(beside) = &context.progress.operation {
-        let first_line = beside.first_line(by);
+    if matches!(context.progress.operation, Operation::RestoreBeside(_) | Operation::RestoreTest(_)) {
+        let first_line = mark::beside_line(uid, by);
         return Ok(if seen == (mark::Mark::Beside { of: uid, by }) {
             Evidence::Mark { tags: mark::beside_tags(by).into(), first_line }
         } else {

@@ -115,7 +115,9 @@ pub const fn counts(operation: &Operation) -> bool {
         // A guest stops for it, but by its own wish.
         | Operation::RollBack(_)
         | Operation::Backup(_)
-        | Operation::QuiescedBackup(_) => false,
+        | Operation::QuiescedBackup(_)
+        // What it stops is its own.
+        | Operation::RestoreTest(_) => false,
         // A signature for one guest is no bulk change.
         Operation::RestoreBeside(_)
         | Operation::Destroy(_)

@@ -50,6 +50,8 @@ pub enum Effect {
     RestoreOwnBackup,
     /// Restores a backup of a guest that lives, into a VMID that nobody has, and leaves the copy standing.
     RestoreBeside,
+    /// Restores a backup into a throwaway guest without a way out, and starts it.
+    TryBackup,
     /// Starts a guest.
     Start,
     /// Makes a disk larger.
@@ -233,6 +235,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RestoreFresh { .. } => NeedsSignature("no operator approved this golden image"),
         Effect::RestoreOwnBackup
         | Effect::RestoreBeside
+        | Effect::TryBackup
         | Effect::Start
         | Effect::GrowDisk
         | Effect::AttachNewVolume

@@ -43,6 +43,7 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
         ],
         Operation::Backup(_) | Operation::QuiescedBackup(_) => vec![Effect::Backup],
         Operation::RestoreBeside(_) => vec![Effect::RestoreBeside, Effect::Protect],
+        Operation::RestoreTest(_) => vec![Effect::TryBackup, Effect::ReapScratch],
         Operation::HandOverVolume(_) => vec![Effect::HandOverVolume, Effect::LiftToAttach, Effect::Protect],
         Operation::AdoptGuest(_) => vec![Effect::Adopt, Effect::Protect],
         Operation::Destroy(_) => vec![Effect::StopOrRestart, Effect::DestroyGuest],

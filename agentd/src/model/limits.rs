@@ -47,6 +47,22 @@ pub const BUSY_HEAVY_S: u32 = 60;
 /// slow disk; five times that.
 pub const HELLO_WAIT_S: u64 = 300;
 
+/// A restored guest that stays up for so long has booted: a Debian with systemd is through its units in some ten seconds.
+pub const TEST_STAYS_UP_S: u64 = 30;
+
+/// A look at a booting guest takes no longer than this, Proxmox's own slowness included.
+pub const TEST_BOOT_S: u64 = 300;
+
+/// A backup that did not come back is tried again after this, unless a newer one is there before: a day, in which somebody
+/// has read of it.
+pub const TEST_FAILED_AGAIN_H: i64 = 24;
+
+/// A test that could not be run, for want of room mostly, is tried again after this.
+pub const TEST_NOT_RUN_AGAIN_H: i64 = 1;
+
+/// A test leaves this share of the host's memory alone, as a divisor: a tenth.
+pub const TEST_HEAD_ROOM_SHARE: u64 = 10;
+
 /// Starts of a guest that does not stay up, before it is left for a person.
 pub const START_TRIES: u32 = 5;
 

@@ -80,6 +80,17 @@ pub fn beside_description(of: GuestUid, by: OperationId, from: &str) -> String {
     )
 }
 
+/// The whole description of a throwaway guest. It is a copy of its guest like any other; that it is thrown away stands in
+/// our records alone.
+#[must_use]
+pub fn test_description(of: GuestUid, by: OperationId, from: &str) -> String {
+    format!(
+        "{}\nA copy of that guest, restored by holdfast from {from} to see whether the backup comes back. It is destroyed \
+         when that was seen; its networks are unplugged.",
+        beside_line(of, by)
+    )
+}
+
 /// Reads the mark from a configuration.
 #[must_use]
 pub fn read(tags: &BTreeSet<String>, description: &str) -> Mark {

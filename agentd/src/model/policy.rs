@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, PoolName, StorageName, Vmid};
+use holdfast_protocol::size::{Cores, MemoryMib};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,8 @@ pub struct Policy {
     pub golden_dump: Option<GoldenDump>,
     /// How many guests documents may touch at once.
     pub brake: BrakeRule,
+    /// Where backups are tried; without it none is.
+    pub scratch: Option<TestPlace>,
 }
 
 /// A folder of archives that is also a storage of Proxmox.
@@ -60,6 +63,24 @@ impl GoldenDump {
     pub fn vmid() -> Option<Vmid> {
         Vmid::try_from(Self::VMID).ok()
     }
+}
+
+/// Where backups are tried, as root named it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestPlace {
+    /// Numbers for throwaway guests, and for nothing else.
+    pub range: VmidRange,
+    /// Their pool.
+    pub pool: PoolName,
+    /// Where their disks go.
+    pub storage: StorageName,
+    /// Where their unplugged networks would be plugged in.
+    pub bridge: BridgeName,
+    /// No more memory than this.
+    pub memory: MemoryMib,
+    /// No more cores than this.
+    pub cores: Cores,
 }
 
 /// How much may be done without a signature.

@@ -10,6 +10,7 @@ use holdfast_protocol::id::{
     Vmid,
 };
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
+use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{Protection, Tier};
@@ -268,6 +269,29 @@ pub struct StacksDown {
     pub at: Timestamp,
 }
 
+/// What became of a backup that was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestRecord {
+    /// The test.
+    pub operation: OperationId,
+    /// Whose backup it was.
+    pub guest: GuestUid,
+    /// The archive.
+    pub archive: VolumeId,
+    /// The operation that took the backup.
+    pub backup: OperationId,
+    /// When the backup was taken.
+    pub taken_at: Timestamp,
+    /// What was seen.
+    pub verdict: TestVerdict,
+    /// Why, in words.
+    pub why: String,
+    /// When the test began.
+    pub began_at: Timestamp,
+    /// When it was seen.
+    pub at: Timestamp,
+}
+
 /// Why a backup is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -376,4 +400,6 @@ pub struct Records {
     pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.
     pub storage: Vec<TargetRecord>,
+    /// Of each guest the last test of a backup and the last that proved one, sorted by guest and time.
+    pub tests: Vec<TestRecord>,
 }

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
+use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -186,6 +187,13 @@ pub enum Fact {
         tags: BTreeSet<String>,
         /// Its description.
         description: String,
+    },
+    /// What a backup that was tried showed.
+    Tested {
+        /// In one word.
+        verdict: TestVerdict,
+        /// Why, in words.
+        why: String,
     },
     /// The step did not do all it should, which does not undo the guest.
     Condition(Problem),

@@ -14,6 +14,7 @@
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
 //! | [`roll_back`] | *roll_back* |
 //! | [`restore_beside`] | a copy of a guest, by a signature |
+//! | [`restore_test`] | a backup, tried |
 //! | [`backup`] | *backup* |
 //! | [`quiesced_backup`] | *quiesced_backup* |
 //! | [`window`] | its quiesce window: what may follow what, and the label of its backup |
@@ -33,6 +34,7 @@ pub mod progress;
 pub mod provision;
 pub mod quiesced_backup;
 pub mod restore_beside;
+pub mod restore_test;
 pub mod roll_back;
 pub mod sizes;
 pub mod snapshot;
@@ -51,6 +53,7 @@ pub use hand_over::HandOver;
 pub use provision::{Lost, NumberWish, Provision};
 pub use quiesced_backup::QuiescedBackup;
 pub use restore_beside::RestoreBeside;
+pub use restore_test::RestoreTest;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
@@ -89,6 +92,8 @@ pub enum Operation {
     Destroy(Box<Destroy>),
     /// Restores a backup of a guest beside it.
     RestoreBeside(Box<RestoreBeside>),
+    /// Tries a backup.
+    RestoreTest(Box<RestoreTest>),
     /// Hands a volume to another guest, by a signature.
     HandOverVolume(Box<HandOver>),
     /// Takes over a guest that our records do not know, by a signature.
@@ -131,6 +136,7 @@ impl Operation {
             Self::QuiescedBackup(_) => OperationKind::QuiescedBackup,
             Self::Destroy(_) => OperationKind::Destroy,
             Self::RestoreBeside(_) => OperationKind::RestoreBeside,
+            Self::RestoreTest(_) => OperationKind::RestoreTest,
             Self::HandOverVolume(_) => OperationKind::HandOverVolume,
             Self::AdoptGuest(_) => OperationKind::AdoptGuest,
         }
@@ -140,6 +146,15 @@ impl Operation {
     #[must_use]
     pub fn uid(&self) -> GuestUid {
         self.about().0
+    }
+
+    /// Whose lane it holds: its guest's, but tests have one of their own.
+    #[must_use]
+    pub fn lane(&self) -> GuestUid {
+        match self {
+            Self::RestoreTest(_) => restore_test::LANE,
+            other => other.uid(),
+        }
     }
 
     /// The other guest that it holds, when there are two. No other operation may touch that one either (I6).
@@ -177,6 +192,7 @@ impl Operation {
             Self::QuiescedBackup(quiesced) => quiesced.backup.target.about(),
             Self::Destroy(destroy) => destroy.about(),
             Self::RestoreBeside(beside) => beside.about(),
+            Self::RestoreTest(test) => test.about(),
             Self::HandOverVolume(hand) => hand.about(),
             Self::AdoptGuest(adopt) => adopt.about(),
         }
@@ -215,6 +231,7 @@ impl Operation {
             Self::QuiescedBackup(_) => QuiescedBackup::steps(),
             Self::Destroy(_) => Destroy::steps(),
             Self::RestoreBeside(_) => RestoreBeside::steps(),
+            Self::RestoreTest(_) => RestoreTest::steps(),
             Self::HandOverVolume(_) => HandOver::steps(),
             Self::AdoptGuest(_) => Adopt::steps(),
         }

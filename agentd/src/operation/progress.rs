@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus, StepView};
 use jiff::Timestamp;
 
@@ -311,6 +312,23 @@ impl Progress {
             Fact::FoundMarked { tags, description } => Some((tags, description.as_str())),
             _ => None,
         })
+    }
+
+    /// What the backup showed that it tried.
+    #[must_use]
+    pub fn tested(&self) -> Option<(TestVerdict, &str)> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::Tested { verdict, why } => Some((*verdict, why.as_str())),
+            _ => None,
+        })
+    }
+
+    /// The step that failed for good, when it is taken back or was.
+    #[must_use]
+    pub fn broken_at(&self) -> Option<Step> {
+        self.cause.as_ref()?;
+        let failed = self.steps.iter().zip(&self.records).rev();
+        failed.filter(|(_, record)| record.failed.is_some()).map(|(step, _)| *step).next()
     }
 
     /// What it did not do as it should, without failing for it.

@@ -105,6 +105,16 @@ pub enum Step {
     TakeOver,
     /// Reads it again.
     ConfirmTakenOver,
+    /// Sees that a throwaway guest has no way out, before it is started.
+    ConfirmIsolated,
+    /// Sees how a throwaway guest comes up.
+    ObserveBoot,
+    /// Stops the throwaway guest.
+    StopScratch,
+    /// Destroys the throwaway guest that this operation made.
+    ReapScratch,
+    /// Sees that it is gone, and every one of its volumes.
+    ConfirmReaped,
 }
 
 /// How a step is taken back.
@@ -273,6 +283,11 @@ impl Step {
         Self::ProveStranger,
         Self::TakeOver,
         Self::ConfirmTakenOver,
+        Self::ConfirmIsolated,
+        Self::ObserveBoot,
+        Self::StopScratch,
+        Self::ReapScratch,
+        Self::ConfirmReaped,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -326,6 +341,11 @@ impl Step {
             Self::ProveStranger => "prove_stranger",
             Self::TakeOver => "take_over",
             Self::ConfirmTakenOver => "confirm_taken_over",
+            Self::ConfirmIsolated => "confirm_isolated",
+            Self::ObserveBoot => "observe_boot",
+            Self::StopScratch => "stop_scratch",
+            Self::ReapScratch => "reap_scratch",
+            Self::ConfirmReaped => "confirm_reaped",
         }
     }
 
@@ -350,7 +370,11 @@ impl Step {
             | Self::ConfirmGone
             | Self::ProveBoth
             | Self::ConfirmHandedOver
-            | Self::ConfirmTakenOver => Undo::Nothing("it only looks"),
+            | Self::ConfirmTakenOver
+            | Self::ConfirmIsolated
+            | Self::ObserveBoot
+            | Self::ConfirmReaped => Undo::Nothing("it only looks"),
+            Self::StopScratch | Self::ReapScratch => Undo::Nothing("nobody needs it any more"),
             Self::ProveStranger => {
                 Undo::Nothing("the number stays reserved for this guest, which may try again")
             }
@@ -425,6 +449,10 @@ impl Step {
             Self::Renew => Probe::Fresh,
             Self::StartAgain | Self::ConfirmAgain => Probe::GuestRuns,
             Self::TakeBackup => Probe::ArchiveListed,
+            Self::ConfirmIsolated | Self::ConfirmReaped => Probe::LookAgain,
+            Self::ObserveBoot => Probe::GuestRuns,
+            Self::StopScratch => Probe::GuestStands,
+            Self::ReapScratch => Probe::GuestGone,
         }
     }
 
@@ -447,7 +475,10 @@ impl Step {
             Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
             // A second one frees what the first, cut short, did not.
             Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
-            Self::ConfirmGone => (60, limits::STEP_TRIES),
+            Self::ConfirmGone | Self::ConfirmIsolated | Self::ConfirmReaped => (60, limits::STEP_TRIES),
+            Self::ObserveBoot => (limits::TEST_BOOT_S, 1),
+            Self::StopScratch => (limits::SHORT_TASK_MAX_S, limits::STEP_TRIES),
+            Self::ReapScratch => (limits::DESTROY_MAX_S, 2),
             Self::ProveTarget
             | Self::ProveBoth
             | Self::LiftOther
@@ -489,6 +520,8 @@ impl Step {
             // The rollback has happened and cannot be taken back.
             Self::Renew | Self::StartAgain | Self::ConfirmAgain | Self::ProtectOther => OnFailure::Park,
             Self::DropClaim | Self::ReadBack | Self::ProtectAgain | Self::ConfirmGone => OnFailure::Park,
+            // What the test showed stands; what is left of it is a person's.
+            Self::StopScratch | Self::ReapScratch | Self::ConfirmReaped => OnFailure::Park,
             _ => OnFailure::Undo,
         }
     }
@@ -499,6 +532,9 @@ impl Step {
         match (self, vmid) {
             (Self::ProtectAgain | Self::LiftProtection, Some(vmid)) => {
                 format!("pct set {vmid} --protection 1")
+            }
+            (Self::StopScratch | Self::ReapScratch | Self::ConfirmReaped, Some(vmid)) => {
+                format!("pct stop {vmid}; pct destroy {vmid}")
             }
             _ => "look at the guest on the node, and correct what the message names".to_owned(),
         }

@@ -28,6 +28,7 @@
 //! | `placement` | where a guest's disks may be made |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`owed`] | what a signed job left to do to that entry |
+//! | `trial` | which backup is tried next |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
@@ -56,6 +57,7 @@ pub mod report;
 pub mod schedule;
 mod stacks;
 pub mod storage;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -314,6 +316,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
     protect::all(inputs, &mut plan);
     hold::bulk(inputs, &mut plan);
     schedule::all(&context, &mut plan);
+    trial::next(&context, &mut plan);
     beside::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
     plan.again_at = context.again_at.get();

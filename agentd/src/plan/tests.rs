@@ -6,6 +6,7 @@ mod goldens;
 mod placement;
 mod protect;
 mod schedule;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,6 +76,7 @@ fn policy() -> Policy {
         bridge: "vmbr0".parse().unwrap(),
         goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
         golden_dump: None,
+        scratch: None,
         brake: BrakeRule::usual(),
     }
 }

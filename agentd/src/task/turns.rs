@@ -55,7 +55,7 @@ impl Arrivals {
         let mut preempted: Vec<(OperationId, &'static str)> = Vec::new();
         let mut candidates: Vec<(Begin, Arrival)> = Vec::new();
         for action in wanted {
-            let (uid, kind) = (action.operation.uid(), action.operation.kind());
+            let (uid, kind) = (action.operation.lane(), action.operation.kind());
             let arrival = *self.0.entry((uid, kind)).or_insert(Arrival::after_request(records.last_request));
             match admit(
                 &lane(records, uid),
@@ -86,7 +86,7 @@ impl Arrivals {
     fn forget(&mut self, wanted: &[Action], records: &Records) {
         let busy: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
         let wanted: BTreeSet<_> =
-            wanted.iter().map(|action| (action.operation.uid(), action.operation.kind())).collect();
+            wanted.iter().map(|action| (action.operation.lane(), action.operation.kind())).collect();
         self.0.retain(|key, _| busy.contains(&key.0) || wanted.contains(key));
     }
 }
@@ -109,7 +109,7 @@ fn lane(records: &Records, uid: GuestUid) -> Lane {
 fn take_turns(candidates: Vec<(Begin, Arrival)>, records: &Records) -> Vec<Begin> {
     let wish = |(begin, arrival): &(Begin, Arrival)| {
         let operation = &begin.action.operation;
-        let guests = std::iter::once(operation.uid()).chain(operation.other()).collect();
+        let guests = std::iter::once(operation.lane()).chain(operation.other()).collect();
         Wish { claim: Claim { guests, work: Work::from(operation.kind()) }, arrival: *arrival }
     };
     let wishes: Vec<Wish> = candidates.iter().map(wish).collect();

@@ -9,6 +9,7 @@
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
 //! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
+//! | `restore_test` | a backup, tried in a guest that is thrown away |
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
@@ -42,6 +43,7 @@ mod lost;
 mod parked;
 mod protection;
 mod restore_beside;
+mod restore_test;
 mod roll_back;
 mod snapshot;
 mod storage;

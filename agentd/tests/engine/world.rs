@@ -9,7 +9,7 @@ use agentd::execute::failpoint::{Failpoints, Nowhere};
 use agentd::execute::run::run;
 use agentd::execute::{GuestDoor, Ports};
 use agentd::model::boot::{BootId, BootMoment};
-use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
+use agentd::model::policy::{BrakeRule, Golden, Policy, TestPlace, VmidRange};
 use agentd::model::record::{HelloRecord, TakenBy, VolumeId};
 use agentd::model::timekeeper::Synchrony;
 use agentd::operation::log::Status;
@@ -129,6 +129,10 @@ impl World {
     }
 
     pub fn pve(&self) -> Arc<dyn Pve> {
+        Arc::new(self.client())
+    }
+
+    pub fn client(&self) -> PveClient {
         let spki: Pin = format!("spki/sha256:{}", self.sim.spki_sha256).parse().unwrap();
         let token = |name: &str| {
             let id = format!("hf@pve!{name}");
@@ -142,9 +146,10 @@ impl World {
                 (Role::Observe, token("observe")),
                 (Role::Operate, token("operate")),
                 (Role::Allocate, token("allocate")),
+                (Role::Scratch, token("scratch")),
             ]),
         };
-        Arc::new(PveClient::new(&settings, Arc::new(RealPace::default())).unwrap())
+        PveClient::new(&settings, Arc::new(RealPace::default())).unwrap()
     }
 
     /// Opens the engine's store, waiting for the one before it to let go.
@@ -167,7 +172,9 @@ impl World {
         let door =
             GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
         let clock: Arc<dyn Clock> = Arc::new(FastClock::start());
-        Ports { failpoints, ..Ports::new(self.pve(), self.store().await, clock, door) }
+        let client = self.client();
+        let scratch = client.for_scratch().map(|client| Arc::new(client) as Arc<dyn Pve>);
+        Ports { failpoints, scratch, ..Ports::new(Arc::new(client), self.store().await, clock, door) }
     }
 
     pub async fn sound(&self) -> Ports {
@@ -190,6 +197,14 @@ impl World {
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
             golden_dump: None,
+            scratch: Some(TestPlace {
+                range: VmidRange::try_from([vmid(900), vmid(902)]).unwrap(),
+                pool: "holdfast-scratch".parse().unwrap(),
+                storage: "tank".parse().unwrap(),
+                bridge: "vmbr0".parse().unwrap(),
+                memory: 128.try_into().unwrap(),
+                cores: 1.try_into().unwrap(),
+            }),
             brake: BrakeRule::usual(),
         }
     }
@@ -215,8 +230,13 @@ impl World {
     pub fn by_hand(&self, method: &str, path: &str, params: &[(&str, &str)]) -> u16 {
         let authorization =
             format!("PVEAPIToken=root@pam!lab={}", self.sim.tokens.get("root@pam!lab").unwrap());
+        self.by(&authorization, method, path, params)
+    }
+
+    /// A call with any token. Gives the status.
+    pub fn by(&self, authorization: &str, method: &str, path: &str, params: &[(&str, &str)]) -> u16 {
         let path = &format!("/api2/json{path}");
-        match ask(&self.sim.node, &Ask { method, path, params, authorization: &authorization }) {
+        match ask(&self.sim.node, &Ask { method, path, params, authorization }) {
             Told::Answer { status, .. } => status,
             other => panic!("{other:?}"),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agentd::model::policy::{BrakeRule, Golden, Policy, VmidRange};
+use agentd::model::policy::{BrakeRule, Golden, Policy, TestPlace, VmidRange};
 use agentd::model::record::VolumeId;
 use agentd::operation::{NumberWish, Provision, Target};
 use holdfast_protocol::desired::DesiredGuest;
@@ -82,6 +82,14 @@ impl Kit {
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
             golden_dump: None,
+            scratch: Some(TestPlace {
+                range: VmidRange::try_from([vmid(900), vmid(902)]).unwrap(),
+                pool: "holdfast-scratch".parse().unwrap(),
+                storage: "tank".parse().unwrap(),
+                bridge: "vmbr0".parse().unwrap(),
+                memory: 128.try_into().unwrap(),
+                cores: 1.try_into().unwrap(),
+            }),
             brake: BrakeRule::usual(),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agentd::execute::{DigestCache, GuestDoor, Ports};
 use agentd::port::clock::Clock;
-use agentd::port::pve::{ApiToken, PveClient, Role};
+use agentd::port::pve::{ApiToken, Pve, PveClient, Role};
 use agentd::port::store::{OpenError, Store};
 use agentd::task::observe::Eye;
 use holdfast_protocol::pin::{Pin, PinKind};
@@ -165,7 +165,8 @@ impl World {
             GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
         let clock: Arc<dyn Clock> = Arc::new(self.box_clock.clone());
         let failpoints = Arc::clone(conductor) as Arc<dyn agentd::execute::failpoint::Failpoints>;
-        Ports { failpoints, digests: digests(), ..Ports::new(Arc::new(pve), store, clock, door) }
+        let scratch = pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>);
+        Ports { failpoints, scratch, digests: digests(), ..Ports::new(Arc::new(pve), store, clock, door) }
     }
 
     /// The tasks of an agent that was just killed hold its folder until the runtime has dropped them.
@@ -191,7 +192,7 @@ impl World {
 
     fn tokens(&self) -> BTreeMap<Role, ApiToken> {
         let world = self.node.world();
-        [Role::Observe, Role::Operate, Role::Allocate]
+        [Role::Observe, Role::Operate, Role::Allocate, Role::Scratch]
             .into_iter()
             .map(|role| {
                 let id = format!("hf@pve!{role}");

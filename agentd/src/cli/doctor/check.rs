@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::judge::{judge, paths_to_ask};
 use crate::cli::setup::file_sha256;
-use crate::cli::setup::plan::{Places, archive_vmid};
+use crate::cli::setup::plan::{Places, ScratchPlaces, archive_vmid};
 use crate::model::policy::GoldenDump;
 use crate::port::pve::read::{Resources, StorageStatus};
 use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
@@ -66,7 +66,11 @@ fn places(settings: &Settings) -> Places {
     Places {
         node: proxmox.node.clone(),
         pool: proxmox.pool.clone(),
-        scratch_pool: None,
+        scratch: settings.scratch.as_ref().map(|scratch| ScratchPlaces {
+            pool: scratch.pool.clone(),
+            storage: scratch.storage.clone(),
+            tried: proxmox.backup_storage.iter().cloned().collect(),
+        }),
         guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
         archive_storages: proxmox.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
         golden_vmids: archives.iter().filter_map(archive_vmid).chain(built_as).collect(),
@@ -103,11 +107,13 @@ pub async fn examine(pve: &dyn Pve, settings: &Settings) -> Vec<Check> {
         return checks;
     }
     let proxmox = &settings.proxmox;
-    for (role, token) in [
+    let scratch = settings.scratch.as_ref().map(|scratch| (Role::Scratch, &scratch.token));
+    let tokens = [
         (Role::Observe, &proxmox.tokens.observe),
         (Role::Operate, &proxmox.tokens.operate),
         (Role::Allocate, &proxmox.tokens.allocate),
-    ] {
+    ];
+    for (role, token) in tokens.into_iter().chain(scratch) {
         checks.extend(token_rights(pve, role, &token.id, &places).await);
     }
     let node = format!("node {}", places.node);

@@ -161,7 +161,7 @@ mod tests {
         Places {
             node: "pve1".parse().unwrap(),
             pool: "holdfast".parse().unwrap(),
-            scratch_pool: None,
+            scratch: None,
             guest_storages: vec!["labbtrfs".parse().unwrap()],
             archive_storages: vec!["labbtrfs".parse().unwrap(), "backup2".parse().unwrap()],
             golden_vmids: vec![900_001.try_into().unwrap()],

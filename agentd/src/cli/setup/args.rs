@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
-use holdfast_protocol::size::VlanTag;
+use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::PolicyError;
 use holdfast_trust::{Operators, Policy};
@@ -20,7 +20,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
-use super::plan::{Choices, Golden, Trust, archive_vmid};
+use super::plan::{Choices, Golden, Scratch, Trust, archive_vmid};
 use crate::cli::Output;
 use crate::model::policy::GoldenDump;
 use crate::port::pve::VolumeId;
@@ -46,9 +46,21 @@ pub struct SetupArguments {
     /// The pool of our guests.
     #[arg(long, default_value = "holdfast", default_value_if("remove", "true", None))]
     pub(super) pool: Option<PoolName>,
-    /// Also make a pool and a token for throwaway guests of restore tests.
+    /// Also make a pool and a token for throwaway guests, in which backups are tried.
     #[arg(long, value_name = "POOL", num_args = 0..=1, default_missing_value = "holdfast-scratch")]
     pub(super) scratch_pool: Option<PoolName>,
+    /// The VMIDs of throwaway guests; none of them in --vmid-range.
+    #[arg(long, value_name = "FIRST-LAST", requires = "scratch_pool", value_parser = vmid_range)]
+    pub(super) scratch_range: Option<[Vmid; 2]>,
+    /// Where throwaway guests' disks go: a storage without archives [default: --storage].
+    #[arg(long, value_name = "STORAGE", requires = "scratch_pool")]
+    pub(super) scratch_storage: Option<StorageName>,
+    /// How much memory a throwaway guest gets, in MiB.
+    #[arg(long, value_name = "MIB", default_value = "2048", value_parser = memory)]
+    pub(super) scratch_memory: MemoryMib,
+    /// How many cores a throwaway guest gets.
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = cores)]
+    pub(super) scratch_cores: Cores,
     /// Where root disks and hot volumes go.
     #[arg(long, required_unless_present = "remove")]
     pub(super) storage: Option<StorageName>,
@@ -185,6 +197,16 @@ fn vlan(text: &str) -> Result<VlanTag, String> {
     VlanTag::try_from(number).map_err(|error| error.to_string())
 }
 
+fn memory(text: &str) -> Result<MemoryMib, String> {
+    let number: u32 = text.parse().map_err(|_| "a number of MiB".to_owned())?;
+    MemoryMib::try_from(number).map_err(|error| error.to_string())
+}
+
+fn cores(text: &str) -> Result<Cores, String> {
+    let number: u32 = text.parse().map_err(|_| "a number of cores".to_owned())?;
+    Cores::try_from(number).map_err(|error| error.to_string())
+}
+
 fn vmid_range(text: &str) -> Result<[Vmid; 2], String> {
     let (first, last) = text.split_once('-').ok_or("two VMIDs with a dash between, such as 5000-5999")?;
     let vmid = |text: &str| Vmid::from_str(text).map_err(|error| error.to_string());
@@ -199,6 +221,14 @@ pub enum ChoiceError {
     /// A choice that was not made.
     #[error("{0} is missing: it is needed to set up a box")]
     Missing(&'static str),
+    /// Archives lie where throwaway guests' disks would.
+    #[error(
+        "archives lie on {storage}: the token of throwaway guests could delete them there; name another storage with --scratch-storage"
+    )]
+    ScratchStorage {
+        /// The storage.
+        storage: StorageName,
+    },
     /// No node.
     #[error("this box has no host name that could be a node: name the node with --node")]
     Node,
@@ -270,7 +300,7 @@ impl SetupArguments {
             node: self.node.clone().or_else(own_node).ok_or(ChoiceError::Node)?,
             pins: self.pins()?,
             pool: chosen(&self.pool, "--pool")?,
-            scratch_pool: self.scratch_pool.clone(),
+            scratch: self.scratch()?,
             storage: chosen(&self.storage, "--storage")?,
             bulk_storage: self.bulk_storage.clone(),
             backup_storage: self.backup_storage.clone(),
@@ -286,6 +316,23 @@ impl SetupArguments {
             config: self.config.config.clone(),
             system_user: self.owner(),
         })
+    }
+
+    fn scratch(&self) -> Result<Option<Scratch>, ChoiceError> {
+        let Some(pool) = self.scratch_pool.clone() else { return Ok(None) };
+        let storage = chosen(&self.scratch_storage.clone().or_else(|| self.storage.clone()), "--storage")?;
+        let archives = self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
+        if self.backup_storage.iter().cloned().chain(archives).any(|held: StorageName| held == storage) {
+            return Err(ChoiceError::ScratchStorage { storage });
+        }
+        let vmid_range = chosen(&self.scratch_range, "--scratch-range")?;
+        Ok(Some(Scratch {
+            pool,
+            vmid_range,
+            storage,
+            memory: self.scratch_memory,
+            cores: self.scratch_cores,
+        }))
     }
 
     /// Whose the files on this box are, where they are not those of whoever runs this.

@@ -333,6 +333,16 @@ pub fn settings_text(choices: &Choices) -> String {
         line(&format!("\n[proxmox.tokens.{role}]\nid"), quoted(&choices.token_id(role)));
         line("secret_file", quoted(&choices.secret_file(role).display().to_string()));
     }
+    if let Some(scratch) = &choices.scratch {
+        let [first, last] = scratch.vmid_range;
+        line("\n[scratch]\npool", quoted(scratch.pool.as_str()));
+        line("vmid_range", format!("[{first}, {last}]"));
+        line("storage", quoted(scratch.storage.as_str()));
+        line("memory_mib", scratch.memory.get().to_string());
+        line("cores", scratch.cores.get().to_string());
+        line("\n[scratch.token]\nid", quoted(&choices.token_id(Role::Scratch)));
+        line("secret_file", quoted(&choices.secret_file(Role::Scratch).display().to_string()));
+    }
     for golden in &choices.goldens {
         line("\n[[golden]]\nversion", quoted(golden.version.as_str()));
         line("archive", quoted(golden.archive.as_str()));

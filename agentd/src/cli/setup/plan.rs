@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::PinSet;
-use holdfast_protocol::size::VlanTag;
+use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 
 use super::privilege::{PLACES, Place, pve_role, pve_roles};
 use crate::model::policy::GoldenDump;
@@ -55,8 +55,8 @@ pub struct Choices {
     pub pins: PinSet,
     /// The pool of our guests.
     pub pool: PoolName,
-    /// The pool of throwaway guests, when restore tests are wanted.
-    pub scratch_pool: Option<PoolName>,
+    /// Where backups are tried, when that is wanted.
+    pub scratch: Option<Scratch>,
     /// Root disks.
     pub storage: StorageName,
     /// Bulk volumes.
@@ -92,7 +92,7 @@ impl Choices {
     #[must_use]
     pub fn roles(&self) -> Vec<Role> {
         let mut roles = vec![Role::Observe, Role::Operate, Role::Allocate];
-        roles.extend(self.scratch_pool.as_ref().map(|_| Role::Scratch));
+        roles.extend(self.scratch.as_ref().map(|_| Role::Scratch));
         roles.extend((!self.targets.is_empty()).then_some(Role::Storage));
         roles
     }
@@ -107,7 +107,11 @@ impl Choices {
         Places {
             node: self.node.clone(),
             pool: self.pool.clone(),
-            scratch_pool: self.scratch_pool.clone(),
+            scratch: self.scratch.as_ref().map(|scratch| ScratchPlaces {
+                pool: scratch.pool.clone(),
+                storage: scratch.storage.clone(),
+                tried: self.backup_storage.iter().cloned().collect(),
+            }),
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
             archive_storages: self.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
             golden_vmids: self.goldens.iter().map(|golden| golden.vmid).chain(built_as).collect(),
@@ -130,6 +134,32 @@ impl Choices {
     }
 }
 
+/// Where backups are tried.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// The pool of throwaway guests.
+    pub pool: PoolName,
+    /// Their numbers.
+    pub vmid_range: [Vmid; 2],
+    /// Where their disks go.
+    pub storage: StorageName,
+    /// How much memory one gets.
+    pub memory: MemoryMib,
+    /// How many cores.
+    pub cores: Cores,
+}
+
+/// What of Proxmox is for throwaway guests.
+#[derive(Clone, Debug)]
+pub struct ScratchPlaces {
+    /// Their pool.
+    pub pool: PoolName,
+    /// Where their disks go.
+    pub storage: StorageName,
+    /// Where the backups lie that are tried.
+    pub tried: Vec<StorageName>,
+}
+
 /// What of Proxmox the table of privileges speaks of.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -137,8 +167,8 @@ pub struct Places {
     pub node: NodeName,
     /// The pool of our guests.
     pub pool: PoolName,
-    /// The pool of throwaway guests.
-    pub scratch_pool: Option<PoolName>,
+    /// Where backups are tried.
+    pub scratch: Option<ScratchPlaces>,
     /// Where disks lie.
     pub guest_storages: Vec<StorageName>,
     /// Where archives lie.
@@ -159,7 +189,14 @@ impl Places {
     pub fn paths(&self, place: Place) -> Vec<AclPath> {
         match place {
             Place::Pool => vec![AclPath::pool(&self.pool)],
-            Place::ScratchPool => self.scratch_pool.iter().map(AclPath::pool).collect(),
+            Place::ScratchPool => self.scratch.iter().map(|scratch| AclPath::pool(&scratch.pool)).collect(),
+            Place::ScratchStorage => {
+                self.scratch.iter().map(|scratch| AclPath::storage(&scratch.storage)).collect()
+            }
+            Place::TriedStorage => {
+                let tried = self.scratch.iter().flat_map(|scratch| &scratch.tried);
+                unique(tried.map(AclPath::storage))
+            }
             Place::Node => vec![AclPath::node(&self.node)],
             Place::GuestStorage => unique(self.guest_storages.iter().map(AclPath::storage)),
             Place::ArchiveStorage => unique(self.archive_storages.iter().map(AclPath::storage)),
@@ -231,7 +268,10 @@ impl Wanted {
         let tokens = choices.roles();
         let grants = choices.places().grants(&tokens);
         Self {
-            pools: std::iter::once(&choices.pool).chain(&choices.scratch_pool).cloned().collect(),
+            pools: std::iter::once(&choices.pool)
+                .chain(choices.scratch.iter().map(|scratch| &scratch.pool))
+                .cloned()
+                .collect(),
             pve_roles: pve_roles(&tokens).into_iter().collect(),
             user: choices.user.clone(),
             tokens,
@@ -268,7 +308,7 @@ pub(super) mod tests {
                 format!("spki/sha256:{}", "ab".repeat(32)).parse::<holdfast_protocol::pin::Pin>().unwrap(),
             ),
             pool: "holdfast".parse().unwrap(),
-            scratch_pool: None,
+            scratch: None,
             storage: "labbtrfs".parse().unwrap(),
             bulk_storage: Some("labdir".parse().unwrap()),
             backup_storage: Some("backup2".parse().unwrap()),
@@ -330,13 +370,27 @@ pub(super) mod tests {
     fn throwaway_guests_have_their_own_pool_and_token_only_when_wanted() {
         let mut wide = choices();
         assert!(!Wanted::of(&wide).tokens.contains(&Role::Scratch));
-        wide.scratch_pool = Some("holdfast-scratch".parse().unwrap());
+        wide.scratch = Some(Scratch {
+            pool: "holdfast-scratch".parse().unwrap(),
+            vmid_range: [Vmid::try_from(900).unwrap(), Vmid::try_from(909).unwrap()],
+            storage: "labdir".parse().unwrap(),
+            memory: 2048.try_into().unwrap(),
+            cores: 2.try_into().unwrap(),
+        });
         let wanted = Wanted::of(&wide);
         assert_eq!(wanted.pools.len(), 2);
         let scratch: Vec<&Grant> = wanted.grants.iter().filter(|grant| grant.role == Role::Scratch).collect();
-        assert!(
-            scratch.iter().all(|grant| grant.path.as_str() != "/pool/holdfast") && scratch.len() == 4,
-            "{scratch:?}"
+        assert!(scratch.iter().all(|grant| grant.path.as_str() != "/pool/holdfast"), "{scratch:?}");
+        let lines: Vec<String> =
+            scratch.iter().map(|grant| format!("{} {}", grant.path, grant.pve_role)).collect();
+        assert_eq!(
+            lines,
+            [
+                "/pool/holdfast-scratch HfScratch",
+                "/sdn/zones/localnetwork/vmbr0 HfSdn",
+                "/storage/backup2 HfStRead",
+                "/storage/labdir HfStDisks",
+            ]
         );
     }
 

@@ -3,8 +3,9 @@
 //! What comes in: nothing; the table is written down, each line from a proof on a real node. What goes out: for each
 //! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
 //! *and* its privilege-separated token, on exactly that path, not propagated. `Datastore.Allocate` on `/storage`, with which
-//! one makes a storage of any path, is the `storage` token's alone, which lies sealed (`docs/adr/0023`). Deliberately
-//! absent: `Sys.Modify`, `Permissions.Modify`.
+//! one makes a storage of any path, is the `storage` token's alone, which lies sealed (`docs/adr/0023`). On one storage it
+//! reads archives and, without `Datastore.AllocateSpace` there, deletes none: that is the `scratch` token's way to them.
+//! Deliberately absent: `Sys.Modify`, `Permissions.Modify`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,10 @@ pub enum Place {
     GuestStorage,
     /// Each storage that archives lie on: goldens and backups.
     ArchiveStorage,
+    /// Each storage of backups that are tried.
+    TriedStorage,
+    /// The storage that throwaway guests' disks lie on.
+    ScratchStorage,
     /// All storages: where making an entry is checked.
     Storages,
     /// Each storage target that the agent may make an entry for.
@@ -118,7 +123,24 @@ pub const NEEDS: &[Need] = &[
         Place::ScratchPool,
         &["VM.Allocate", "VM.Audit", "VM.Config.Network", "VM.PowerMgmt"],
     ),
-    need("place a throwaway guest's disks", Role::Scratch, Place::GuestStorage, &["Datastore.AllocateSpace"]),
+    need(
+        "write a throwaway guest out anew in the restore itself",
+        Role::Scratch,
+        Place::ScratchPool,
+        &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],
+    ),
+    need(
+        "read archives, and no more",
+        Role::Scratch,
+        Place::TriedStorage,
+        &["Datastore.Allocate", "Datastore.Audit"],
+    ),
+    need(
+        "place a throwaway guest's disks, see what is left of them",
+        Role::Scratch,
+        Place::ScratchStorage,
+        &["Datastore.AllocateSpace", "Datastore.Audit"],
+    ),
     need("write a throwaway guest's network out", Role::Scratch, Place::Bridge, &["SDN.Use"]),
     need(
         "make entries of storages, switch them on and off",
@@ -157,7 +179,8 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (_, Place::Node) => "HfNode",
         (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) | (_, Place::Target) => "HfStAudit",
         (_, Place::Storages) => "HfStMake",
-        (Role::Operate, Place::GuestStorage) => "HfStDisks",
+        (Role::Operate, Place::GuestStorage) | (_, Place::ScratchStorage) => "HfStDisks",
+        (_, Place::TriedStorage) => "HfStRead",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
         (_, Place::Bridge) => "HfSdn",
@@ -165,12 +188,14 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
 }
 
 /// All places.
-pub const PLACES: [Place; 9] = [
+pub const PLACES: [Place; 11] = [
     Place::Pool,
     Place::ScratchPool,
     Place::Node,
     Place::GuestStorage,
     Place::ArchiveStorage,
+    Place::TriedStorage,
+    Place::ScratchStorage,
     Place::Storages,
     Place::Target,
     Place::GoldenVmid,
@@ -215,6 +240,8 @@ mod tests {
                 Place::Node => "`/nodes/{node}`",
                 Place::GuestStorage => "`/storage/{each storage of disks}`",
                 Place::ArchiveStorage => "`/storage/{each storage of archives}`",
+                Place::TriedStorage => "`/storage/{each storage of backups}`, with `--scratch-pool` only",
+                Place::ScratchStorage => "`/storage/{scratch storage}`, with `--scratch-pool` only",
                 Place::Storages => "`/storage` itself, with `--target` only",
                 Place::Target => "`/storage/{each --target}`",
                 Place::GoldenVmid => "`/vms/{number in the golden archive's name}`",
@@ -252,11 +279,12 @@ mod tests {
                 "HfNode: Sys.Audit",
                 "HfObserve: Pool.Audit VM.Audit",
                 "HfOperate: VM.Audit VM.Backup VM.Config.CPU VM.Config.Disk VM.Config.Memory VM.Config.Network VM.Config.Options VM.PowerMgmt VM.Snapshot",
-                "HfScratch: VM.Allocate VM.Audit VM.Config.Network VM.PowerMgmt",
+                "HfScratch: VM.Allocate VM.Audit VM.Config.CPU VM.Config.Disk VM.Config.Memory VM.Config.Network VM.Config.Options VM.PowerMgmt",
                 "HfSdn: SDN.Use",
                 "HfStAudit: Datastore.Audit",
                 "HfStDisks: Datastore.AllocateSpace Datastore.Audit",
                 "HfStMake: Datastore.Allocate",
+                "HfStRead: Datastore.Allocate Datastore.Audit",
                 "HfStSpace: Datastore.AllocateSpace",
             ]
         );
@@ -274,7 +302,8 @@ mod tests {
 
     #[test]
     fn no_token_may_change_rights_and_only_the_sealed_one_make_storages() {
-        let open = NEEDS.iter().filter(|need| need.role != Role::Storage);
+        let reads = |need: &&Need| (need.role, need.place) == (Role::Scratch, Place::TriedStorage);
+        let open = NEEDS.iter().filter(|need| need.role != Role::Storage && !reads(need));
         let all: BTreeSet<_> = open.flat_map(|need| need.privileges).collect();
         let sealed: Vec<_> = NEEDS.iter().filter(|need| need.role == Role::Storage).collect();
         assert!(sealed.iter().all(|need| need.place == Place::Storages), "{sealed:?}");
@@ -283,6 +312,11 @@ mod tests {
             ["Datastore.Allocate", "Permissions.Modify", "Sys.Modify", "Realm.AllocateUser", "VM.Migrate"]
         {
             assert!(!all.contains(&never), "{never}");
+        }
+        for place in PLACES {
+            let has = privileges(Role::Scratch, place);
+            let both = has.contains("Datastore.Allocate") && has.contains("Datastore.AllocateSpace");
+            assert!(!both, "with both on one storage archives can be deleted there: {place:?}");
         }
         let may_destroy = |role| privileges(role, Place::Pool).contains("VM.Allocate");
         assert!(may_destroy(Role::Allocate) && !may_destroy(Role::Operate) && !may_destroy(Role::Observe));

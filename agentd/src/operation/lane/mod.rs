@@ -48,6 +48,8 @@ pub enum Work {
     Reconfigure,
     /// Restores a backup beside it.
     RestoreBeside,
+    /// Tries a backup of it. It holds the lane of all tests, not the guest's.
+    RestoreTest,
     /// Rolls it back to a snapshot.
     RollBack,
     /// Takes a snapshot.
@@ -83,6 +85,7 @@ impl Work {
         Self::QuiescedBackup,
         Self::Reconfigure,
         Self::RestoreBeside,
+        Self::RestoreTest,
         Self::RollBack,
         Self::Snapshot,
         Self::Start,
@@ -104,6 +107,7 @@ impl Work {
             Self::QuiescedBackup => "quiesced_backup",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
+            Self::RestoreTest => "restore_test",
             Self::RollBack => "roll_back",
             Self::Snapshot => "snapshot",
             Self::Start => "start",
@@ -115,7 +119,11 @@ impl Work {
     #[must_use]
     pub const fn weight(self) -> Weight {
         match self {
-            Self::Backup | Self::Provision | Self::QuiescedBackup | Self::RestoreBeside => Weight::Heavy,
+            Self::Backup
+            | Self::Provision
+            | Self::QuiescedBackup
+            | Self::RestoreBeside
+            | Self::RestoreTest => Weight::Heavy,
             Self::AttachVolume
             | Self::Destroy
             | Self::ExpireSnapshot
@@ -145,6 +153,7 @@ impl Work {
             | Self::QuiescedBackup
             | Self::Reconfigure
             | Self::RestoreBeside
+            | Self::RestoreTest
             | Self::AdoptGuest
             | Self::RollBack
             | Self::Snapshot
@@ -177,6 +186,7 @@ impl From<OperationKind> for Work {
             OperationKind::QuiescedBackup => Self::QuiescedBackup,
             OperationKind::Reconfigure => Self::Reconfigure,
             OperationKind::RestoreBeside => Self::RestoreBeside,
+            OperationKind::RestoreTest => Self::RestoreTest,
             OperationKind::RollBack => Self::RollBack,
             OperationKind::Snapshot => Self::Snapshot,
             OperationKind::Start => Self::Start,

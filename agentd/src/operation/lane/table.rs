@@ -131,6 +131,7 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         | Work::QuiescedBackup
         | Work::Reconfigure
         | Work::RestoreBeside
+        | Work::RestoreTest
         | Work::Snapshot => Meeting::Waits,
     }
 }

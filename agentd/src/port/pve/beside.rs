@@ -3,13 +3,13 @@
 //! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. What the archive would bring along
 //! and must not live twice is written out: description, host name, environment, start with the node, every network
 //! (without a hardware address, unplugged) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
-//! archive's configuration, and so make none that the backup does not hold. Deliberately absent: what
-//! [`super::restore`] names, and sizes of CPU and memory, which a guest that stands still does not use.
+//! archive's configuration, and so make none that the backup does not hold. Sizes of CPU and memory are named for a copy
+//! that will be started. Deliberately absent: what [`super::restore`] names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{BridgeName, GuestName, MountPath, PoolName, StorageName, Vmid};
-use holdfast_protocol::size::DiskGib;
+use holdfast_protocol::size::{Cores, DiskGib, MemoryMib};
 
 use super::call::{Params, Value};
 use super::change::Description;
@@ -41,6 +41,17 @@ pub struct BesideRequest {
     pub rootfs: DiskGib,
     /// Its volumes by the number of their mount: path and size.
     pub mounts: BTreeMap<u8, (MountPath, DiskGib)>,
+    /// What it may use, where it is started; a copy that stands still uses nothing.
+    pub caps: Option<Caps>,
+}
+
+/// What a copy that is started may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Memory; it gets no swap.
+    pub memory: MemoryMib,
+    /// Cores.
+    pub cores: Cores,
 }
 
 impl BesideRequest {
@@ -65,6 +76,13 @@ impl BesideRequest {
         params.extend(self.mounts.iter().map(|(slot, (path, size))| {
             (format!("mp{slot}").into(), format!("{storage}:{},mp={path},backup=1", size.get()).into())
         }));
+        if let Some(Caps { memory, cores }) = self.caps {
+            params.extend([
+                ("memory".into(), memory.get().into()),
+                ("swap".into(), Value::Text("0".to_owned())),
+                ("cores".into(), cores.get().into()),
+            ]);
+        }
         params
     }
 }

@@ -174,6 +174,11 @@ impl Call {
         self.endpoint
     }
 
+    /// Whether it reads what an archive holds.
+    pub(super) fn reads_archive(&self) -> bool {
+        self.endpoint == Endpoint::ArchiveConfig
+    }
+
     pub(super) fn role(&self) -> Role {
         self.role
     }

@@ -37,9 +37,29 @@ use super::wire::Unreadable;
 use super::{ContentKind, Pve, Reply, Role, VmidUse};
 use crate::model::storage::EntrySeen;
 
+/// Whose guests a client works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pool {
+    /// Those that are ours to keep.
+    Guests,
+    /// Those that are thrown away: with their own token, which reaches no other.
+    Scratch,
+}
+
+impl Pool {
+    /// With which token. What a backup holds is read with the right over its guest, which the throwaway one has not.
+    fn role(self, call: &Call) -> Role {
+        match (self, call.role()) {
+            (Self::Scratch, Role::Operate | Role::Allocate) if !call.reads_archive() => Role::Scratch,
+            (_, role) => role,
+        }
+    }
+}
+
 /// Speaks to one node.
 pub struct PveClient {
-    transport: Transport,
+    transport: Arc<Transport>,
+    pool: Pool,
     node: NodeName,
     owners: BTreeMap<String, Role>,
     pace: Arc<dyn Pace>,
@@ -66,7 +86,20 @@ impl PveClient {
         pace: Arc<dyn Pace>,
     ) -> Result<Self, SetUpError> {
         let owners = tokens.iter().map(|(role, token)| (token.id.clone(), *role)).collect();
-        Ok(Self { transport: Transport::new(carrier, tokens)?, node, owners, pace })
+        let transport = Arc::new(Transport::new(carrier, tokens)?);
+        Ok(Self { transport, pool: Pool::Guests, node, owners, pace })
+    }
+
+    /// The same for throwaway guests, where there is a token for them.
+    #[must_use]
+    pub fn for_scratch(&self) -> Option<Self> {
+        self.transport.has(Role::Scratch).then(|| Self {
+            transport: Arc::clone(&self.transport),
+            pool: Pool::Scratch,
+            node: self.node.clone(),
+            owners: self.owners.clone(),
+            pace: Arc::clone(&self.pace),
+        })
     }
 
     /// Sends a call, and again where that is lawful.
@@ -74,7 +107,7 @@ impl PveClient {
         let began = self.pace.now();
         let mut times = 0;
         loop {
-            let error = match self.transport.send(call).await {
+            let error = match self.transport.send(call, self.pool.role(call)).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -264,14 +297,15 @@ impl Pve for PveClient {
 
     fn find_tasks(&self, query: TaskQuery) -> Reply<'_, Vec<TaskRow>> {
         Box::pin(async move {
-            let rows =
-                self.ask(Call::tasks(&self.node, &query), |answer| TaskRow::read_list(&answer.data)).await?;
+            let call = Call::tasks(&self.node, &query);
+            let role = self.pool.role(&call);
+            let rows = self.ask(call, |answer| TaskRow::read_list(&answer.data)).await?;
             // Proxmox filters by kind and guest, but shows who audits the node everybody's tasks.
             let ours = |upid: &Upid| {
                 upid.kind() == query.kind.text()
                     && upid.vmid() == Some(query.vmid)
                     && upid.start_epoch_s() >= query.since_epoch_s
-                    && self.owners.get(upid.owner()) == Some(&query.role)
+                    && self.owners.get(upid.owner()) == Some(&role)
             };
             let mut found: Vec<TaskRow> = rows.into_iter().filter(|row| ours(&row.upid)).collect();
             found.sort_by_key(|row| std::cmp::Reverse(row.upid.start_epoch_s()));

@@ -88,10 +88,14 @@ impl Transport {
         Ok(Self { carrier, authorizations })
     }
 
-    /// Sends the call once.
-    pub(super) async fn send(&self, call: &Call) -> Result<Answer, PveError> {
-        let token = self.authorizations.get(&call.role());
-        let authorization = token.cloned().ok_or(PveError::NoToken { role: call.role() })?;
+    /// Whether there is a token for this.
+    pub(super) fn has(&self, role: Role) -> bool {
+        self.authorizations.contains_key(&role)
+    }
+
+    /// Sends the call once, with this token.
+    pub(super) async fn send(&self, call: &Call, role: Role) -> Result<Answer, PveError> {
+        let authorization = self.authorizations.get(&role).cloned().ok_or(PveError::NoToken { role })?;
         let (method, place) = match call.endpoint().verb() {
             Verb::Get if call.storage().is_some() => ("GET", Place::StorageRead),
             Verb::Get => ("GET", Place::Read),
@@ -111,7 +115,7 @@ impl Transport {
             place,
             body_max: call.endpoint().body_max(),
         };
-        read_answer(call, &self.carrier.carry(request).await?)
+        read_answer(call, role, &self.carrier.carry(request).await?)
     }
 }
 
@@ -124,12 +128,12 @@ fn authorization(role: Role, token: &ApiToken) -> Result<Secret, SetUpError> {
     Ok(Secret::new(format!("PVEAPIToken={}={}", token.id, token.secret.expose())))
 }
 
-fn read_answer(call: &Call, response: &Response) -> Result<Answer, PveError> {
+fn read_answer(call: &Call, role: Role, response: &Response) -> Result<Answer, PveError> {
     let name = call.endpoint().text();
     if !(200..300).contains(&response.status) {
         let refusal = Refusal {
             call: name,
-            role: call.role(),
+            role,
             vmid: call.vmid(),
             storage: call.storage(),
             status: response.status,

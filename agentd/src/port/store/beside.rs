@@ -4,13 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
 use rusqlite::{Connection, Row, Transaction};
 
 use super::rows::{from_json, json, parsed, vmid};
 use super::{Part, Store, StoreError};
 use crate::model::record::{BesideRecord, BesideStage, VolumeId};
-use crate::operation::RestoreBeside;
 
 const COLUMNS: &str = "operation, guest, name, archive, stage, volumes, vmid";
 
@@ -54,17 +53,15 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<BesideRecord>, StoreErr
 /// A number was chosen. An earlier copy that had it is gone, else the number would not be free.
 pub(super) fn begin(
     transaction: &Transaction<'_>,
-    spec: &RestoreBeside,
+    (guest, name, archive): (GuestUid, &GuestName, &VolumeId),
     by: OperationId,
     number: Vmid,
 ) -> Result<(), StoreError> {
-    let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
-    let guest = spec.guest();
     transaction
         .execute(
             "INSERT OR REPLACE INTO beside (operation, guest, name, vmid, archive, stage)
              VALUES (?1, ?2, ?3, ?4, ?5, 'making')",
-            (by.to_string(), guest.uid.to_string(), guest.name.as_str(), number.number(), archive.as_str()),
+            (by.to_string(), guest.to_string(), name.as_str(), number.number(), archive.as_str()),
         )
         .map_err(StoreError::sqlite("note a copy"))?;
     Ok(())

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, backup, beside, guest, release, snapshot, tier, window};
+use super::{
+    Part, Store, StoreError, audit, backup, beside, guest, release, restore_test, snapshot, tier, window,
+};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
@@ -99,7 +101,7 @@ pub(super) fn serials(
 
 pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
     let uid = new.operation.uid();
-    for held in std::iter::once(uid).chain(new.operation.other()) {
+    for held in std::iter::once(new.operation.lane()).chain(new.operation.other()) {
         let busy: i64 = transaction
             .query_row(
                 "SELECT count(*) FROM operation_hold WHERE guest = ?1 AND ended = 0",
@@ -230,7 +232,15 @@ fn learn(
             guest::set_vmid(transaction, provision.guest.uid, *vmid)
         }
         (Fact::Vmid(vmid), Operation::RestoreBeside(spec)) => {
-            beside::begin(transaction, spec, after.id, *vmid)
+            let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
+            let guest = spec.guest();
+            beside::begin(transaction, (guest.uid, &guest.name, archive), after.id, *vmid)
+        }
+        (Fact::Vmid(vmid), Operation::RestoreTest(spec)) => {
+            beside::begin(transaction, (spec.guest, &spec.name, &spec.backup.archive), after.id, *vmid)
+        }
+        (Fact::Tested { verdict, why }, Operation::RestoreTest(spec)) => {
+            restore_test::seen(transaction, spec, after, (*verdict, why), at)
         }
         // From its making on it is ours to know, whatever becomes of the steps that follow.
         (Fact::Volume(volume), Operation::AttachVolume(attach)) => {
@@ -297,6 +307,9 @@ fn end(
             (serial, micros(entry.at), outcome, message),
         )
         .map_err(StoreError::sqlite("end an operation"))?;
+    if let Operation::RestoreTest(test) = &after.operation {
+        restore_test::ended(transaction, test, after, entry.at)?;
+    }
     let uid = after.operation.uid();
     if after.status() == Status::Forgotten {
         return super::parked::set_forgotten(transaction, after, serial, entry);

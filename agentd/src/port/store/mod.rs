@@ -60,6 +60,7 @@ pub mod recovery;
 pub mod refusal;
 mod release;
 pub mod request;
+pub mod restore_test;
 pub mod roster;
 mod rows;
 pub mod shown;

@@ -96,7 +96,7 @@ fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<Progress, An
     let busy: Option<i64> = transaction
         .query_row(
             "SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0",
-            [entry.guest.to_string()],
+            [progress.operation.lane().to_string()],
             |row| row.get(0),
         )
         .optional()

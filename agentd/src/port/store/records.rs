@@ -1,6 +1,5 @@
 //! All that is written down, as the plan takes it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_protocol::generation::Generation;
@@ -10,7 +9,8 @@ use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, beside, guest, protection, release, request, snapshot, storage, tier, window,
+    Store, StoreError, beside, guest, protection, release, request, restore_test, snapshot, storage, tier,
+    window,
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
@@ -155,9 +155,10 @@ impl Store {
                     requests: request::queued(connection)?,
                     backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
                     tiers: tier::all(connection)?,
-                    proofs: BTreeMap::new(),
+                    proofs: restore_test::proofs(connection)?,
                     protections,
                     storage: storage::all(connection)?,
+                    tests: restore_test::last(connection)?,
                     last_request: request::last_serial(connection)?,
                 })
             })

@@ -12,6 +12,7 @@ mod power;
 mod provision;
 mod quiesced_backup;
 mod restore_beside;
+mod restore_test;
 mod size;
 pub(crate) mod snapshot;
 mod volume;
@@ -139,6 +140,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Stop => power::stop(),
         OperationKind::Reconfigure => size::reconfigure(),
         OperationKind::RestoreBeside => restore_beside::stories(),
+        OperationKind::RestoreTest => restore_test::stories(),
         OperationKind::Grow => size::grow(),
         OperationKind::AttachVolume => volume::attach(),
         OperationKind::Snapshot => snapshot::take(),

@@ -24,7 +24,7 @@ pub(super) fn stories() -> Vec<Story> {
 }
 
 /// The ground's first backup.
-fn archive() -> VolumeId {
+pub(super) fn archive() -> VolumeId {
     let template = Template::of(Ground::GuestRuns);
     let held = template.scene.archives.keys().find(|held| Scene::owner(held) == Some(300));
     let (storage, file) =

@@ -66,7 +66,12 @@ impl Compression {
             Self::Gzip => {
                 Compressor::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default()))
             }
-            Self::Zstd => Compressor::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL)?),
+            Self::Zstd => {
+                let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
+                // The command does so by itself: a byte that changes on the disk is noticed when the archive is read.
+                encoder.include_checksum(true)?;
+                Compressor::Zstd(encoder)
+            }
             Self::Lzo => Compressor::Lzo(LzopWriter::new(file)?),
         })
     }

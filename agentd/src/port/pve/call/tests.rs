@@ -53,6 +53,7 @@ fn restore_beside() -> BesideRequest {
         description: Description::try_from("one\ntwo".to_owned()).unwrap(),
         rootfs: 2.try_into().unwrap(),
         mounts: [(4, ("/srv/db".parse().unwrap(), 1.try_into().unwrap()))].into(),
+        caps: None,
     }
 }
 

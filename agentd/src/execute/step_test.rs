@@ -1,0 +1,203 @@
+//! A backup, tried: restored into a throwaway guest, looked at before it is started and after, and destroyed.
+//!
+//! The archive brings along what made the guest the guest; the restore call itself writes all of it anew, with every
+//! network unplugged, so there is no moment at which the throwaway guest could be taken for its guest or reach anybody.
+//! By that call's own line, which names this very operation, it is known from its first moment to its last. What goes
+//! out: one [`Fact::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
+//! itself, and judging what a failure says of the backup (`operation::restore_test`).
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::secret::Secret;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::identity::vmid;
+use super::step_archive::{archive, made};
+use super::step_beside::own_copy;
+use super::step_restore::PENDING;
+use super::step_room::too_full;
+use super::trouble::Trouble;
+use super::{freed, step_power, undo};
+use crate::gate::archive::{Lines, Nets, judge_backup};
+use crate::gate::layout::{Layout, layout};
+use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::model::limits;
+use crate::model::mark;
+use crate::operation::log::Fact;
+use crate::operation::step::Step;
+use crate::operation::{Operation, RestoreTest};
+use crate::port::pve::beside::Caps;
+use crate::port::pve::change::Description;
+use crate::port::pve::config::Switch;
+use crate::port::pve::restore::BootstrapEnv;
+use crate::port::pve::volume::Backing;
+use crate::port::pve::{BesideRequest, GuestConfig, LiftProof, Role, VmidUse};
+
+/// How often it is looked whether the guest still runs.
+const LOOK: Duration = Duration::from_secs(5);
+
+pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreTest, Trouble> {
+    match &context.progress.operation {
+        Operation::RestoreTest(test) => Ok(test),
+        other => Err(Trouble::fault(format!("a {} tries no backup", other.kind().as_str()))),
+    }
+}
+
+/// Is it that guest's own backup, and can a throwaway guest be made of it?
+async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
+    let test = spec(context)?;
+    let text = context.ports.pve.archive_config(Role::Allocate, &archive(&test.backup.archive)?).await?;
+    Lines::read(text.expose())
+        .and_then(|lines| {
+            judge_backup(&lines, test.guest, Nets::Rewritten)?;
+            layout(&lines)
+        })
+        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
+}
+
+/// The archive, and whether the host has head-room: a test never takes what a guest may need.
+pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let layout = judge(context).await?;
+    let (pve, place) = (&context.ports.pve, &spec(context)?.place);
+    if let Some(why) = too_full(&pve.storage_status(&place.storage).await?) {
+        let text = format!("its disks would lie on {}, which {why}: the backup is not tried", place.storage);
+        return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+    }
+    let node = pve.node_status().await?;
+    let free = node.memory_total.saturating_sub(node.memory_used);
+    let needed = (u64::from(place.memory.get()) << 20) + node.memory_total / limits::TEST_HEAD_ROOM_SHARE;
+    if free < needed {
+        let text = format!(
+            "the host has {} MiB of memory free, and a test wants {} so that no guest goes short: the backup is not tried",
+            free >> 20,
+            needed >> 20
+        );
+        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+    }
+    let mut note = format!("{}", spec(context)?.backup.archive);
+    if !layout.left_out.is_empty() {
+        note.push_str(&format!("; not in any backup, and not tried: {}", layout.left_out.join(", ")));
+    }
+    Ok(Acted::Learnt(Learnt::note(note)))
+}
+
+/// Judged once more, right before: the archive may have been exchanged meanwhile.
+pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
+    permitted(&Effect::TryBackup, Provenance::Schedule)?;
+    let (layout, test) = (judge(context).await?, spec(context)?);
+    let fault = |text: String| Trouble::fault(text);
+    let source = archive(&test.backup.archive)?;
+    let text = mark::test_description(test.guest, context.progress.id, source.as_str());
+    let request = BesideRequest {
+        vmid: vmid(context)?,
+        archive: source,
+        storage: test.place.storage.clone(),
+        pool: test.place.pool.clone(),
+        nets: layout.nets,
+        bridge: test.place.bridge.clone(),
+        env: BootstrapEnv::new(Secret::new(PENDING.to_owned())).map_err(|error| fault(error.to_string()))?,
+        hostname: test.hostname().ok_or_else(|| fault(format!("{} has no name for a test", test.name)))?,
+        description: Description::try_from(text).map_err(|error| fault(error.to_string()))?,
+        rootfs: layout.rootfs,
+        mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
+        caps: Some(Caps { memory: test.place.memory, cores: test.place.cores }),
+    };
+    Ok(Acted::Task(context.ports.pve.restore_beside(&request).await?))
+}
+
+/// Whether it has any way out. Looked at in what Proxmox made, not in what was asked for.
+pub(super) async fn isolated(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let config = own_copy(context).await?;
+    made(&config, &spec(context)?.place.bridge)?;
+    let wrong = ways_out(&config);
+    if wrong.is_empty() {
+        return Ok(Acted::Learnt(Learnt::note("every network is unplugged")));
+    }
+    let text = format!("it is not started, since it would not be alone: {}", wrong.join("; "));
+    Err(Trouble::give_up(ErrorCode::Forbidden, text))
+}
+
+fn ways_out(config: &GuestConfig) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut hold = |right: bool, what: String| {
+        if !right {
+            wrong.push(what);
+        }
+    };
+    hold(config.unprivileged == Switch::On, "it is privileged".to_owned());
+    hold(config.onboot == Switch::Off, "it would start with the node".to_owned());
+    hold(config.raw_lxc.is_empty(), "it has raw lxc lines".to_owned());
+    for (number, net) in &config.nets {
+        hold(net.split(',').any(|part| part == "link_down=1"), format!("net{number} is plugged in"));
+    }
+    for disk in config.mounts.values().chain(&config.rootfs) {
+        hold(matches!(disk.backing, Backing::Volume(_)), format!("{:?} is no volume", disk.backing));
+    }
+    wrong
+}
+
+/// It comes up and stays up for a while. Nobody inside is asked: without a network nobody there could answer.
+pub(super) async fn observe(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let clock = &context.ports.clock;
+    let until = clock.monotonic() + Duration::from_secs(limits::TEST_STAYS_UP_S);
+    context.say("waiting whether it stays up");
+    loop {
+        own_copy(context).await?;
+        if !step_power::runs(context).await? {
+            let text = "the restored guest was started and did not stay up: look at its log, then try another backup";
+            return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        }
+        if clock.monotonic() >= until {
+            break;
+        }
+        clock.sleep(LOOK).await;
+    }
+    let why = format!(
+        "it was restored and stayed up for {} s; it has no network, so nobody inside could say whether its programs run",
+        limits::TEST_STAYS_UP_S
+    );
+    let tested = Fact::Tested { verdict: TestVerdict::BootedOnly, why: why.clone() };
+    Ok(Acted::Learnt(Learnt { facts: vec![tested], note: Some(why) }))
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    let vmid = vmid(context)?;
+    let happened = match context.step {
+        Step::StopScratch => !step_power::runs(context).await?,
+        _ => context.ports.pve.vmid_use(vmid).await? == VmidUse::Free,
+    };
+    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+}
+
+/// Stops or destroys it: by our own record of it, and by what is seen of it now.
+pub(super) async fn reap(context: &Context<'_>) -> Result<Acted, Trouble> {
+    permitted(&Effect::ReapScratch, Provenance::ScratchRecord)?;
+    let config = own_copy(context).await?;
+    let (pve, vmid) = (&context.ports.pve, vmid(context)?);
+    if context.step == Step::StopScratch {
+        return Ok(Acted::Task(pve.stop(vmid).await?));
+    }
+    let mut proof = undo::prove(context, &config)?;
+    // The archive brought its guest's protection along.
+    if config.protection == Switch::On {
+        pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
+        proof = undo::prove(context, &own_copy(context).await?)?;
+    }
+    Ok(Acted::Task(pve.destroy(proof).await?))
+}
+
+/// With it goes our right to see its volumes: what counts is the end and the log of the task.
+pub(super) async fn reaped(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let volumes = context.progress.volumes();
+    freed::prove(context, vmid(context)?, context.progress.upid_of(Step::ReapScratch), &volumes).await?;
+    Ok(Acted::Learnt(Learnt::note(format!("{} volumes are gone", volumes.len()))))
+}
+
+fn permitted(effect: &Effect, road: Provenance) -> Result<(), Trouble> {
+    match gate(effect, road, &Approved::default()) {
+        Verdict::Free => Ok(()),
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => Err(Trouble::fault(why)),
+    }
+}

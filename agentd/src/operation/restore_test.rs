@@ -1,0 +1,142 @@
+//! *restore_test*: a backup of a guest restored into a throwaway guest, booted without a way out, looked at, and destroyed.
+//!
+//! It shows whether the backup comes back. It holds no guest's lane: what it makes is nobody's, and a guest goes on being
+//! backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so there is one at a
+//! time on a box. A test that fails takes back what it made; what it showed is kept either way.
+
+use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
+use holdfast_protocol::local::restore_test::TestVerdict;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::step::Step;
+use crate::model::mark;
+use crate::model::policy::TestPlace;
+use crate::model::record::VolumeId;
+
+/// Whose lane the tests of a box share: no guest's.
+pub const LANE: GuestUid = GuestUid::new(Uuid::nil());
+
+/// The host name of a throwaway guest begins so.
+const PREFIX: &str = "test-";
+
+/// A backup to be tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreTest {
+    /// Whose backup it is.
+    pub guest: GuestUid,
+    /// That guest's name.
+    pub name: GuestName,
+    /// Which backup.
+    pub backup: Tried,
+    /// Where it is tried.
+    pub place: TestPlace,
+}
+
+/// The backup that is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tried {
+    /// The archive.
+    pub archive: VolumeId,
+    /// The operation that took it.
+    pub taken_by: OperationId,
+    /// When, by Proxmox's clock.
+    pub taken_at: Timestamp,
+}
+
+impl RestoreTest {
+    /// What the throwaway guest is called.
+    #[must_use]
+    pub fn hostname(&self) -> Option<GuestName> {
+        let name: String = self.name.as_str().chars().take(63 - PREFIX.len()).collect();
+        format!("{PREFIX}{}", name.trim_end_matches('-')).parse().ok()
+    }
+
+    /// The first line of its description, which names the guest and this very operation.
+    #[must_use]
+    pub fn first_line(&self, by: OperationId) -> String {
+        mark::beside_line(self.guest, by)
+    }
+
+    /// The number is the throwaway guest's, and not chosen yet.
+    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+        (self.guest, &self.name, None)
+    }
+
+    /// Its steps, in order.
+    pub(super) fn steps() -> Vec<Step> {
+        vec![
+            Step::ChooseVmid,
+            Step::JudgeArchive,
+            Step::Restore,
+            Step::ConfirmIsolated,
+            Step::FirstStart,
+            Step::ObserveBoot,
+            Step::StopScratch,
+            Step::ReapScratch,
+            Step::ConfirmReaped,
+        ]
+    }
+
+    /// What it means that a test was taken back because this step failed: whether the backup is to blame.
+    #[must_use]
+    pub const fn verdict_of(failed: Step) -> TestVerdict {
+        match failed {
+            Step::Restore | Step::ConfirmIsolated | Step::FirstStart | Step::ObserveBoot => {
+                TestVerdict::Failed
+            }
+            // Nothing of the backup was asked yet.
+            _ => TestVerdict::NotRun,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::size::{Cores, MemoryMib};
+
+    use super::*;
+    use crate::model::policy::VmidRange;
+
+    fn of(name: &str) -> RestoreTest {
+        let [first, last] = [900, 909].map(|number| Vmid::try_from(number).unwrap());
+        RestoreTest {
+            guest: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            name: name.parse().unwrap(),
+            backup: Tried {
+                archive: VolumeId::new("backup2:backup/a.tar.zst"),
+                taken_by: OperationId::new(Uuid::nil()),
+                taken_at: Timestamp::UNIX_EPOCH,
+            },
+            place: TestPlace {
+                range: VmidRange::try_from([first, last]).unwrap(),
+                pool: "holdfast-scratch".parse().unwrap(),
+                storage: "tank".parse().unwrap(),
+                bridge: "vmbr0".parse().unwrap(),
+                memory: MemoryMib::try_from(1024).unwrap(),
+                cores: Cores::MIN,
+            },
+        }
+    }
+
+    #[test]
+    fn it_has_a_name_of_its_own_however_long_the_guests_is() {
+        assert_eq!(of("web-1").hostname().unwrap().as_str(), "test-web-1");
+        assert_eq!(of(&"a".repeat(63)).hostname().unwrap().as_str().len(), 63);
+        let dashed = format!("{}-{}", "a".repeat(57), "b".repeat(5));
+        assert_eq!(of(&dashed).hostname().unwrap().as_str(), format!("test-{}", "a".repeat(57)));
+    }
+
+    /// Only what the backup itself brought about speaks against it.
+    #[test]
+    fn every_step_before_the_restore_says_nothing_about_the_backup() {
+        let verdicts: Vec<TestVerdict> =
+            RestoreTest::steps().into_iter().map(RestoreTest::verdict_of).collect();
+        let (before, rest) = verdicts.split_at(2);
+        assert_eq!(before, [TestVerdict::NotRun; 2]);
+        assert_eq!(&rest[..4], [TestVerdict::Failed; 4]);
+    }
+}

@@ -1,0 +1,165 @@
+//! A backup, tried: restored into a throwaway guest that has no way out, looked at, and gone again; and the guest itself
+//! goes on as if nothing were.
+
+use agentd::execute::Ports;
+use agentd::model::policy::TestPlace;
+use agentd::model::record::{BackupRecord, TestRecord};
+use agentd::operation::log::Status;
+use agentd::operation::progress::Progress;
+use agentd::operation::restore_test::Tried;
+use agentd::operation::{Operation, RestoreTest};
+use holdfast_protocol::local::restore_test::TestVerdict;
+use pve_sim::fault::Fault;
+
+use super::world::{World, end, find, guest, made, open, snapshot, told};
+
+async fn newest(ports: &Ports) -> BackupRecord {
+    ports.store.backups(guest(1).uid, 1).await.unwrap().remove(0)
+}
+
+async fn trial(world: &World, ports: &Ports) -> Operation {
+    let backup = newest(ports).await;
+    Operation::RestoreTest(Box::new(RestoreTest {
+        guest: guest(1).uid,
+        name: guest(1).name,
+        backup: Tried { archive: backup.archive, taken_by: backup.taken_by, taken_at: backup.taken_at },
+        place: place(world),
+    }))
+}
+
+fn place(world: &World) -> TestPlace {
+    world.policy().scratch.unwrap()
+}
+
+async fn tried(world: &World, ports: &Ports, n: u8) -> Progress {
+    end(ports, n, trial(world, ports).await).await
+}
+
+async fn only_record(ports: &Ports) -> TestRecord {
+    let mut all = ports.store.restore_tests(guest(1).uid, 8).await.unwrap();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+/// The guest as it stood, and nothing beside it.
+async fn only_the_guest(world: &World, ports: &Ports, told: &str) {
+    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{told}");
+    assert_eq!(ports.store.besides().await.unwrap(), Vec::new(), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_boots_says_so_and_leaves_nothing() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let before = world.guests();
+    let done = tried(&world, &ports, 1).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.view().vmid.map(|vmid| vmid.number()), Some(900));
+    let record = only_record(&ports).await;
+    assert_eq!((record.verdict, record.operation), (TestVerdict::BootedOnly, done.id));
+    assert_eq!(record.backup, newest(&ports).await.taken_by);
+    assert_eq!(world.guests(), before);
+    only_the_guest(&world, &ports, &told(&done)).await;
+    ports.store.verify_audit().await.unwrap();
+}
+
+/// While its backup is tried a guest is snapshotted; and two tests are never under way at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_holds_no_guests_lane() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let under_way = open(&ports, 1, trial(&world, &ports).await).await;
+    let taken = end(&ports, 2, snapshot("s1", 600)).await;
+    assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+    let second = agentd::port::store::journal::NewOperation {
+        id: holdfast_protocol::id::OperationId::new(uuid::Uuid::from_u128(3)),
+        operation: trial(&world, &ports).await,
+        generation: holdfast_protocol::generation::Generation::new(1),
+        reason: "a second one".to_owned(),
+        at: ports.clock.now(),
+    };
+    assert!(ports.store.open_operation(second).await.is_err(), "one at a time");
+    let done = agentd::execute::run::run(&ports, under_way).await.unwrap();
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+}
+
+/// Bytes that rot on the backup storage: the test is red, says why, and leaves nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_with_a_flipped_byte_fails_its_test() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let archive = newest(&ports).await.archive;
+    let name = archive.as_str().rsplit('/').next().unwrap().to_owned();
+    let file = find(&world.dir.path().join("pve"), &name);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&file, bytes).unwrap();
+    let done = tried(&world, &ports, 1).await;
+    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+    let record = only_record(&ports).await;
+    assert_eq!(record.verdict, TestVerdict::Failed, "{record:?}");
+    only_the_guest(&world, &ports, &told(&done)).await;
+}
+
+/// What keeps a test from beginning says nothing about the backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_cannot_begin_is_not_run() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let mut operation = trial(&world, &ports).await;
+    if let Operation::RestoreTest(test) = &mut operation {
+        test.place.memory = 4_194_304.try_into().unwrap();
+    }
+    let done = end(&ports, 1, operation).await;
+    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+    let record = only_record(&ports).await;
+    assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
+    assert!(record.why.contains("memory"), "{record:?}");
+    only_the_guest(&world, &ports, &told(&done)).await;
+}
+
+/// A guest that does not come up: failed, and taken back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_does_not_start_fails_its_test() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let text = "startup for container '900' failed".to_owned();
+    let fault = Fault::FailWorker { task: "vzstart".to_owned(), phase: String::new(), text };
+    // It is tried twice.
+    world.sim.node.faults.arm(fault.clone());
+    world.sim.node.faults.arm(fault);
+    let done = tried(&world, &ports, 1).await;
+    assert_eq!(only_record(&ports).await.verdict, TestVerdict::Failed, "{}", told(&done));
+    only_the_guest(&world, &ports, &told(&done)).await;
+}
+
+/// The throwaway guest's token reaches no guest of a customer, and no archive but to read it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_of_throwaway_guests_reaches_no_other() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let token = format!("PVEAPIToken=hf@pve!scratch={}", world.sim.tokens.get("hf@pve!scratch").unwrap());
+    let archive = newest(&ports).await.archive;
+    let before = world.guests();
+    for (method, path, params) in [
+        ("GET", "/nodes/pve1/lxc/300/config".to_owned(), vec![]),
+        ("PUT", "/nodes/pve1/lxc/300/config".to_owned(), vec![("protection", "0")]),
+        ("POST", "/nodes/pve1/lxc/300/status/stop".to_owned(), vec![]),
+        ("POST", "/nodes/pve1/lxc/300/snapshot".to_owned(), vec![("snapname", "s1")]),
+        ("DELETE", "/nodes/pve1/lxc/300".to_owned(), vec![]),
+        (
+            "POST",
+            "/nodes/pve1/vzdump".to_owned(),
+            vec![("vmid", "300"), ("storage", "backup2"), ("remove", "0")],
+        ),
+        ("DELETE", format!("/nodes/pve1/storage/backup2/content/{}", archive.as_str()), vec![]),
+        ("PUT", "/storage/backup2".to_owned(), vec![("disable", "1")]),
+        ("DELETE", "/storage/backup2".to_owned(), vec![]),
+    ] {
+        let status = world.by(&token, method, &path, &params);
+        assert!(status == 403 || status == 501, "{method} {path}: {status}");
+    }
+    assert_eq!(world.guests(), before);
+    assert_eq!(newest(&ports).await.archive, archive);
+}

@@ -1,0 +1,47 @@
+//! A backup, tried: to its end, and taken back when the throwaway guest does not come up.
+
+use agentd::operation::log::Status;
+use agentd::operation::restore_test::Tried;
+use agentd::operation::{Operation, RestoreTest};
+use holdfast_protocol::id::OperationId;
+
+use super::Story;
+use super::restore_beside::archive;
+use crate::ground::Ground;
+use crate::kit::{Kit, target};
+
+pub(super) fn stories() -> Vec<Story> {
+    vec![
+        // With the throwaway guest goes our right to see what its end left.
+        Story {
+            may_take: throwaway,
+            unclear: Status::Parked,
+            ..Story::done("restore_test", Ground::GuestRuns, trial)
+        },
+        Story {
+            refused: Some("first_start"),
+            may_take: throwaway,
+            unclear: Status::Parked,
+            ..Story::undone("restore_test, not started", Ground::GuestRuns, trial)
+        },
+    ]
+}
+
+/// What is under the numbers of throwaway guests is nobody's.
+fn throwaway(name: &str) -> bool {
+    name.contains("vm-900-") || name.contains("900.conf")
+}
+
+fn trial(kit: &Kit) -> Operation {
+    let (guest, place) = (target(1), kit.policy().scratch.expect("the kit has a place for tests"));
+    Operation::RestoreTest(Box::new(RestoreTest {
+        guest: guest.uid,
+        name: guest.name,
+        backup: Tried {
+            archive: archive(),
+            taken_by: OperationId::new(uuid::Uuid::nil()),
+            taken_at: jiff::Timestamp::UNIX_EPOCH,
+        },
+        place,
+    }))
+}
