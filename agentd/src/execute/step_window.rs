@@ -23,10 +23,10 @@ use super::trouble::Trouble;
 use crate::operation::Operation;
 use crate::operation::log::Fact;
 use crate::operation::window::{Said, Window};
-use crate::port::clock::ClockPace;
+use crate::port::clock::{ClockPace, Pause};
 use crate::port::pve::read::Power;
 use crate::port::pve::task::{Patience, TaskOutcome};
-use crate::port::pve::{PveError, Upid, follow_task};
+use crate::port::pve::{Pace, PveError, Snapshot, Upid, follow_task};
 use crate::port::store::window::{Moment, SayError};
 
 /// A look at least so often: a timer does not count while the host sleeps, the bound does.
@@ -34,6 +34,9 @@ const LOOK: Duration = Duration::from_secs(20);
 
 /// While programs stand still, the log of their backup is read at least so often.
 const LOG_LOOK: Duration = Duration::from_millis(500);
+
+/// And the guest itself, by its snapshots and its lock, so often.
+const LOCK_LOOK: Duration = Duration::from_secs(5);
 
 /// What was seen and could not be written is written again after this.
 const WRITE_AGAIN: Duration = Duration::from_secs(2);
@@ -166,7 +169,6 @@ pub(super) async fn follow(
     if !has_window(context) {
         return follow_task(pve, &pace, upid, patience, on_line).await;
     }
-    let patience = Patience { pause_max: LOG_LOOK, ..patience };
     let (seen, mut watched) = watch::channel(Fixed::NotYet);
     let mut log = Log::default();
     let followed = async {
@@ -176,24 +178,78 @@ pub(super) async fn follow(
                 seen.send_replace(Fixed::Now);
             }
         };
-        let outcome = follow_task(pve, &pace, upid, patience, &mut each).await;
+        let outcome = follow_task(pve, &Closely { pace, seen: &seen }, upid, patience, &mut each).await;
         drop(seen);
         outcome
     };
-    let written = async {
-        // Without a moment the sender goes with the task, and its probe decides.
-        if watched.wait_for(|fixed| *fixed == Fixed::Now).await.is_err() {
+    tokio::join!(biased; followed, write_down(context, &mut watched)).0
+}
+
+/// The pace of looks at a task: close while programs stand still for it, and as usual for the hours of copying after that.
+struct Closely<'a> {
+    pace: ClockPace<'a>,
+    seen: &'a watch::Sender<Fixed>,
+}
+
+impl Pace for Closely<'_> {
+    fn now(&self) -> Duration {
+        self.pace.now()
+    }
+
+    fn sleep(&self, pause: Duration) -> Pause<'_> {
+        let fixed = *self.seen.borrow() == Fixed::Now;
+        self.pace.sleep(if fixed { pause } else { pause.min(LOG_LOOK) })
+    }
+
+    fn chance_percent(&self) -> u32 {
+        self.pace.chance_percent()
+    }
+}
+
+/// Writes the moment down as soon as it was seen, by the log or by the guest itself. Without one it ends with the task,
+/// whose probe decides.
+async fn write_down(context: &Context<'_>, watched: &mut watch::Receiver<Fixed>) {
+    loop {
+        let told = async { watched.wait_for(|fixed| *fixed == Fixed::Now).await.is_ok() };
+        let told = tokio::select! {
+            biased;
+            told = told => Some(told),
+            () = context.ports.clock.sleep(LOCK_LOOK) => None,
+        };
+        match told {
+            Some(true) => break,
+            Some(false) => return,
+            // Proxmox may not say so now: it is looked at again.
+            None => match is_fixed(context).await {
+                Ok(Fixed::Now) => break,
+                Ok(Fixed::NotYet) | Err(_) => {}
+            },
+        }
+    }
+    while let Err(trouble) = say(context, Said::Captured).await {
+        tracing::warn!(operation = %context.progress.id, problem = %trouble.problem, "a capture could not be written down");
+        context.ports.clock.sleep(WRITE_AGAIN).await;
+        if watched.has_changed().is_err() {
             return;
         }
-        while let Err(trouble) = say(context, Said::Captured).await {
-            tracing::warn!(operation = %context.progress.id, problem = %trouble.problem, "a capture could not be written down");
-            context.ports.clock.sleep(WRITE_AGAIN).await;
-            if watched.has_changed().is_err() {
-                return;
-            }
-        }
+    }
+}
+
+/// The same by the guest itself, where the log cannot be read: the backup's own snapshot is whole, and the guest is the
+/// backup's again. One that a dead backup left behind is older than this try.
+async fn is_fixed(context: &Context<'_>) -> Result<Fixed, Trouble> {
+    let vmid = vmid(context)?;
+    let since = context.progress.intended_at(context.place).and_then(|at| u64::try_from(at.as_second()).ok());
+    let since = since.unwrap_or(u64::MAX);
+    let ours = |snapshot: &Snapshot| {
+        snapshot.name == "vzdump"
+            && snapshot.half.is_none()
+            && snapshot.made_epoch_s.is_some_and(|made| made >= since)
     };
-    tokio::join!(biased; followed, written).0
+    let pve = &context.ports.pve;
+    let listed = pve.snapshots(vmid).await?.iter().any(ours);
+    let held = listed && pve.guest_config(vmid).await?.lock.as_deref() == Some("backup");
+    Ok(if held { Fixed::Now } else { Fixed::NotYet })
 }
 
 /// Whether what a backup holds is fixed.

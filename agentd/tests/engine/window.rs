@@ -17,7 +17,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::window::{Label, WindowPhase, WindowView};
 use holdfast_protocol::protection::Consistency;
-use pve_sim::fault::Fault;
+use pve_sim::fault::{Aim, Fault};
 
 use super::world::{FastClock, World, end, find, made, open, target, tasks, told};
 
@@ -256,4 +256,32 @@ async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
     let name = archive.as_str().rsplit('/').next().unwrap().replace(".tar.zst", ".log");
     let log = std::fs::read_to_string(find(&world.dir.path().join("pve"), &name)).unwrap();
     assert!(log.contains("backup mode: suspend"), "{log}");
+}
+
+/// Nobody can read the log: the backup's own snapshot, whole, with the lock back at the backup, tells the moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_log_cannot_be_read_the_lock_tells() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let progress = open(&ports, 1, quiesced(&world)).await;
+    let id = progress.id;
+    world.sim.node.faults.arm(Fault::HoldWorker {
+        task: "vzdump".to_owned(),
+        phase: "copy".to_owned(),
+        hold_ms: 60_000,
+    });
+    for _ in 0..5_000 {
+        let on = Aim { method: "GET".to_owned(), path: "/log".to_owned() };
+        world.sim.node.faults.arm(Fault::Unavailable { on });
+    }
+    let playing = async {
+        let phases = play(&ports, id).await;
+        assert!(world.sim.node.faults.clear() > 0, "the log was unreadable until then");
+        world.sim.node.faults.release();
+        phases
+    };
+    let (done, phases) = tokio::join!(run(&ports, progress), playing);
+    let done = done.unwrap();
+    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", told(&done));
+    assert_eq!(label(&ports, &done).await.consistency, Consistency::Application);
 }
