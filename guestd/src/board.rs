@@ -29,9 +29,15 @@ enum Schema {
 #[serde(deny_unknown_fields)]
 pub struct Told {
     schema: Schema,
-    /// Why stacks cannot be looked after; none when all is well.
+    /// Why what was stopped could not be brought back to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Why `stacks.toml` cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_problem: Option<String>,
+    /// What was done about a marker that could not be read, as long as it lies aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_aside: Option<String>,
     /// Stopped by us, and not running again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<DownStack>,
@@ -83,7 +89,9 @@ fn path(place: &Place) -> PathBuf {
 impl Told {
     /// How well it is.
     pub fn health(&self) -> Health {
-        if self.down.is_empty() && self.problem.is_none() { Health::Well } else { Health::Unwell }
+        let problems = [&self.problem, &self.file_problem, &self.put_aside];
+        let well = self.down.is_empty() && problems.iter().all(|problem| problem.is_none());
+        if well { Health::Well } else { Health::Unwell }
     }
 }
 

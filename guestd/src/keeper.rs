@@ -15,7 +15,7 @@ use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use crate::agent::{Agent, AgentError};
+use crate::agent::Agent;
 use crate::backoff::Backoff;
 use crate::board;
 use crate::clock;
@@ -28,7 +28,7 @@ use crate::restore_test;
 use crate::stacks::{self, Stacks};
 use crate::window::calls::{Answer, Windows};
 use crate::window::decide::Standing;
-use crate::window::run::{Runner, WindowError};
+use crate::window::run::Runner;
 
 /// How soon to look whether somebody left a marker, when the agent says nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -164,7 +164,12 @@ impl Keeper {
     /// Starts what somebody left stopped.
     async fn bring_back(&self) {
         if !Marker::is_there(&self.place) {
-            board::update(&self.place, |told| told.down.clear());
+            let aside = Marker::lies_aside(&self.place);
+            board::update(&self.place, |told| {
+                told.down.clear();
+                told.problem = None;
+                told.put_aside = told.put_aside.take().filter(|_| aside);
+            });
             return;
         }
         let heard = |down: &[_]| board::update(&self.place, |told| told.down = down.to_vec());
@@ -199,21 +204,17 @@ impl Keeper {
         let aside = Marker::put_aside(&self.place);
         let mut notes = vec![chain(error), started.unwrap_or_else(|error| chain(&error))];
         notes.extend(aside.err().map(|error| chain(&error)));
-        board::update(&self.place, |told| told.problem = Some(notes.join("; ")));
+        let said = format!("{}; remove quiesce.json.bad once you have looked at it", notes.join("; "));
+        board::update(&self.place, |told| told.put_aside = Some(said));
     }
 
     async fn serve(&mut self, serving: &Serving) {
-        let stacks = match stacks::load(&self.place) {
-            Ok(stacks) => stacks,
-            Err(error) => {
-                let problem = chain(&error);
-                board::update(&self.place, |told| told.problem = Some(problem));
-                if serving.mode == Mode::Serve {
-                    return;
-                }
-                Stacks::default()
-            }
+        let (stacks, file_problem) = match stacks::load(&self.place) {
+            Ok(stacks) => (stacks, None),
+            // Without stacks there are no windows, and a scratch guest still tells its canaries.
+            Err(error) => (Stacks::default(), Some(chain(&error))),
         };
+        board::update(&self.place, |told| told.file_problem = file_problem);
         let bootstrap = &serving.bootstrap;
         let agent = match Agent::new(&bootstrap.endpoint, bootstrap.pin, self.source_address) {
             Ok(agent) => agent,
@@ -250,23 +251,23 @@ impl Keeper {
         info!(tier = ?tier, policy = ?policy, "a backup is due");
         let runner = Runner { place: &self.place, windows, stacks, boot_id: &self.boot_id, tries: TRIES };
         let ended = runner.run(&WindowRequest { guest: None, tier: Some(tier) }).await;
-        let went_well =
-            matches!(&ended, Ok(ended) if ended.told == Standing::StillAndTold && ended.down.is_empty());
-        match &ended {
-            Err(WindowError::Taken) => debug!("a window is open already"),
-            Err(WindowError::Agent(AgentError::Away { .. })) => info!("the agent is away"),
-            Err(error) => {
-                let problem = chain(error);
-                warn!(problem, "no window was had");
+        let pause = match &ended {
+            Ok(ended) => {
+                self.unlabelled = Some(ended.id);
+                if ended.told == Standing::StillAndTold && ended.down.is_empty() {
+                    self.failures = 0;
+                    PAUSE_AFTER
+                } else {
+                    self.failures = self.failures.saturating_add(1);
+                    let doubled = 2_u32.saturating_pow(self.failures.min(8) - 1);
+                    PAUSE_AFTER_FAILURE.saturating_mul(doubled).min(PAUSE_MAX)
+                }
             }
-            Ok(ended) => self.unlabelled = Some(ended.id),
-        }
-        let pause = if went_well {
-            self.failures = 0;
-            PAUSE_AFTER
-        } else {
-            self.failures = self.failures.saturating_add(1);
-            PAUSE_AFTER_FAILURE.saturating_mul(2_u32.saturating_pow(self.failures.min(8) - 1)).min(PAUSE_MAX)
+            // Nothing was stopped.
+            Err(error) => {
+                info!(why = chain(error), "no window was had");
+                PAUSE_AFTER
+            }
         };
         self.not_before = clock::since_boot(&self.place).unwrap_or_default().saturating_add(pause);
     }

@@ -61,7 +61,9 @@ impl StacksView {
         lines.push(("Stacks", self.file_problem.clone().unwrap_or(names)));
         lines.extend(self.marker.as_ref().map(|marker| ("Stopped", marker.line())));
         let told = &self.told;
-        lines.extend(told.problem.clone().map(|problem| ("Problem", problem)));
+        lines.extend(
+            [&told.problem, &told.put_aside].into_iter().flatten().map(|said| ("Problem", said.clone())),
+        );
         lines.extend(told.down.iter().map(|down| ("Down", format!("{}: {}", down.stack, down.why))));
         lines.extend(
             told.open

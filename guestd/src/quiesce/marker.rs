@@ -159,6 +159,11 @@ impl Marker {
         path(place).symlink_metadata().is_ok()
     }
 
+    /// Whether one that could not be read lies aside.
+    pub fn lies_aside(place: &Place) -> bool {
+        bad_path(place).symlink_metadata().is_ok()
+    }
+
     /// Puts one that cannot be read aside.
     pub fn put_aside(place: &Place) -> Result<(), MarkerError> {
         Ok(file::rename(&path(place), &bad_path(place))?)

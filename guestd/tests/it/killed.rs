@@ -143,8 +143,10 @@ async fn a_marker_that_cannot_be_read_starts_what_should_run() {
     };
     until("started", wanted, || format!("{:?}", dead.world.states())).await;
     until("put aside", || dead.guest.path("var/lib/holdfast/quiesce.json.bad").exists(), String::new).await;
-    let problem = || told(&dead.guest)["problem"].as_str().unwrap_or_default().contains("malformed");
+    let problem = || told(&dead.guest)["put_aside"].as_str().unwrap_or_default().contains("malformed");
     until("told", problem, || told(&dead.guest).to_string()).await;
+    std::fs::remove_file(dead.guest.path("var/lib/holdfast/quiesce.json.bad")).unwrap();
+    until("well again", || !problem(), || told(&dead.guest).to_string()).await;
     running.stop();
 }
 

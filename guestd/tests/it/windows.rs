@@ -264,6 +264,8 @@ async fn a_silent_agent_keeps_nothing_stopped() {
     .await;
     assert_eq!(world.states()["db.service"], "inactive");
     plan(&agent, |windows| windows.deaf.extend(["look", "released", "quiesced"]));
+    // What it said before that was heard by now.
+    until("silent", || windows(&agent, |w| w.missed.contains("look")), || told(&guest).to_string()).await;
     world.set_time(1_000 + 125);
     over(&guest, "silent for too long").await;
     assert_eq!(world.states(), before);
@@ -418,6 +420,13 @@ async fn a_dry_run_shows_everything_and_stops_nothing() {
     let output = guest.ask("quiesce", &["--dry-run", "--output", "json"]);
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), plan["problems"].as_array().unwrap().len()), (Some(1), 1), "{plan}");
+    world.set_stacks("[stack.a]\ndriver = \"podman\"\n");
+    let unwell = || told(&guest)["file_problem"].as_str().is_some_and(|why| why.contains("stack.a.driver"));
+    let running = guest.run();
+    until("the file's mistake is told", unwell, || told(&guest).to_string()).await;
+    world.set_stacks("");
+    until("and taken back", || !unwell(), || told(&guest).to_string()).await;
+    drop(running);
     world.set_stacks("[stack.a]\ndriver = \"podman\"\n");
     let refused = guest.ask("quiesce", &["--dry-run"]);
     let error = String::from_utf8(refused.stderr).unwrap();

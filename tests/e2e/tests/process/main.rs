@@ -17,3 +17,4 @@ mod kill;
 mod kill_intake;
 mod lifecycle;
 mod stand;
+mod windows;
