@@ -34,6 +34,7 @@ pub mod guest;
 pub mod holders;
 pub mod operations;
 pub mod rate;
+pub mod restore_tests;
 pub mod routes;
 pub mod seats;
 pub mod wanted;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::door::door;
 use super::error::ApiError;
 use super::frame::{Data, described, frame};
-use super::{Local, audit, auth, backups, claim, guest, operations, windows, work};
+use super::{Local, audit, auth, backups, claim, guest, operations, restore_tests, windows, work};
 
 /// One path and what its methods do.
 pub type Call = (&'static str, MethodRouter<Arc<Local>>);
@@ -37,6 +37,7 @@ pub fn table() -> Vec<Call> {
         ("/v1/quiesce-windows/{id}", get(windows::look).delete(windows::give_up)),
         ("/v1/quiesce-windows/{id}/quiesced", put(windows::quiesced)),
         ("/v1/quiesce-windows/{id}/released", put(windows::released)),
+        ("/v1/restore-tests", get(restore_tests::all)),
         ("/v1/audit", get(audit::audit)),
     ]
 }

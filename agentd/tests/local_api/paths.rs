@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use crate::world::{Expect, WEB_AT, World};
 
 /// What each path of the table takes, as the protocol's page says.
-const TAKES: [(&str, &[&str]); 17] = [
+const TAKES: [(&str, &[&str]); 18] = [
     ("/healthz", &["GET"]),
     ("/v1/openapi.json", &["GET"]),
     ("/v1/claim", &["POST"]),
@@ -23,6 +23,7 @@ const TAKES: [(&str, &[&str]); 17] = [
     ("/v1/quiesce-windows/{id}", &["GET", "DELETE"]),
     ("/v1/quiesce-windows/{id}/quiesced", &["PUT"]),
     ("/v1/quiesce-windows/{id}/released", &["PUT"]),
+    ("/v1/restore-tests", &["GET"]),
     ("/v1/audit", &["GET"]),
 ];
 

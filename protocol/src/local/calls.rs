@@ -4,6 +4,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
+use super::restore_test::RestoreTestsView;
 use super::window::{Quiesced, Released, WindowRequest, WindowView};
 use super::work::{
     Accepted, BackupRequest, BackupView, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
@@ -279,6 +280,12 @@ pub const CALLS: &[Call] = &[
         refusals: &[NotFound, NotYours],
         ..get("/v1/backups/{id}", "backup", "One backup of this guest.", Answer::Done(framed::<BackupView>))
     },
+    get(
+        "/v1/restore-tests",
+        "restoreTests",
+        "What was found when backups of this guest were restored, the newest first.",
+        Answer::Done(framed::<RestoreTestsView>),
+    ),
     work(
         "/v1/quiesce-windows",
         "askForWindow",

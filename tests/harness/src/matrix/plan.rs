@@ -20,9 +20,6 @@ use crate::story::{Does, KillFrom, Story};
 /// An agent that stays dead so long finds its tickets expired and its tasks ended.
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
-/// One point in so many is the second kill of a story of the whole agent.
-const SECONDS_OF_THE_WHOLE: usize = 191;
-
 /// How it gets on is told once in so many points.
 const TOLD_EVERY: usize = 50;
 
@@ -144,10 +141,9 @@ fn first_point(told: &Told) -> usize {
     }
 }
 
-/// Where the second kill strikes: everywhere; in a story of the whole agent, whose operations are killed everywhere in
-/// stories of their own, at one point in so many, another for each first.
+/// Where the second kill strikes: everywhere, or where the story says so at one point in so many, another for each first.
 fn seconds(told: &Told, first: usize, points: usize) -> impl Iterator<Item = usize> {
-    let step = if told.is_whole() { SECONDS_OF_THE_WHOLE } else { 1 };
+    let step = told.story.second_one_in;
     (first % step..points).step_by(step)
 }
 

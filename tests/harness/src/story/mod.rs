@@ -28,6 +28,9 @@ use crate::kit::Kit;
 use crate::whole::Wishes;
 use crate::windows::Windows;
 
+/// The whole agent's operations are killed everywhere in stories of their own.
+const SECONDS_OF_THE_WHOLE: usize = 191;
+
 /// Where killing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillFrom {
@@ -69,6 +72,8 @@ pub struct Story {
     pub unclear: Status,
     /// Where killing begins.
     pub kills: KillFrom,
+    /// One point in so many is a second kill.
+    pub second_one_in: usize,
     /// A step whose requests are refused in every life, where no wish makes it fail.
     pub refused: Option<&'static str>,
     /// What of a customer's it may lawfully take away, by its name in the [`crate::scene::Scene`].
@@ -92,6 +97,7 @@ impl Story {
             end: Status::Done,
             unclear: Status::Done,
             kills: KillFrom::TheBeginning,
+            second_one_in: 1,
             refused: None,
             may_take: |_| false,
             takes_over: None,
@@ -112,6 +118,7 @@ impl Story {
             end: Status::Done,
             unclear: Status::Done,
             kills: KillFrom::TheBeginning,
+            second_one_in: SECONDS_OF_THE_WHOLE,
             refused: None,
             may_take: |_| false,
             takes_over: None,

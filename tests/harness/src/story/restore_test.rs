@@ -10,18 +10,23 @@ use super::restore_beside::archive;
 use crate::ground::Ground;
 use crate::kit::{Kit, target};
 
+/// Up to the restore its steps are those of a copy beside its guest, which is killed twice everywhere.
+const SECONDS: usize = 5;
+
 pub(super) fn stories() -> Vec<Story> {
     vec![
         // With the throwaway guest goes our right to see what its end left.
         Story {
             may_take: throwaway,
             unclear: Status::Parked,
+            second_one_in: SECONDS,
             ..Story::done("restore_test", Ground::GuestRuns, trial)
         },
         Story {
             refused: Some("first_start"),
             may_take: throwaway,
             unclear: Status::Parked,
+            second_one_in: SECONDS,
             ..Story::undone("restore_test, not started", Ground::GuestRuns, trial)
         },
     ]

@@ -1,0 +1,36 @@
+//! `GET /v1/restore-tests`: what was found when backups of this guest were restored. Deliberately absent: starting one.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use holdfast_protocol::local::restore_test::{RestoreTestView, RestoreTestsView};
+
+use super::Local;
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::Data;
+use crate::model::record::TestRecord;
+
+/// A test a week makes these the last half year.
+const SHOWN: u32 = 26;
+
+pub(super) async fn all(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+) -> Result<Data<RestoreTestsView>, ApiError> {
+    let tests = local.store.restore_tests(scope.uid(), SHOWN).await?;
+    Ok(Data(RestoreTestsView { tests: tests.into_iter().map(view).collect() }))
+}
+
+fn view(test: TestRecord) -> RestoreTestView {
+    let took = test.at.duration_since(test.began_at).as_secs();
+    RestoreTestView {
+        id: test.operation,
+        backup: test.backup,
+        at: test.at,
+        verdict: test.verdict,
+        why: test.why,
+        // A clock that was set back meanwhile tells nothing.
+        took_s: u64::try_from(took).unwrap_or(0),
+    }
+}
