@@ -1,10 +1,8 @@
 //! A signed destroy takes exactly what was signed for: whatever changed saves the guest, and what is left is named.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
 use agentd::execute::Ports;
-use agentd::execute::failpoint::{Failpoints, Killed, Moment, Point, Side};
 use agentd::execute::run::run;
 use agentd::gate::warrant::{Allows, Seen, Warrant};
 use agentd::model::record::{Place, VolumeId};
@@ -18,8 +16,8 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::JobId;
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
-use pve_sim::node::Node;
 
+use super::hand::HandAt;
 use super::world::{Controllers, World, guest, open, told, uid, vmid};
 
 /// The three volumes that provision makes for the first guest.
@@ -52,23 +50,6 @@ async fn destroy(ports: &Ports) -> Progress {
 
 async fn place(ports: &Ports) -> Place {
     ports.store.guest(uid(1)).await.unwrap().unwrap().place
-}
-
-/// Somebody edits by hand when the engine reaches a step's effect.
-pub struct HandAt {
-    pub step: &'static str,
-    pub node: Arc<Node>,
-    pub edit: Mutex<Option<Edit>>,
-}
-
-impl Failpoints for HandAt {
-    fn reached(&self, point: Point) -> Result<(), Killed> {
-        let here = point == Point { step: self.step, side: Side::Before, moment: Moment::Effect };
-        if here && let Some(edit) = self.edit.lock().unwrap().take() {
-            apply(&self.node, &edit).unwrap();
-        }
-        Ok(())
-    }
 }
 
 fn set(key: &str, value: &str) -> Edit {
@@ -127,8 +108,8 @@ async fn a_change_at_the_last_moment_saves_the_guest() {
     for step in ["shut_down", "lift_protection", "destroy_guest"] {
         let world = World::start().await;
         drop(made(&world).await);
-        let edit = Mutex::new(Some(set("unused0", "tank:300/vm-300-disk-9.raw")));
-        let ports = world.ports(Arc::new(HandAt { step, node: Arc::clone(&world.sim.node), edit })).await;
+        let edits = vec![set("unused0", "tank:300/vm-300-disk-9.raw")];
+        let ports = world.ports(HandAt::new(step, &world.sim.node, edits)).await;
         let parked = destroy(&ports).await;
         assert_eq!(parked.status(), Status::Parked, "{step}: {}", told(&parked));
         assert_eq!(parked.cause().unwrap().code, ErrorCode::TargetChanged, "{step}: {}", told(&parked));

@@ -9,8 +9,6 @@ use agentd::model::mark;
 use agentd::model::record::{Access, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::{NumberWish, Operation};
-use agentd::port::pve::change::{Description, Tag};
-use agentd::port::pve::{ConfigChange, ConfigUpdate, Pve};
 use agentd::port::store::access::Redemption;
 use agentd::port::store::parked::Answer;
 use holdfast_protocol::bootstrap::Ticket;
@@ -19,6 +17,7 @@ use holdfast_protocol::secret::{Secret, TokenHash};
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
+use super::hand::HandAt;
 use super::lost::destroyed;
 use super::world::{Controllers, FastClock, World, find, guest, open, told, uid, vmid};
 
@@ -76,16 +75,15 @@ async fn a_killed_restore_is_parked_with_what_to_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undo_spares_a_guest_that_somebody_took_over() {
     let world = World::start().await;
-    let ports = world.sound().await;
+    let edit = |key: &str, value: &str| Edit::Set { vmid: 300, key: key.to_owned(), value: value.to_owned() };
+    let theirs = vec![edit("tags", "theirs"), edit("description", "somebody else's guest")];
+    let ports = world.ports(HandAt::new("attach_volume", &world.sim.node, theirs)).await;
     let Operation::Provision(mut provision) = world.provision(1) else {
         unreachable!("a provision was asked for")
     };
     provision.bulk_storage = Some("nosuch".parse().unwrap());
     let opened = open(&ports, 1, Operation::Provision(provision)).await;
-    let pve = world.pve();
-    let thief = take_over(pve.as_ref());
-    let (done, ()) = tokio::join!(run(&ports, opened), thief);
-    let done = done.unwrap();
+    let done = run(&ports, opened).await.unwrap();
     assert_eq!(done.status(), Status::Parked, "{}", told(&done));
     assert_eq!(done.cause().unwrap().code, ErrorCode::ForeignGuest, "{}", told(&done));
     assert_eq!(world.guests().len(), 1, "the guest is still there");
@@ -130,25 +128,6 @@ async fn an_undo_is_done_only_when_its_destroy_said_so() {
         assert!(world.guests().is_empty() && world.sim.node.faults.armed().is_empty(), "{fault:?}");
         let told_to = (wanted == Status::Parked).then_some("pvesm list tank --vmid 300");
         assert_eq!(ended.remedy(), told_to, "{fault:?}: {}", told(&ended));
-    }
-}
-
-/// As soon as the guest carries our mark, it is marked as another's.
-async fn take_over(pve: &dyn Pve) {
-    loop {
-        let Ok(config) = pve.guest_config(vmid(300)).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            continue;
-        };
-        if !config.tags.contains("holdfast") {
-            continue;
-        }
-        let text = Description::try_from("somebody else's guest".to_owned()).unwrap();
-        let changes =
-            vec![ConfigChange::Tags(vec!["theirs".parse::<Tag>().unwrap()]), ConfigChange::Description(text)];
-        if pve.configure(vmid(300), &ConfigUpdate::new(config.digest, changes).unwrap()).await.is_ok() {
-            return;
-        }
     }
 }
 

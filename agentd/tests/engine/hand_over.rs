@@ -1,7 +1,6 @@
 //! A volume changes hands between two guests of one customer, both held for as long as it takes; else it is as it was.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
 use agentd::execute::Ports;
 use agentd::execute::run::run;
@@ -19,7 +18,7 @@ use holdfast_protocol::id::{JobId, OperationId};
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
-use super::destroy::HandAt;
+use super::hand::HandAt;
 use super::world::{Controllers, World, guest, open, told, uid, vmid};
 
 const GIVEN: &str = "tank:300/vm-300-disk-2.raw";
@@ -172,9 +171,8 @@ async fn what_is_wrong_afterwards_hands_it_back() {
     drop(pair(&world, "acme").await);
     let into_backup = "tank:301/vm-301-disk-2.raw,mp=/srv/media,backup=1,size=1G";
     let edit = Edit::Set { vmid: 301, key: "mp1".to_owned(), value: into_backup.to_owned() };
-    let node = Arc::clone(&world.sim.node);
-    let hand = HandAt { step: "confirm_handed_over", node, edit: Mutex::new(Some(edit)) };
-    let ports = world.ports(Arc::new(hand)).await;
+    let hand = HandAt::new("confirm_handed_over", &world.sim.node, vec![edit]);
+    let ports = world.ports(hand).await;
     let undone = hand_over(&ports).await;
     assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
     in_order(&ports).await;

@@ -19,6 +19,7 @@
 //! | `entries` | entries of storages made with what lies sealed, once and only as signed |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `lost` | a guest destroyed by hand, and its number reused |
+//! | `hand` | edits by hand at a chosen moment |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
 //! | `protection` | what is promised about backups, raised by documents and lowered by a signature |
 //! | `window` | quiesce windows: granted, captured, labelled, and what becomes of them when somebody fails |
@@ -36,6 +37,7 @@ mod disks;
 mod drift;
 mod entries;
 mod fault;
+mod hand;
 mod hand_over;
 mod jobs;
 mod lanes;

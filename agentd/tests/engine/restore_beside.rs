@@ -1,6 +1,6 @@
 //! A copy beside its guest: restored, isolated, marked as what it is, and never taken for the guest, whatever goes wrong.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agentd::execute::Ports;
 use agentd::execute::failpoint::{Failpoints, Killed, Moment, Point, Side};
@@ -19,9 +19,9 @@ use holdfast_protocol::id::JobId;
 use holdfast_protocol::report::{Running, Standing};
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
-use pve_sim::node::Node;
 
 use super::drift::{self, serves};
+use super::hand::HandAt;
 use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, open, target, told, uid, vmid};
 
 const STRANGER: &str = "arch: amd64\nhostname: theirs\nmemory: 512\nostype: debian\n\
@@ -288,22 +288,6 @@ async fn a_storage_that_is_nearly_full_takes_no_copy() {
     only_the_guest(&world, &ports, &told(&refused)).await;
 }
 
-/// Edits by hand when the engine reaches a step's effect.
-struct HandAt {
-    step: &'static str,
-    node: Arc<Node>,
-    edits: Mutex<Vec<Edit>>,
-}
-
-impl Failpoints for HandAt {
-    fn reached(&self, point: Point) -> Result<(), Killed> {
-        if point == (Point { step: self.step, side: Side::Before, moment: Moment::Effect }) {
-            self.edits.lock().unwrap().drain(..).for_each(|edit| apply(&self.node, &edit).unwrap());
-        }
-        Ok(())
-    }
-}
-
 /// The number goes to somebody else before the restore, after it, or before the last look: whose it is then is not touched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_that_was_reused_by_hand_is_not_touched() {
@@ -318,8 +302,7 @@ async fn a_number_that_was_reused_by_hand_is_not_touched() {
     for (step, edits, wanted) in cases {
         let world = World::start().await;
         drop(made(&world).await);
-        let (node, edits) = (Arc::clone(&world.sim.node), Mutex::new(edits));
-        let ports = world.ports(Arc::new(HandAt { step, node, edits })).await;
+        let ports = world.ports(HandAt::new(step, &world.sim.node, edits)).await;
         let ended = restore(&world, &ports).await;
         assert_eq!(ended.status(), wanted, "{step}: {}", told(&ended));
         let theirs = world.guests().get("301.conf").cloned().unwrap();
@@ -344,8 +327,8 @@ async fn an_undo_spares_a_copy_that_is_not_only_ours() {
         (0..5).for_each(|_| {
             world.sim.node.faults.arm(Fault::DaemonDown { on: aim("PUT", "/lxc/301/config") });
         });
-        let (node, edits) = (Arc::clone(&world.sim.node), Mutex::new(vec![edit.clone()]));
-        let ports = quick(world.ports(Arc::new(HandAt { step: "set_aside", node, edits })).await);
+        let hand = HandAt::new("set_aside", &world.sim.node, vec![edit.clone()]);
+        let ports = quick(world.ports(hand).await);
         let parked = restore(&world, &ports).await;
         assert_eq!(parked.status(), Status::Parked, "{edit:?}: {}", told(&parked));
         assert_eq!(world.guests().len(), 2, "{edit:?}: the copy is still there");
@@ -358,8 +341,8 @@ async fn an_undo_spares_a_copy_that_is_not_only_ours() {
 async fn a_parked_copy_is_finished_or_left_to_a_person() {
     let world = World::start().await;
     drop(made(&world).await);
-    let (node, edits) = (Arc::clone(&world.sim.node), Mutex::new(vec![Edit::Start { vmid: 301 }]));
-    let ports = world.ports(Arc::new(HandAt { step: "read_back", node, edits })).await;
+    let hand = HandAt::new("read_back", &world.sim.node, vec![Edit::Start { vmid: 301 }]);
+    let ports = world.ports(hand).await;
     let parked = restore(&world, &ports).await;
     assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
     assert!(parked.cause().unwrap().message.contains("somebody started it"), "{}", told(&parked));
