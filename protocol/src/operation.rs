@@ -29,6 +29,8 @@ pub enum OperationKind {
     Provision,
     /// Takes a backup while the guest's programs stand still.
     QuiescedBackup,
+    /// Removes a backup that the retention in force no longer keeps.
+    PruneBackup,
     /// Changes CPU, memory, swap or marks.
     Reconfigure,
     /// Restores a backup of a guest beside it, under another number.
@@ -57,6 +59,7 @@ impl OperationKind {
         Self::HandOverVolume,
         Self::Provision,
         Self::QuiescedBackup,
+        Self::PruneBackup,
         Self::Reconfigure,
         Self::RestoreBeside,
         Self::RestoreTest,
@@ -79,6 +82,7 @@ impl OperationKind {
             Self::HandOverVolume => "hand_over_volume",
             Self::Provision => "provision",
             Self::QuiescedBackup => "quiesced_backup",
+            Self::PruneBackup => "prune_backup",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
             Self::RestoreTest => "restore_test",

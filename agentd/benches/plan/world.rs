@@ -67,6 +67,7 @@ impl World {
             node: None,
             lost: BTreeMap::new(),
             goldens: BTreeMap::new(),
+            shelves: BTreeMap::new(),
         };
         Ok(Self { desired, observed, records, policy: policy()? })
     }

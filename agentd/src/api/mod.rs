@@ -10,6 +10,7 @@
 //! | [`backups`] | the guest's backups |
 //! | [`body`] | a bounded body, strictly read |
 //! | [`claim`] | the claim for the token |
+//! | [`due`] | which of its backups are due |
 //! | [`door`] | which requests are looked at at all |
 //! | [`error`] | every refusal, and the one match to its code |
 //! | [`frame`] | ids and the envelope |
@@ -28,6 +29,7 @@ pub mod backups;
 pub mod body;
 pub mod claim;
 pub mod door;
+pub mod due;
 pub mod error;
 pub mod frame;
 pub mod guest;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::door::door;
 use super::error::ApiError;
 use super::frame::{Data, described, frame};
-use super::{Local, audit, auth, backups, claim, guest, operations, restore_tests, windows, work};
+use super::{Local, audit, auth, backups, claim, due, guest, operations, restore_tests, windows, work};
 
 /// One path and what its methods do.
 pub type Call = (&'static str, MethodRouter<Arc<Local>>);
@@ -32,6 +32,7 @@ pub fn table() -> Vec<Call> {
         ("/v1/snapshots/{name}", delete(work::delete_snapshot)),
         ("/v1/rollback", post(work::roll_back)),
         ("/v1/backups", get(backups::all).post(work::take_backup)),
+        ("/v1/backups/due", get(due::due)),
         ("/v1/backups/{id}", get(backups::one)),
         ("/v1/quiesce-windows", post(windows::ask)),
         ("/v1/quiesce-windows/{id}", get(windows::look).delete(windows::give_up)),

@@ -1,6 +1,7 @@
 //! The calls against a real store: who is let in, what it may see, and that every refusal changes nothing.
 
 mod audit;
+mod due;
 mod holders;
 mod openapi;
 mod windows;

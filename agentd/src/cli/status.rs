@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
+use holdfast_protocol::protection::Posture;
 use holdfast_protocol::report::{GuestReport, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
 
@@ -182,7 +183,7 @@ fn table(head: &[&str]) -> Table {
 }
 
 fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
-    let mut rows = table(&["NAME", "VMID", "STANDING", "RUN", "SIZE", "ADDRESS", "CONTROLLER"]);
+    let mut rows = table(&["NAME", "VMID", "STANDING", "RUN", "SIZE", "ADDRESS", "CONTROLLER", "PROTECTED"]);
     for guest in guests {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let size = guest.size.as_ref().map(|size| {
@@ -200,9 +201,18 @@ fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
             or_dash(size),
             or_dash(guest.address.map(|address| address.to_string())),
             or_dash(controller.map(|text| text.to_lowercase())),
+            or_dash(posture(guest)),
         ]);
     }
     rows
+}
+
+/// How well it is protected, with the first reason where it is not.
+fn posture(guest: &GuestReport) -> Option<String> {
+    let report = guest.protection.as_deref()?.posture.as_ref()?;
+    let word = report.is.as_str();
+    let why = report.why.first().filter(|_| report.is != Posture::Protected);
+    Some(why.map_or_else(|| word.to_owned(), |why| format!("{word}: {}", shortened(why))))
 }
 
 fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {

@@ -11,8 +11,9 @@ use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
     lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
-    step_disk, step_hand_over, step_hello, step_power, step_protection, step_read_back, step_renew,
-    step_restore, step_roll_back, step_room, step_snapshot, step_test, step_vmid, step_volume, step_window,
+    step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune, step_read_back,
+    step_renew, step_restore, step_roll_back, step_room, step_snapshot, step_test, step_vmid, step_volume,
+    step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -111,6 +112,7 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::LiftProtection | Step::ProtectAgain => step_protection::probe(context).await,
         Step::AddVolume => step_volume::probe(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::probe(context).await,
+        Step::RemoveBackup => step_prune::probe(context).await,
         Step::CheckRoom | Step::ProveSnapshot => Ok(Probed::Not),
         // Our own records are asked by the steps themselves.
         Step::GrantWindow | Step::AwaitQuiesced | Step::AwaitReleased => Ok(Probed::Not),
@@ -162,6 +164,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::GrantWindow => step_window::grant(context).await,
         Step::AwaitQuiesced => step_window::await_quiesced(context).await,
         Step::AwaitReleased => step_window::await_released(context).await,
+        Step::RemoveBackup => step_prune::act(context).await,
         Step::CheckRoom => step_room::act(context).await,
         Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::act(context).await,
         Step::ProveSnapshot => step_roll_back::prove(context).await,

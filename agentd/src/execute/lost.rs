@@ -82,6 +82,7 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         Step::FirstStart | Step::Start | Step::StartAgain => Some((&[TaskKind::Start], Role::Operate)),
         Step::ShutDown => Some((&[TaskKind::Stop, TaskKind::Shutdown], Role::Operate)),
         Step::FirstBackup | Step::TakeBackup => Some((&[TaskKind::Backup], Role::Operate)),
+        Step::RemoveBackup => Some((&[TaskKind::RemoveBackup], Role::Operate)),
         Step::TakeSnapshot => Some((&[TaskKind::Snapshot], Role::Operate)),
         Step::RemoveSnapshot => Some((&[TaskKind::RemoveSnapshot], Role::Operate)),
         Step::RollBack => Some((&[TaskKind::RollBack], Role::Operate)),

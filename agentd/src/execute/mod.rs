@@ -44,6 +44,7 @@ mod step_hand_over;
 mod step_hello;
 mod step_power;
 mod step_protection;
+mod step_prune;
 mod step_read_back;
 mod step_renew;
 mod step_restore;

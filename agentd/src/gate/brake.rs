@@ -112,6 +112,7 @@ pub const fn counts(operation: &Operation) -> bool {
         | Operation::AttachVolume(_)
         | Operation::Snapshot(_)
         | Operation::ExpireSnapshot(_)
+        | Operation::PruneBackup(_)
         // A guest stops for it, but by its own wish.
         | Operation::RollBack(_)
         | Operation::Backup(_)

@@ -17,6 +17,7 @@
 //! | [`order`] | may this signed job be taken |
 //! | [`only_copy`] | may a storage target be let go |
 //! | [`protection`] | what of a wish about backups is raised, and what is held |
+//! | [`retention`] | which backups may go by the retention in force |
 //! | [`warrant`] | what an operator signed |
 
 pub mod archive;
@@ -28,6 +29,7 @@ pub mod of;
 pub mod only_copy;
 pub mod order;
 pub mod protection;
+pub mod retention;
 pub mod stranger;
 pub mod warrant;
 
@@ -154,10 +156,14 @@ pub enum Expiry {
 /// Which backup would be pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prune {
-    /// One that the policy no longer keeps, and not the newest proved one.
+    /// One of ours that the retention in force no longer keeps, with a newer one beside it.
     OutsidePolicy,
     /// The newest proved one.
     NewestProved,
+    /// One that the retention in force keeps.
+    Kept,
+    /// The last one that protects.
+    Last,
 }
 
 /// Which guest would be rolled back, by whom.
@@ -258,6 +264,8 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
             NeedsSignature("the snapshot is not ours, or its time has not come")
         }
         Effect::PruneBackup(Prune::NewestProved) => NeedsSignature("it is the newest proved backup"),
+        Effect::PruneBackup(Prune::Kept) => NeedsSignature("the retention in force keeps it"),
+        Effect::PruneBackup(Prune::Last) => NeedsSignature("it is the last backup that protects"),
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::DestroyVolume | Effect::ShrinkDisk => {

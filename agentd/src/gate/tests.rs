@@ -40,6 +40,8 @@ fn effects() -> Vec<Effect> {
         Effect::ExpireSnapshot(Expiry::Other),
         Effect::PruneBackup(Prune::OutsidePolicy),
         Effect::PruneBackup(Prune::NewestProved),
+        Effect::PruneBackup(Prune::Kept),
+        Effect::PruneBackup(Prune::Last),
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::nil()))),
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::max()))),
         Effect::RollBack(RollBack::ItselfWithBulk),

@@ -30,6 +30,20 @@ pub struct Observed {
     pub lost: BTreeMap<GuestUid, Option<VolumeId>>,
     /// The archives of goldens that guests are to be made from, as they are now.
     pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
+    /// What storages of backups list, as they were last asked.
+    pub shelves: BTreeMap<StorageName, Shelf>,
+}
+
+/// A storage of backups, by its own list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shelf {
+    /// It answered. What our records name and it does not list stands in the records.
+    Listed {
+        /// Backups that it refuses to delete.
+        protected: BTreeSet<VolumeId>,
+    },
+    /// It did not: its backups are neither there nor gone.
+    Dark(String),
 }
 
 /// The archive of a golden.

@@ -54,6 +54,8 @@ bugs! {
     EndlessTries = "endless_tries", "a step that fails is tried for ever";
     ForgetJobs = "forget_jobs", "a signed job that has ended is forgotten, and may be taken again";
     RenewAsAnother = "renew_as_another", "a renewed certificate may make this host another one";
+    PruneProved = "prune_proved", "a retention removes the newest backup that was proved";
+    CountMissing = "count_missing", "a backup that its storage does not list counts";
     LooseBrake = "loose_brake", "what documents touched lately does not count";
     LateCapture = "late_capture", "a capture that came after the bound of its window counts";
     EarlyGrant = "early_grant", "a window is told as granted while something else holds the lane";

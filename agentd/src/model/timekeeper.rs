@@ -132,6 +132,13 @@ impl Timekeeper {
         self.anchor
     }
 
+    /// What time schedules take it for, between glances; before the first one, what the wall clock says.
+    #[must_use]
+    pub fn belief(&self, forward: Duration, wall: Timestamp) -> Belief {
+        let not_yet = Belief { at: wall, since: wall, steady: Steady::No };
+        self.anchor.map_or(not_yet, |anchor| anchor.at(forward))
+    }
+
     fn anchored(&self, glance: Glance) -> Anchor {
         let Glance { wall, forward, synchrony } = glance;
         let behind = self.latest.is_some_and(|latest| wall < latest);

@@ -7,6 +7,8 @@ use holdfast_protocol::report::{GuestReport, HostSection, WaitingForSignature};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::timekeeper::Anchor;
+
 /// The latest cycle's picture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
@@ -22,6 +24,8 @@ pub struct View {
     pub problems: Vec<Problem>,
     /// Who waits for what, where anybody does.
     pub lanes: Vec<LaneView>,
+    /// The time that schedules go by.
+    pub anchor: Option<Anchor>,
 }
 
 /// One guest's lane, as people see it.

@@ -172,6 +172,8 @@ pub enum Fact {
     },
     /// The quiesce window was granted, at this moment on the clock that runs through suspend.
     WindowGranted(BootMoment),
+    /// The backup is not listed any more.
+    BackupGone,
     /// The snapshot that was taken and found.
     SnapshotTaken {
         /// When, by Proxmox's clock.

@@ -18,6 +18,7 @@
 //! | [`backup`] | *backup* |
 //! | [`quiesced_backup`] | *quiesced_backup* |
 //! | [`window`] | its quiesce window: what may follow what, and the label of its backup |
+//! | [`prune`] | *prune_backup* |
 //! | [`lane`] | who may begin, who waits behind whom |
 //! | [`step`] | what each step is: its undo, its probe, its bound |
 //! | [`log`] | events, and `next(status, event)`, the only definition of what may follow what |
@@ -32,6 +33,7 @@ pub mod lane;
 pub mod log;
 pub mod progress;
 pub mod provision;
+pub mod prune;
 pub mod quiesced_backup;
 pub mod restore_beside;
 pub mod restore_test;
@@ -51,6 +53,7 @@ pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
 pub use hand_over::HandOver;
 pub use provision::{Lost, NumberWish, Provision};
+pub use prune::PruneBackup;
 pub use quiesced_backup::QuiescedBackup;
 pub use restore_beside::RestoreBeside;
 pub use restore_test::RestoreTest;
@@ -88,6 +91,8 @@ pub enum Operation {
     Backup(Backup),
     /// Takes a backup within a quiesce window.
     QuiescedBackup(QuiescedBackup),
+    /// Removes a backup that the retention in force no longer keeps.
+    PruneBackup(PruneBackup),
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>),
     /// Restores a backup of a guest beside it.
@@ -134,6 +139,7 @@ impl Operation {
             Self::RollBack(_) => OperationKind::RollBack,
             Self::Backup(_) => OperationKind::Backup,
             Self::QuiescedBackup(_) => OperationKind::QuiescedBackup,
+            Self::PruneBackup(_) => OperationKind::PruneBackup,
             Self::Destroy(_) => OperationKind::Destroy,
             Self::RestoreBeside(_) => OperationKind::RestoreBeside,
             Self::RestoreTest(_) => OperationKind::RestoreTest,
@@ -190,6 +196,7 @@ impl Operation {
             Self::RollBack(back) => back.target.about(),
             Self::Backup(backup) => backup.target.about(),
             Self::QuiescedBackup(quiesced) => quiesced.backup.target.about(),
+            Self::PruneBackup(prune) => prune.target.about(),
             Self::Destroy(destroy) => destroy.about(),
             Self::RestoreBeside(beside) => beside.about(),
             Self::RestoreTest(test) => test.about(),
@@ -229,6 +236,7 @@ impl Operation {
             Self::RollBack(_) => RollBack::steps(),
             Self::Backup(_) => vec![Step::TakeBackup],
             Self::QuiescedBackup(_) => QuiescedBackup::steps(),
+            Self::PruneBackup(_) => vec![Step::RemoveBackup],
             Self::Destroy(_) => Destroy::steps(),
             Self::RestoreBeside(_) => RestoreBeside::steps(),
             Self::RestoreTest(_) => RestoreTest::steps(),

@@ -81,6 +81,8 @@ pub enum Step {
     ConfirmAgain,
     /// Takes a backup.
     TakeBackup,
+    /// Removes a backup that is not kept any longer.
+    RemoveBackup,
     /// Compares the guest with what an operator signed for.
     ProveTarget,
     /// Destroys the guest that an operator signed for.
@@ -184,6 +186,8 @@ pub enum Probe {
     TicketGone,
     /// An archive later than the intent is listed.
     ArchiveListed,
+    /// The archive is not listed any more, and a newer one is.
+    ArchiveGone,
     /// Sizes are as wanted.
     SizesSet,
     /// A whole snapshot with the line of this operation is listed.
@@ -271,6 +275,7 @@ impl Step {
         Self::StartAgain,
         Self::ConfirmAgain,
         Self::TakeBackup,
+        Self::RemoveBackup,
         Self::ProveTarget,
         Self::DestroyGuest,
         Self::ConfirmGone,
@@ -329,6 +334,7 @@ impl Step {
             Self::StartAgain => "start_again",
             Self::ConfirmAgain => "confirm_again",
             Self::TakeBackup => "take_backup",
+            Self::RemoveBackup => "remove_backup",
             Self::ProveTarget => "prove_target",
             Self::DestroyGuest => "destroy_guest",
             Self::ConfirmGone => "confirm_gone",
@@ -389,6 +395,7 @@ impl Step {
             Self::StartAgain => Undo::Nothing("a guest that did not start stands as it stood"),
             Self::TakeBackup => Undo::Nothing("a backup more harms nobody"),
             Self::GrantWindow => Undo::Nothing("the end of its operation closes it"),
+            Self::RemoveBackup => Undo::Nothing("it was not kept any longer, and what it held is gone"),
             Self::Restore => Undo::DestroyGuest,
             Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) | Self::SetAside => {
                 Undo::Nothing("it goes with the guest")
@@ -453,6 +460,7 @@ impl Step {
             Self::ObserveBoot => Probe::GuestRuns,
             Self::StopScratch => Probe::GuestStands,
             Self::ReapScratch => Probe::GuestGone,
+            Self::RemoveBackup => Probe::ArchiveGone,
         }
     }
 
@@ -468,7 +476,7 @@ impl Step {
             Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
             Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
             Self::FirstStart | Self::Start | Self::StartAgain => (limits::SHORT_TASK_MAX_S, 2),
-            Self::TakeSnapshot | Self::RemoveSnapshot => (limits::SHORT_TASK_MAX_S, 2),
+            Self::TakeSnapshot | Self::RemoveSnapshot | Self::RemoveBackup => (limits::SHORT_TASK_MAX_S, 2),
             // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
             Self::RollBack => (limits::RESTORE_MAX_S, 2),
             Self::ShutDown => (limits::SHORT_TASK_MAX_S, 2),

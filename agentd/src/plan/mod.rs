@@ -29,6 +29,7 @@
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`owed`] | what a signed job left to do to that entry |
 //! | `trial` | which backup is tried next |
+//! | [`posture`] | how well each guest is protected |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
@@ -48,6 +49,7 @@ mod number;
 pub mod ordered;
 pub mod owed;
 mod placement;
+pub mod posture;
 mod present;
 mod print;
 pub mod protect;

@@ -6,14 +6,15 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, NodeName};
+use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
     ControllerReport, GuestReport, HostSection, Running, Standing, StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
-use super::{GuestVerdict, Inputs, Plan};
+use super::{GuestVerdict, Inputs, Plan, posture};
 use crate::model::observed::{Detail, GuestFacts, StorageFact};
-use crate::model::record::Records;
+use crate::model::record::{GuestRecord, Place, Records};
 use crate::model::view::{LaneView, WaitingView};
 
 /// Sizes that change all the time are rounded to this, so that noise is no change.
@@ -59,9 +60,16 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         volumes: record.and(facts).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         controller,
-        protection: verdict.protection.clone(),
+        protection: verdict.protection.clone().or_else(|| record.and_then(unpromised)),
         conditions: verdict.conditions.clone(),
     }
+}
+
+/// A guest that was made and that nothing is promised to is told as what it is.
+fn unpromised(record: &GuestRecord) -> Option<Box<ProtectionReport>> {
+    let posture = Some(posture::unpromised());
+    matches!(record.place, Place::Made { .. })
+        .then(|| Box::new(ProtectionReport { posture, ..ProtectionReport::default() }))
 }
 
 fn volumes(facts: &GuestFacts) -> Vec<String> {

@@ -4,6 +4,7 @@ mod asked;
 mod beside;
 mod goldens;
 mod placement;
+mod posture;
 mod protect;
 mod schedule;
 mod trial;
@@ -156,6 +157,7 @@ pub(super) fn world(count: u32) -> World {
         node: None,
         lost: BTreeMap::new(),
         goldens: BTreeMap::new(),
+        shelves: BTreeMap::new(),
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
     World {

@@ -23,6 +23,7 @@ mod measure;
 pub mod observe;
 pub mod reconcile;
 pub mod report;
+mod shelves;
 pub mod status;
 pub mod stop;
 pub mod storage;

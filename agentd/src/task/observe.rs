@@ -122,8 +122,9 @@ impl Eye {
         self.known.retain(|vmid, _| guests.contains_key(vmid));
         let vmids = self.numbers(ask, &guests).await;
         let (storages, node) = (self.storages().await, self.node().await);
-        let (at, lost, goldens) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
-        Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens })
+        let (at, lost) = (self.clock.now(), BTreeMap::new());
+        let (goldens, shelves) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens, shelves })
     }
 
     async fn numbers(

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::observe::{Eye, Gone};
+use super::shelves::Shelves;
 use super::stop::Stop;
 use super::turns::{Arrivals, Begin, Origin};
 use super::{due, measure};
@@ -34,7 +35,7 @@ use crate::model::limits;
 use crate::model::observed::{Observed, Sight};
 use crate::model::policy::Policy;
 use crate::model::record::Records;
-use crate::model::timekeeper::{Belief, Glance, Steady, Timekeeper};
+use crate::model::timekeeper::{Glance, Timekeeper};
 use crate::model::view::View;
 use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
@@ -144,6 +145,8 @@ struct State {
     arrivals: Arrivals,
     /// What was seen of the clocks.
     timekeeper: Timekeeper,
+    /// What storages of backups list.
+    shelves: Shelves,
     /// How often in a row a guest was proved gone.
     gone: BTreeMap<GuestUid, u32>,
 }
@@ -245,6 +248,7 @@ impl Reconcile {
         let ask = questions(desired.guests(), &records, self.policy.range);
         let mut observed = self.eye.look(&ask).await?;
         self.look_for_the_lost(state, &records, &mut observed).await?;
+        observed.shelves = state.shelves.look(&self.ports, &records, &observed, now).await?;
         let lying = measure::lying(&mut self.policy).await;
         let goldens =
             wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(lying).collect();
@@ -258,13 +262,13 @@ impl Reconcile {
             policy: &self.policy,
             release: release.as_ref(),
             now,
-            time: self.time(state, now),
+            time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
         };
         let plan = plan(&inputs);
         if !plan.actions.is_empty() {
             tracing::info!("{plan}");
         }
-        self.tell(&inputs, &plan, state.timekeeper.problem());
+        self.tell(&inputs, &plan, &state.timekeeper);
         state.again_at = plan.again_at;
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
@@ -313,13 +317,6 @@ impl Reconcile {
             Some(at) if self.ports.store.refusal().is_none() => self.ports.store.note_time(at).await,
             _ => Ok(()),
         }
-    }
-
-    /// The time that schedules go by. The clocks were looked at when the cycle began.
-    fn time(&self, state: &State, now: Timestamp) -> Belief {
-        let forward = self.ports.clock.monotonic();
-        let not_yet = Belief { at: now, since: now, steady: Steady::No };
-        state.timekeeper.anchor().map_or(not_yet, |anchor| anchor.at(forward))
     }
 
     /// The document in use, read anew when another was taken.
@@ -538,9 +535,9 @@ impl Reconcile {
         }
     }
 
-    fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: Option<Problem>) {
+    fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: &Timekeeper) {
         let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
-        problems.extend(clock);
+        problems.extend(clock.problem());
         problems.extend(report::unknown_marks(plan));
         problems.extend(old_goldens(inputs.policy, inputs.now));
         if let Sight::Unproved(why) = &inputs.observed.sight {
@@ -556,6 +553,7 @@ impl Reconcile {
             waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
             problems,
             lanes: report::lanes(inputs.records),
+            anchor: clock.anchor(),
         }));
     }
 
@@ -581,9 +579,9 @@ impl Reconcile {
             policy: &self.policy,
             release: release.as_ref(),
             now,
-            time: self.time(state, now),
+            time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
         };
-        self.tell(&inputs, &plan(&inputs), state.timekeeper.problem());
+        self.tell(&inputs, &plan(&inputs), &state.timekeeper);
     }
 
     fn tell_trouble(&self, error: &CycleError) {

@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use crate::world::{Expect, WEB_AT, World};
 
 /// What each path of the table takes, as the protocol's page says.
-const TAKES: [(&str, &[&str]); 18] = [
+const TAKES: [(&str, &[&str]); 19] = [
     ("/healthz", &["GET"]),
     ("/v1/openapi.json", &["GET"]),
     ("/v1/claim", &["POST"]),
@@ -18,6 +18,7 @@ const TAKES: [(&str, &[&str]); 18] = [
     ("/v1/snapshots/{name}", &["DELETE"]),
     ("/v1/rollback", &["POST"]),
     ("/v1/backups", &["GET", "POST"]),
+    ("/v1/backups/due", &["GET"]),
     ("/v1/backups/{id}", &["GET"]),
     ("/v1/quiesce-windows", &["POST"]),
     ("/v1/quiesce-windows/{id}", &["GET", "DELETE"]),

@@ -76,6 +76,7 @@ pub async fn all(world: &World) -> usize {
     let calls = [
         ("GET", "/v1/self"),
         ("GET", "/v1/backups"),
+        ("GET", "/v1/backups/due"),
         ("DELETE", "/v1/snapshots/before"),
         ("POST", "/v1/rollback"),
     ];

@@ -10,8 +10,8 @@ use super::time::when;
 use crate::progress::standing_word;
 use crate::screen::Style;
 
-const HEADER: [&str; 9] =
-    ["NAME", "HOST", "VMID", "STANDING", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "NOTES"];
+const HEADER: [&str; 10] =
+    ["NAME", "HOST", "VMID", "STANDING", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "PROTECTED", "NOTES"];
 
 /// Guests, those that need a person first.
 pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
@@ -19,7 +19,9 @@ pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
         return "No guest is reported. `holdfast desired apply` says what a host should carry.\n".to_owned();
     }
     let mut sorted = guests.to_vec();
-    sorted.sort_by_key(|(host, guest)| (urgency(guest.standing), *host, &guest.name, guest.vmid));
+    sorted.sort_by_key(|(host, guest)| {
+        (urgency(guest.standing), super::protection::rank(guest), *host, &guest.name, guest.vmid)
+    });
     table(&HEADER, sorted.iter().map(|(host, guest)| row(host, guest)), style)
 }
 
@@ -44,6 +46,7 @@ fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
         or_nothing(guest.wanted.map(|wanted| run_word(wanted).to_owned())),
         or_nothing(guest.address.map(|address| address.to_string())),
         controller(guest.controller.as_ref()),
+        super::protection::posture(guest),
         plain(if notes.is_empty() { NOTHING.to_owned() } else { notes.join("; ") }),
     ]
 }

@@ -1,13 +1,33 @@
 //! How guests are protected: what is in force, line by line, and what of the document's wish is held.
 
 use holdfast_protocol::id::HostName;
-use holdfast_protocol::protection::ProtectionReport;
+use holdfast_protocol::protection::{Posture, ProtectionReport};
 use holdfast_protocol::report::GuestReport;
 
-use super::table::{NOTHING, Tone, plain, table};
+use super::table::{Field, NOTHING, Tone, plain, table};
 use crate::screen::Style;
 
 const HEADER: [&str; 4] = ["NAME", "HOST", "STATE", "PROMISE"];
+
+/// The order of those that need a person most: in no policy, then by how well they are protected.
+pub fn rank(guest: &GuestReport) -> (u8, Option<Posture>) {
+    let report = guest.protection.as_deref();
+    let promised = report.is_some_and(|report| report.in_force.is_some());
+    (u8::from(promised), report.and_then(|report| report.posture.as_ref()).map(|posture| posture.is))
+}
+
+/// The word of a table.
+pub fn posture(guest: &GuestReport) -> Field {
+    let Some(posture) = guest.protection.as_deref().and_then(|report| report.posture.as_ref()) else {
+        return plain(NOTHING);
+    };
+    let tone = match posture.is {
+        Posture::Unprotected => Tone::Bad,
+        Posture::Unknown | Posture::Attention => Tone::Look,
+        Posture::Protected => Tone::Good,
+    };
+    (posture.is.as_str().to_owned(), tone)
+}
 
 /// Guests of ours, those that nothing is promised first.
 pub fn protection(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
@@ -15,7 +35,7 @@ pub fn protection(guests: &[(&HostName, &GuestReport)], style: Style) -> String 
     if ours.is_empty() {
         return "No guest of ours is reported.\n".to_owned();
     }
-    ours.sort_by_key(|(host, guest)| (guest.protection.is_some(), *host, &guest.name, guest.vmid));
+    ours.sort_by_key(|(host, guest)| (rank(guest), *host, &guest.name, guest.vmid));
     let rows = ours.iter().flat_map(|(host, guest)| {
         let rows = guest.protection.as_deref().map_or_else(nothing, lines);
         rows.into_iter().map(move |(state, tone, promise)| {
@@ -27,6 +47,18 @@ pub fn protection(guests: &[(&HostName, &GuestReport)], style: Style) -> String 
 
 type Line = (&'static str, Tone, String);
 
+/// How well it is protected, a line for each reason.
+fn postures(report: &ProtectionReport) -> impl Iterator<Item = Line> {
+    report.posture.iter().flat_map(|posture| {
+        let tone = match posture.is {
+            Posture::Unprotected => Tone::Bad,
+            Posture::Unknown | Posture::Attention => Tone::Look,
+            Posture::Protected => Tone::Good,
+        };
+        posture.why.iter().map(move |why| (posture.is.as_str(), tone, why.clone()))
+    })
+}
+
 fn nothing() -> Vec<Line> {
     vec![("none", Tone::Bad, NOTHING.to_owned())]
 }
@@ -37,6 +69,7 @@ fn lines(report: &ProtectionReport) -> Vec<Line> {
     if lines.is_empty() {
         lines = nothing();
     }
+    lines.extend(postures(report));
     lines.extend(report.held.iter().map(|held| ("held", Tone::Look, held.clone())));
     lines
 }
@@ -49,10 +82,15 @@ pub fn pairs(report: Option<&ProtectionReport>) -> Vec<(&'static str, String)> {
     let part = |name: &'static str, lines: Vec<String>| {
         lines.into_iter().enumerate().map(move |(n, line)| (if n == 0 { name } else { "" }, line))
     };
+    let posture = report.posture.iter().flat_map(|posture| {
+        let (word, why) = (posture.is.as_str(), posture.why.iter());
+        why.enumerate().map(move |(n, why)| if n == 0 { format!("{word}: {why}") } else { why.clone() })
+    });
+    let posture: Vec<String> = posture.collect();
     let in_force = report.in_force.as_ref().map(holdfast_protocol::protection::Protection::lines);
     let wished = report.wished.as_ref().map(holdfast_protocol::protection::Protection::lines);
-    let mut pairs: Vec<_> =
-        part("In force", in_force.unwrap_or_else(|| vec!["nothing yet".to_owned()])).collect();
+    let mut pairs: Vec<_> = part("Protected", posture).collect();
+    pairs.extend(part("In force", in_force.unwrap_or_else(|| vec!["nothing yet".to_owned()])));
     pairs.extend(part("Wished", wished.unwrap_or_default()));
     pairs.extend(part("Held", report.held.clone()));
     pairs

@@ -102,7 +102,8 @@ pub fn under_policy(last: u32) -> DesiredDocument {
 
 fn protected() -> Value {
     json!({ "in_force": promise(10), "wished": promise(1),
-        "held": ["local retention: from 10 last, 14 daily to 1 last, 14 daily"] })
+        "held": ["local retention: from 10 last, 14 daily to 1 last, 14 daily"],
+        "posture": { "is": "attention", "why": ["no local backup of it was ever restored and checked"] } })
 }
 
 pub fn guests() -> Vec<GuestReport> {
@@ -112,7 +113,8 @@ pub fn guests() -> Vec<GuestReport> {
           "size": size, "address": "10.66.0.91/24", "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "standing": "managed", "run": "running", "wanted": "running",
-          "size": size, "address": "10.66.0.92/24" },
+          "size": size, "address": "10.66.0.92/24",
+          "protection": { "posture": { "is": "unprotected", "why": ["it is in no backup policy: nothing of it is backed up"] } } },
         { "uid": id(4), "name": "shop", "standing": "absent", "run": "unknown", "wanted": "running" },
         { "uid": id(5), "name": "blog", "vmid": 123, "standing": "parked", "run": "stopped", "wanted": "running",
           "conditions": [{ "code": "PARKED", "message": "the restore ended without an exit status: look at task UPID:pve:0001 on the box" }] },

@@ -4,6 +4,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
+use super::due::DueView;
 use super::restore_test::RestoreTestsView;
 use super::window::{Quiesced, Released, WindowRequest, WindowView};
 use super::work::{
@@ -274,6 +275,12 @@ pub const CALLS: &[Call] = &[
         "takeBackup",
         "Takes a backup of this guest now.",
         (Needed::Optional, of::<BackupRequest>),
+    ),
+    get(
+        "/v1/backups/due",
+        "due",
+        "Which backups of this guest are due, by which policy, and until when the agent waits for the controller.",
+        Answer::Done(framed::<DueView>),
     ),
     Call {
         parts: &[ID],

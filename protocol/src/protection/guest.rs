@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{BackupPolicy, BackupTier, Tiers};
+use super::posture::PostureReport;
 use crate::desired::{BulkBackup, DesiredGuest, VOLUMES_MAX, VolumeKind};
 use crate::id::VolumeName;
 
@@ -142,4 +143,7 @@ pub struct ProtectionReport {
     /// What of the wish is held, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,
+    /// How well it is protected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posture: Option<PostureReport>,
 }

@@ -10,6 +10,7 @@
 //! | [`compare`] | what of a promise is stronger, what is weaker or cannot be told |
 //! | [`guest`] | what one guest is promised |
 //! | [`policy`] | policies with their tiers, and schedules |
+//! | [`posture`] | how well a guest is protected, in one word |
 //! | [`prune`] | which backups a retention lets go |
 //! | [`retention`] | which backups are kept |
 //! | [`zone`] | time zones by name |
@@ -18,6 +19,7 @@ pub mod calendar;
 pub mod compare;
 pub mod guest;
 pub mod policy;
+pub mod posture;
 pub mod prune;
 pub mod retention;
 pub mod zone;
@@ -26,6 +28,7 @@ pub use calendar::Calendar;
 pub use compare::{Comparison, Facet, Loosening, Part, compare};
 pub use guest::{KeptVolume, Protection, ProtectionReport};
 pub use policy::{BackupPolicy, BackupTier, Consistency, OffSiteTier, Schedule, SnapshotTier, Tier, Tiers};
+pub use posture::{Posture, PostureReport};
 pub use prune::{Fate, Proof, Taken, prune};
 pub use retention::{Keep, Retention};
 pub use zone::Zone;

@@ -34,6 +34,19 @@ pub struct BackupLabel {
     pub consistency: String,
 }
 
+/// A backup on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Of which guest.
+    pub guest: String,
+    /// The archive.
+    pub archive: String,
+    /// The operation that took it.
+    pub taken_by: String,
+    /// Whether its storage does not list it any more.
+    pub missing: bool,
+}
+
 /// What is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
@@ -55,6 +68,8 @@ pub struct Book {
     pub parked: BTreeSet<u32>,
     /// What backups are called.
     pub labels: Vec<BackupLabel>,
+    /// Backups that are on record, oldest first.
+    pub backups: Vec<Kept>,
 }
 
 impl Book {
@@ -126,6 +141,15 @@ impl Book {
                 Ok(())
             },
         );
+        each(
+            &connection,
+            "SELECT guest, volid, operation, missing_since IS NOT NULL FROM backup ORDER BY taken_at, volid",
+            |row| {
+                let (guest, archive, taken_by) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                book.backups.push(Kept { guest, archive, taken_by, missing: row.get(3)? });
+                Ok(())
+            },
+        );
         book
     }
 }
@@ -142,6 +166,15 @@ pub fn made(folder: &Path) -> BTreeSet<u32> {
         Ok(())
     });
     made
+}
+
+/// Writes what a restore test of a backup showed, as the agent would have, while none is up.
+pub fn prove(folder: &Path, kept: &Kept, at_us: i64) {
+    let connection = Connection::open(folder.join("agent.db")).unwrap();
+    let sql =
+        "INSERT INTO restore_test (operation, guest, archive, backup, taken_at, verdict, why, began_at, at)
+               VALUES ('00000000-0000-0000-0000-0000000000ff', ?1, ?2, ?3, ?4, 'proved', 'a story', ?4, ?4)";
+    connection.execute(sql, (&kept.guest, &kept.archive, &kept.taken_by, at_us)).unwrap();
 }
 
 fn each(

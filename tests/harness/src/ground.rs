@@ -9,15 +9,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use agentd::operation::Operation;
 use agentd::operation::log::Status;
+use agentd::plan::protect::Raise;
+use agentd::port::clock::Clock;
+use agentd::port::store::protection::Changed;
 use jiff::Timestamp;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::book::Book;
 use crate::controllers::Speech;
-use crate::kit::{FOREIGN, Kit, target};
+use crate::kit::{FOREIGN, Kit, target, uid};
 use crate::life::{Begin, End, Tone, live, told};
 use crate::points::Conductor;
 use crate::scene::Scene;
+use crate::story::backup::backup;
 use crate::story::snapshot::taking;
 use crate::virtual_time;
 use crate::windows::Windows;
@@ -40,6 +45,10 @@ pub enum Ground {
     Taker,
     /// The same two, both stopped.
     TwoStand,
+    /// The running guest, with a second backup.
+    BackedUp,
+    /// The same, and it is promised that its last backup is kept.
+    Promised,
 }
 
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
@@ -67,6 +76,8 @@ impl Ground {
                 Some(Operation::Provision(Box::new(taker)))
             }),
             Self::TwoStand => (Some(Self::Taker), |_| Some(Operation::Stop(target(2)))),
+            Self::BackedUp => (Some(Self::GuestRuns), |_| Some(backup("backup2"))),
+            Self::Promised => (Some(Self::BackedUp), |_| None),
         }
     }
 
@@ -80,6 +91,8 @@ impl Ground {
             Self::TwoGuests => 203,
             Self::Taker => 205,
             Self::TwoStand => 206,
+            Self::BackedUp => 207,
+            Self::Promised => 208,
             Self::Snapshotted => 204,
         }
     }
@@ -106,6 +119,12 @@ impl Template {
         Arc::clone(cell.get_or_init(|| Arc::new(make(ground))))
     }
 
+    /// The moment at which stories on it begin.
+    #[must_use]
+    pub const fn at(&self) -> Timestamp {
+        self.beginning.at
+    }
+
     /// A world of its own, for one case. To be called within virtual time.
     #[must_use]
     pub fn world(&self, seed: u64) -> World {
@@ -130,10 +149,26 @@ fn make(ground: Ground) -> Template {
                 other => panic!("{ground:?}: {other:?}"),
             }
         }
+        if ground == Ground::Promised {
+            promise(&world).await;
+        }
         world.settle().await;
         fill(&world.state());
         keep(world)
     })
+}
+
+/// Promises guest 1 that its last backup is kept, at a point that never comes in a story.
+async fn promise(world: &World) {
+    let schedule = json!({ "at": ["01-01 00:00"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+    let local = json!({
+        "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 1 } }, "consistency": "crash"
+    });
+    let to = serde_json::from_value(json!({ "tiers": { "local": local }, "volumes": [] })).unwrap();
+    let ports = world.agent(&Conductor::undisturbed()).await;
+    let raise = Raise { guest: uid(1), from: None, to, what: "a story's".to_owned() };
+    let changed = ports.store.raise_protection(raise, Clock::now(&world.timeline)).await.unwrap();
+    assert_eq!(changed, Changed::Yes);
 }
 
 /// A node with nothing of ours, and guests that somebody else made.

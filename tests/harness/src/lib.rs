@@ -28,6 +28,7 @@
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
 //! | [`pen`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
 //! | [`line`] | a hub at the end of a line of bytes |
+//! | [`nights`] | a guest under a policy, for weeks |
 //! | [`hostile`] | a stolen hub, for weeks |
 #![forbid(unsafe_code)]
 #![expect(
@@ -53,6 +54,7 @@ pub mod line;
 pub mod log;
 pub mod mailbox;
 pub mod matrix;
+pub mod nights;
 pub mod pen;
 #[cfg(feature = "planted")]
 pub mod planted;

@@ -13,6 +13,7 @@ use agentd::model::planted::{Bug, plant};
 use crate::ground::{Ground, Template};
 use crate::hostile;
 use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
+use crate::nights;
 use crate::schedule::plot::{self, Plot};
 use crate::schedule::run_script;
 use crate::story::{self, Story};
@@ -72,6 +73,8 @@ enum Hunt {
     Plot(Plot),
     /// By a stolen hub, seed by seed, so many days each.
     Stolen(u64),
+    /// In nights of backups.
+    Nights,
 }
 
 /// A family of the matrix's cases.
@@ -98,6 +101,7 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::LeaveTicket => Hunt::Matrix(Family::Undisturbed, &["provision"]),
         Bug::ForgetProtection => Hunt::Matrix(Family::Undisturbed, &["attach_volume"]),
         Bug::EndlessTries => Hunt::Matrix(Family::Tasks, &["start"]),
+        Bug::PruneProved | Bug::CountMissing => Hunt::Nights,
         Bug::TrustTagAlone => Hunt::Plot(plot::IMPOSTOR),
         Bug::TrustNumberAlone => Hunt::Plot(plot::REUSE),
         Bug::DestroyUnknownVolumes => Hunt::Plot(plot::ATTACHED),
@@ -119,6 +123,7 @@ pub fn find(bug: Bug) -> Option<Find> {
         Hunt::Matrix(family, stories) => in_the_matrix(bug, family, stories),
         Hunt::Plot(plot) => in_a_plot(bug, plot),
         Hunt::Stolen(days) => by_a_thief(bug, days),
+        Hunt::Nights => in_the_nights(bug),
     }
 }
 
@@ -166,6 +171,13 @@ fn by_a_thief(bug: Bug, days: u64) -> Option<Find> {
         let at = format!("stolen hub, seed {seed}, day {}", verdict.day);
         Some(Find { bug, at, cases: seed, what })
     })
+}
+
+fn in_the_nights(bug: Bug) -> Option<Find> {
+    drop(Template::of(Ground::GuestRuns));
+    let _planted = Planted::bug(bug);
+    let what = nights::run().into_iter().next()?;
+    Some(Find { bug, at: "nights of backups".to_owned(), cases: 1, what })
 }
 
 impl Family {

@@ -94,6 +94,13 @@ pub const NEEDS: &[Need] = &[
     need("make and expire snapshots, roll back", Role::Operate, Place::Pool, &["VM.Snapshot"]),
     need("back up, list backups", Role::Operate, Place::Pool, &["VM.Backup"]),
     need("back up, list backups", Role::Operate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
+    need("remove backups that are not kept any longer", Role::Operate, Place::Pool, &["VM.Backup"]),
+    need(
+        "remove backups that are not kept any longer",
+        Role::Operate,
+        Place::ArchiveStorage,
+        &["Datastore.AllocateSpace"],
+    ),
     need(
         "restore into the pool, undo a half-made guest",
         Role::Allocate,

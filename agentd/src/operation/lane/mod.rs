@@ -44,6 +44,8 @@ pub enum Work {
     Provision,
     /// Takes a backup while the guest's programs stand still.
     QuiescedBackup,
+    /// Removes a backup that is not kept any longer.
+    PruneBackup,
     /// Changes sizes or marks.
     Reconfigure,
     /// Restores a backup beside it.
@@ -83,6 +85,7 @@ impl Work {
         Self::AdoptGuest,
         Self::Provision,
         Self::QuiescedBackup,
+        Self::PruneBackup,
         Self::Reconfigure,
         Self::RestoreBeside,
         Self::RestoreTest,
@@ -105,6 +108,7 @@ impl Work {
             Self::AdoptGuest => "adopt_guest",
             Self::Provision => "provision",
             Self::QuiescedBackup => "quiesced_backup",
+            Self::PruneBackup => "prune_backup",
             Self::Reconfigure => "reconfigure",
             Self::RestoreBeside => "restore_beside",
             Self::RestoreTest => "restore_test",
@@ -130,6 +134,7 @@ impl Work {
             | Self::Grow
             | Self::HandOverVolume
             | Self::AdoptGuest
+            | Self::PruneBackup
             | Self::Reconfigure
             | Self::RollBack
             | Self::Snapshot
@@ -151,6 +156,7 @@ impl Work {
             | Self::Grow
             | Self::Provision
             | Self::QuiescedBackup
+            | Self::PruneBackup
             | Self::Reconfigure
             | Self::RestoreBeside
             | Self::RestoreTest
@@ -184,6 +190,7 @@ impl From<OperationKind> for Work {
             OperationKind::AdoptGuest => Self::AdoptGuest,
             OperationKind::Provision => Self::Provision,
             OperationKind::QuiescedBackup => Self::QuiescedBackup,
+            OperationKind::PruneBackup => Self::PruneBackup,
             OperationKind::Reconfigure => Self::Reconfigure,
             OperationKind::RestoreBeside => Self::RestoreBeside,
             OperationKind::RestoreTest => Self::RestoreTest,

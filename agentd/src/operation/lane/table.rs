@@ -129,6 +129,7 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         | Work::AdoptGuest
         | Work::Provision
         | Work::QuiescedBackup
+        | Work::PruneBackup
         | Work::Reconfigure
         | Work::RestoreBeside
         | Work::RestoreTest

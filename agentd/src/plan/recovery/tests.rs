@@ -88,6 +88,7 @@ fn host(mark: Mark) -> Observed {
         node: None,
         lost: BTreeMap::new(),
         goldens: BTreeMap::new(),
+        shelves: BTreeMap::new(),
     }
 }
 

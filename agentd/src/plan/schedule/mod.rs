@@ -11,11 +11,13 @@
 //! | `asked` | which backup a window is for that a guest asked for |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
+//! | [`prune`] | which backup goes next |
 //! | [`target`] | whether a tier's backups may go where they should |
 //! | [`told`] | what a person is told |
 
 pub(super) mod asked;
 pub mod points;
+mod prune;
 pub mod target;
 pub mod tier;
 mod told;
@@ -24,12 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_protocol::id::{GuestUid, KeyFingerprint, StorageName};
-use holdfast_protocol::protection::{Consistency, Protection, Schedule, Tier};
+use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, Tier};
 use holdfast_protocol::report::{Running, Standing};
+use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
 
-use super::{Action, Context, Inputs, Plan};
+use super::{Action, Context, Inputs, Plan, posture};
 use crate::gate::of::effects;
+use crate::gate::retention::KeptTier;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, TierRecord};
@@ -37,6 +41,7 @@ use crate::model::timekeeper::Belief;
 use crate::operation::{Backup, DuePoint, Operation, Target};
 use points::Around;
 use tier::{Controller, Facts, Owed, State};
+pub use told::has_own_backups;
 
 /// A tier of a promise, without what only one kind of tier has.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +56,19 @@ pub struct Promised<'a> {
     pub key: Option<&'a KeyFingerprint>,
     /// What it should hold.
     pub consistency: Consistency,
+    /// Which are kept.
+    pub retention: &'a Retention,
+    /// How often one is restored for a test, where any is.
+    pub test_every: Option<TestDays>,
+}
+
+impl<'a> Promised<'a> {
+    /// As far as its backups' keeping goes.
+    #[must_use]
+    pub fn kept(&self) -> Option<KeptTier<'a>> {
+        let Self { tier, schedule, target, key, retention, .. } = *self;
+        Some(KeptTier { tier, target: target?, key, retention, zone: &schedule.zone })
+    }
 }
 
 /// The tiers of a promise, the fastest first.
@@ -68,6 +86,8 @@ pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
             target: Some(&backup.target),
             key,
             consistency: backup.consistency,
+            retention: &backup.retention,
+            test_every: backup.restore_test_days,
         })
         .collect()
 }
@@ -114,10 +134,7 @@ pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed 
 /// Whether a backup is one of this tier that protects, as far as the records know.
 #[must_use]
 pub fn is_good(backup: &BackupRecord, promised: &Promised<'_>) -> bool {
-    let Some(target) = promised.target else { return false };
-    backup.missing_since.is_none()
-        && backup.is_of(promised.tier, target)
-        && promised.key.is_none_or(|key| backup.sealed.as_ref() == Some(key))
+    promised.kept().is_some_and(|tier| tier.counts(backup))
 }
 
 /// Up to which point of a tier a backup settles what is owed. What says that it was taken later than now settles nothing.
@@ -167,7 +184,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let Some((record, vmid)) = record.and_then(|record| Some((record, made(record)?))) else { continue };
         let Some(promise) = inputs.records.protections.get(&record.uid) else { continue };
         let known = known(inputs, record);
-        let mut begins = None;
+        let (mut begins, mut goes, mut tiers) = (None, None, Vec::new());
         for promised in promised(promise) {
             let around = points.of(promise, &promised, inputs.time.at);
             let owed = owed(&known, &promised, around);
@@ -178,14 +195,19 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
                 Ok(()) => begins = begins.or_else(|| operation(record, vmid, &promised, &owed, inputs.time)),
                 Err(condition) => verdict.conditions.push(condition),
             }
+            let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
+            goes = goes.or_else(|| prune::next(context, &known, &promised, target));
+            tiers.push((promised, owed));
         }
-        verdict.conditions.extend(told::volumes(promise));
+        verdict.conditions.extend(told::snapshots(promise).into_iter().chain(told::volumes(promise)));
+        let posture = posture::judge(promise, &tiers, &known, (inputs.observed, &inputs.records.proofs));
+        verdict.protection.get_or_insert_default().posture = Some(posture);
         let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
             let allowed = |effect| gate(effect, Provenance::Schedule, &context.approved) == Verdict::Free;
             effects(&action.operation).iter().all(allowed)
         };
-        plan.actions.extend(begins.filter(|action| free && passes(action)));
+        plan.actions.extend(begins.or(goes).filter(|action| free && passes(action)));
     }
 }
 

@@ -82,15 +82,28 @@ fn unsealed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
     Some(Condition { code: ErrorCode::BackupUnsealed, message })
 }
 
+/// A tier that is promised and that this agent does not serve.
+pub(super) fn snapshots(promise: &Protection) -> Option<Condition> {
+    promise.tiers.snapshot.as_ref().map(|_| {
+        let message = "its policy has a snapshot tier, and this agent takes no snapshots by schedule yet: none is taken";
+        Condition { code: ErrorCode::Unsupported, message: message.to_owned() }
+    })
+}
+
+fn own_backups(promise: &Protection) -> impl Iterator<Item = &str> {
+    let own = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
+    promise.volumes.iter().filter(move |volume| own(&volume.kind)).map(|volume| volume.name.as_str())
+}
+
+/// Whether volumes are promised a backup of their own.
+#[must_use]
+pub fn has_own_backups(promise: &Protection) -> bool {
+    own_backups(promise).next().is_some()
+}
+
 /// Volumes that are promised a backup of their own.
 pub(super) fn volumes(promise: &Protection) -> Option<Condition> {
-    let own = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
-    let names: Vec<&str> = promise
-        .volumes
-        .iter()
-        .filter(|volume| own(&volume.kind))
-        .map(|volume| volume.name.as_str())
-        .collect();
+    let names: Vec<&str> = own_backups(promise).collect();
     (!names.is_empty()).then(|| {
         let message = format!(
             "volumes {} are promised a backup of their own, which this agent cannot take yet: no backup holds them",

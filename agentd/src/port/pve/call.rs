@@ -16,6 +16,7 @@ use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
 use super::destroy::DestroyProof;
 use super::lift::LiftProof;
+use super::prune::OwnBackup;
 use super::reassign::ReassignRequest;
 use super::restore::RestoreRequest;
 use super::sight::AclPath;
@@ -148,6 +149,7 @@ endpoints! {
     Storages = "GET /nodes/{node}/storage", Get, LIST_MAX;
     StorageStatus = "GET /nodes/{node}/storage/{storage}/status", Get, PLAIN_MAX;
     StorageContent = "GET /nodes/{node}/storage/{storage}/content", Get, LIST_MAX;
+    RemoveBackup = "DELETE /nodes/{node}/storage/{storage}/content/{volume}", Delete, PLAIN_MAX;
     Tasks = "GET /nodes/{node}/tasks", Get, LIST_MAX;
     TaskStatus = "GET /nodes/{node}/tasks/{upid}/status", Get, PLAIN_MAX;
     TaskLog = "GET /nodes/{node}/tasks/{upid}/log", Get, LIST_MAX;
@@ -370,6 +372,14 @@ impl Call {
         Self { vmid: Some(vmid), ..call }.with(params)
     }
 
+    /// Bare. The volume is one that was listed as this guest's backup on this storage; no disk has such a name.
+    pub(super) fn remove_backup(node: &NodeName, own: &OwnBackup) -> Self {
+        let volume = utf8_percent_encode(own.archive().as_str(), SEGMENT);
+        let tail = format!("/content/{volume}");
+        let call = Self::storage_part(Endpoint::RemoveBackup, Role::Operate, node, own.storage(), &tail);
+        Self { vmid: Some(own.vmid()), ..call }
+    }
+
     pub(super) fn archive_config(node: &NodeName, role: Role, archive: &VolumeId) -> Self {
         let params = vec![("volume".into(), archive.as_str().into())];
         Self::plain(Endpoint::ArchiveConfig, role, format!("/nodes/{node}/vzdump/extractconfig")).with(params)
@@ -400,8 +410,9 @@ impl Call {
     }
 
     pub(super) fn tasks(node: &NodeName, query: &TaskQuery) -> Self {
-        // A task that is named after two guests is found under neither number.
-        let of_one = (query.kind != TaskKind::MoveVolume).then(|| ("vmid".into(), query.vmid.into()));
+        // A task that is named after two guests, or after a guest and a storage, is found under no number.
+        let of_one = !matches!(query.kind, TaskKind::MoveVolume | TaskKind::RemoveBackup);
+        let of_one = of_one.then(|| ("vmid".into(), query.vmid.into()));
         let mut params: Params = of_one.into_iter().collect();
         params.extend([
             ("source".into(), "all".into()),

@@ -19,6 +19,7 @@ use super::destroy::DestroyProof;
 use super::error::PveError;
 use super::https::Https;
 use super::lift::LiftProof;
+use super::prune::OwnBackup;
 use super::read::entries;
 use super::read::{
     GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
@@ -250,6 +251,10 @@ impl Pve for PveClient {
 
     fn snapshot(&self, vmid: Vmid, new: &NewSnapshot) -> Reply<'_, Upid> {
         self.started(Call::snapshot(&self.node, vmid, new))
+    }
+
+    fn remove_backup(&self, own: &OwnBackup) -> Reply<'_, Upid> {
+        self.started(Call::remove_backup(&self.node, own))
     }
 
     fn remove_snapshot(&self, own: &OwnSnapshot) -> Reply<'_, Upid> {

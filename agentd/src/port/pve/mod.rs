@@ -19,6 +19,7 @@ pub mod ending;
 pub mod error;
 mod https;
 pub mod lift;
+pub mod prune;
 pub mod read;
 pub mod reassign;
 pub mod restore;
@@ -52,6 +53,7 @@ pub use config::{Digest, GuestConfig};
 pub use destroy::DestroyProof;
 pub use error::{PveError, RetryClass};
 pub use lift::{KnownGuest, LiftProof};
+pub use prune::OwnBackup;
 pub use reassign::ReassignRequest;
 pub use restore::RestoreRequest;
 pub use retry::{Pace, RealPace};
@@ -213,6 +215,9 @@ pub trait Pve: Send + Sync {
 
     /// Starts a backup of one guest. `OK` of the task does not prove that the archive is there.
     fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid>;
+
+    /// Starts removing a backup that is listed beside a newer one. `OK` of the task does not prove that it is gone.
+    fn remove_backup(&self, own: &OwnBackup) -> Reply<'_, Upid>;
 
     /// The text of the configuration inside an archive, to be judged before it is restored. An old ticket may stand in it.
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret>;

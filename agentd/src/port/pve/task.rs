@@ -90,6 +90,8 @@ pub enum TaskKind {
     RemoveSnapshot,
     /// A rollback.
     RollBack,
+    /// The removal of a backup. Its task is named after guest and storage.
+    RemoveBackup,
     /// The handing over of a volume. Its task is named after both guests, the one that gives first.
     MoveVolume,
 }
@@ -109,6 +111,7 @@ impl TaskKind {
             Self::Snapshot => "vzsnapshot",
             Self::RemoveSnapshot => "vzdelsnapshot",
             Self::RollBack => "vzrollback",
+            Self::RemoveBackup => "imgdel",
             Self::MoveVolume => "move_volume",
         }
     }

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time, vmid, word};
-use super::{Store, StoreError, window};
+use super::{Part, Store, StoreError, audit, window};
 use crate::model::record::{BackupRecord, BackupWhy, VolumeId};
+use crate::operation::PruneBackup;
 use crate::operation::progress::Progress;
 use crate::operation::window::without;
 
@@ -57,6 +58,20 @@ impl Raw {
             label: self.label.map(|label| from_json("a backup's label", &label)).transpose()?,
         })
     }
+}
+
+/// What a storage's list says otherwise than our records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// It is there after all, or encrypted otherwise.
+    Again {
+        /// The archive.
+        archive: VolumeId,
+        /// The key it is encrypted with.
+        sealed: Option<KeyFingerprint>,
+    },
+    /// It is not there.
+    Not(VolumeId),
 }
 
 /// A backup as it was listed when it was found.
@@ -151,7 +166,66 @@ pub(super) fn of(
     Ok(select(connection, "WHERE operation = ?1", [operation.to_string()])?.into_iter().next())
 }
 
+/// One guest's, oldest first.
+pub(super) fn of_guest(connection: &Connection, guest: GuestUid) -> Result<Vec<BackupRecord>, StoreError> {
+    select(connection, "WHERE guest = ?1 ORDER BY taken_at, volid", [guest.to_string()])
+}
+
+/// One was removed. Another one under its name stays on record.
+pub(super) fn gone(transaction: &Transaction<'_>, spec: &PruneBackup) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "DELETE FROM backup WHERE volid = ?1 AND operation = ?2",
+            (spec.archive.as_str(), spec.taken_by.to_string()),
+        )
+        .map_err(StoreError::sqlite("forget a backup"))?;
+    Ok(())
+}
+
+fn note(transaction: &Transaction<'_>, listed: &Listed, at: Timestamp) -> Result<(), StoreError> {
+    let failed = StoreError::sqlite("note what a storage lists");
+    let (archive, action) = match listed {
+        Listed::Again { archive, sealed } => {
+            let sealed = sealed.as_ref().map(KeyFingerprint::as_str);
+            transaction
+                .execute(
+                    "UPDATE backup SET missing_since = NULL, sealed = ?2 WHERE volid = ?1",
+                    (archive.as_str(), sealed),
+                )
+                .map_err(failed)?;
+            (archive, "backup_listed")
+        }
+        Listed::Not(archive) => {
+            transaction
+                .execute(
+                    "UPDATE backup SET missing_since = ?2 WHERE volid = ?1 AND missing_since IS NULL",
+                    (archive.as_str(), micros(at)),
+                )
+                .map_err(failed)?;
+            (archive, "backup_missing")
+        }
+    };
+    let guest: Option<String> = transaction
+        .query_row("SELECT guest FROM backup WHERE volid = ?1", [archive.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(StoreError::sqlite("find a backup"))?;
+    let Some(guest) = guest else { return Ok(()) };
+    let guest = Some(parsed("a guest's uid", &guest)?);
+    audit::append(transaction, &audit::Line { at, action, guest, operation: None, detail: archive.as_str() })
+}
+
 impl Store {
+    /// Notes which backups a storage lists otherwise than our records say.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn note_listed(&self, listed: Vec<Listed>, at: Timestamp) -> Result<(), StoreError> {
+        self.write(Part::Guests, "note what a storage lists", move |transaction| {
+            listed.iter().try_for_each(|one| note(transaction, one, at))
+        })
+        .await
+    }
+
     /// A guest's last backups, the newest first.
     ///
     /// # Errors

@@ -258,6 +258,7 @@ fn learn(
             snapshot::taken(transaction, spec, after.id, *at)
         }
         (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec),
+        (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
         (Fact::BackupFound { archive, bytes, at, sealed }, _) => {
             let found = backup::Found { archive, bytes: *bytes, at: *at, sealed: sealed.as_ref() };
             backup::found(transaction, after, &found)

@@ -52,6 +52,7 @@ pub mod keeping;
 mod mail;
 mod migration;
 mod open;
+pub mod owing;
 pub mod own_audit;
 pub mod parked;
 pub mod protection;

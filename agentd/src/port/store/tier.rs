@@ -55,6 +55,11 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<TierRecord>, StoreError
     select(connection, "", ())
 }
 
+/// One guest's.
+pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<TierRecord>, StoreError> {
+    select(connection, "WHERE guest = ?1", [guest.to_string()])
+}
+
 fn names(promise: Option<&Protection>) -> BTreeSet<Tier> {
     let Some(Protection { tiers, .. }) = promise else { return BTreeSet::new() };
     let there = [

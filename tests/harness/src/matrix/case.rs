@@ -40,7 +40,7 @@ const TASKS: usize = 12;
 const GUESTS: [u32; 2] = [300, 301];
 
 /// The kinds of tasks that the agent starts.
-const TASK_KINDS: [&str; 11] = [
+const TASK_KINDS: [&str; 12] = [
     "vzrestore",
     "vzstart",
     "vzstop",
@@ -52,6 +52,7 @@ const TASK_KINDS: [&str; 11] = [
     "vzrollback",
     "move_volume",
     "vzdestroy",
+    "imgdel",
 ];
 
 /// Those that can say `OK` and do nothing.

@@ -14,7 +14,8 @@ pub(super) fn take() -> Vec<Story> {
     ]
 }
 
-fn backup(storage: &str) -> Operation {
+/// A backup that somebody asked for. A ground is made by it, too.
+pub(crate) fn backup(storage: &str) -> Operation {
     Operation::Backup(Backup {
         target: target(1),
         storage: storage.parse().unwrap(),

@@ -4,12 +4,13 @@
 //! the ground it stands on, the operation, and the end it must come to however often it is killed.
 
 mod adopt;
-mod backup;
+pub(crate) mod backup;
 mod destroy;
 mod hand_over;
 mod job;
 mod power;
 mod provision;
+mod prune;
 mod quiesced_backup;
 mod restore_beside;
 mod restore_test;
@@ -143,6 +144,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
     match kind {
         OperationKind::AdoptGuest => adopt::adopt(),
         OperationKind::Provision => provision::stories(),
+        OperationKind::PruneBackup => prune::prune(),
         OperationKind::Start => power::start(),
         OperationKind::Stop => power::stop(),
         OperationKind::Reconfigure => size::reconfigure(),

@@ -21,6 +21,23 @@ fn vmid() -> Vmid {
     Vmid::try_from(300).unwrap()
 }
 
+fn own_backup() -> OwnBackup {
+    let row = |name: &str| super::super::read::StoredVolume {
+        volid: format!("backup2:backup/{name}"),
+        content: "backup".to_owned(),
+        vmid: Some(vmid()),
+        format: "tar.zst".to_owned(),
+        size: 9,
+        made_epoch_s: Some(1),
+        protected: false,
+        sealed: None,
+    };
+    let [old, new] = ["backup2:backup/old", "backup2:backup/new"].map(crate::model::record::VolumeId::new);
+    let found = OwnBackup::find(vmid(), &"backup2".parse().unwrap(), (&old, &new), &[row("old"), row("new")]);
+    let super::super::prune::Found::Listed(own) = found else { panic!("it is listed") };
+    own
+}
+
 fn restore() -> RestoreRequest {
     RestoreRequest {
         vmid: vmid(),
@@ -167,6 +184,7 @@ fn all() -> Vec<Call> {
         Call::remove_snapshot(&node, &own_snapshot()),
         Call::roll_back(&node, &own_snapshot()),
         Call::backup(&node, vmid(), &storage),
+        Call::remove_backup(&node, &own_backup()),
         Call::archive_config(&node, Role::Allocate, &archive),
         Call::storage_entries(),
         Call::storages(&node),
@@ -298,6 +316,7 @@ fn writes_that_change_or_destroy_use_their_own_token() {
             | Endpoint::RollBack
             | Endpoint::Resize
             | Endpoint::MoveVolume
+            | Endpoint::RemoveBackup
             | Endpoint::Start
             | Endpoint::Stop
             | Endpoint::Shutdown => Role::Operate,

@@ -1,0 +1,56 @@
+//! `GET /v1/backups/due`: which of the guest's backups are due.
+//!
+//! The same judgement by which the agent begins backups itself, over the records as they are now: a window that just ended
+//! is not due again, however old the agent's last look at the host is.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use holdfast_protocol::local::due::{DueBackup, DueView};
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::report::Running;
+
+use super::Local;
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::Data;
+use crate::model::timekeeper::{Belief, Steady};
+use crate::plan::schedule::points::Around;
+use crate::plan::schedule::{Known, owed, promised};
+
+pub(super) async fn due(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+) -> Result<Data<DueView>, ApiError> {
+    let uid = scope.uid();
+    let own = local.store.owing(uid).await?;
+    let hello = local.store.guest(uid).await?.and_then(|record| record.hello);
+    let Some(promise) = &own.promise else { return Ok(Data(DueView::default())) };
+    let (now, forward) = (local.clock.now(), local.clock.monotonic());
+    let (anchor, run) = {
+        let view = local.view.borrow();
+        let seen = view.guests.iter().find(|guest| guest.uid == Some(uid));
+        (view.anchor, seen.map_or(Running::Unknown, |guest| guest.run))
+    };
+    let time = anchor.map_or(Belief { at: now, since: now, steady: Steady::No }, |anchor| anchor.at(forward));
+    let policy = local.wanted.guest(uid).await?.and_then(|guest| guest.policy);
+    // What is under way or asked for is not due once more.
+    let taking = |kind: &OperationKind| matches!(kind, OperationKind::Backup | OperationKind::QuiescedBackup);
+    let taken = own.at_work.iter().any(taking);
+    let known =
+        Known { guest: uid, backups: &own.backups, tiers: &own.tiers, hello: hello.as_ref(), run, time };
+    let mut view = DueView::default();
+    for promised in promised(promise) {
+        let owed = owed(&known, &promised, Around::of(promised.schedule, time.at));
+        let open = owed.last.filter(|due| due.is_open() && !taken && promised.target.is_some());
+        view.due.extend(open.map(|due| DueBackup {
+            tier: promised.tier,
+            policy: policy.clone(),
+            since: due.since,
+            consistency: promised.consistency,
+            waits_until: due.waits_until,
+        }));
+        view.next_at = view.next_at.into_iter().chain(owed.next).min();
+    }
+    Ok(Data(view))
+}

@@ -1,0 +1,123 @@
+//! Removing a backup that the retention in force no longer keeps.
+//!
+//! Everything is judged once more before the call: our records name the archive as one that we took, the promise in force
+//! lets it go, the clock is the one it was judged by, and the storage lists it beside a newer one. A list without that newer
+//! one proves nothing, neither before nor after.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::Vmid;
+use jiff::SignedDuration;
+
+use super::attempt::{Acted, Context, Learnt, Probed};
+use super::trouble::Trouble;
+use crate::gate::of::effects;
+use crate::gate::retention::judge;
+use crate::gate::{Approved, Effect, Provenance, Prune, Verdict, gate};
+use crate::model::timekeeper::Synchrony;
+use crate::operation::log::Fact;
+use crate::operation::{Operation, PruneBackup};
+use crate::plan::schedule::{backups_of, promised};
+use crate::port::pve::prune::{Found, OwnBackup};
+use crate::port::pve::{ContentKind, Role};
+
+/// What was judged longer ago is judged anew, in another operation.
+const JUDGED_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a PruneBackup, Trouble> {
+    match &context.progress.operation {
+        Operation::PruneBackup(prune) => Ok(prune),
+        other => Err(Trouble::fault(format!("a {} prunes nothing", other.kind().as_str()))),
+    }
+}
+
+async fn find(context: &Context<'_>) -> Result<Found, Trouble> {
+    let PruneBackup { target, storage, archive, successor, .. } = spec(context)?;
+    let vmid: Vmid = target.vmid;
+    let list =
+        context.ports.pve.storage_content(Role::Operate, storage, ContentKind::Backup, Some(vmid)).await?;
+    Ok(OwnBackup::find(vmid, storage, (archive, successor), &list))
+}
+
+pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    match find(context).await? {
+        Found::Gone => Ok(Probed::Happened(Learnt::fact(Fact::BackupGone))),
+        Found::Listed(_) | Found::Protected => Ok(Probed::Not),
+        Found::Unproved => {
+            let text = format!(
+                "{} does not list the backup that is to stay: nothing is concluded from its list, and nothing removed",
+                spec(context)?.storage
+            );
+            Err(Trouble::again(ErrorCode::BackupMissing, text))
+        }
+    }
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let prune = spec(context)?;
+    timely(context, prune).await?;
+    may_go(context, prune).await?;
+    match find(context).await? {
+        Found::Listed(own) => Ok(Acted::Task(context.ports.pve.remove_backup(&own).await?)),
+        Found::Gone => Ok(Acted::Done),
+        Found::Protected => {
+            let text = format!(
+                "{} is protected in Proxmox: somebody wants to keep it, and it is kept",
+                prune.archive
+            );
+            Err(Trouble::give_up(ErrorCode::Locked, text))
+        }
+        Found::Unproved => {
+            let text = "the backup that is to stay is not listed any more: nothing is removed";
+            Err(Trouble::give_up(ErrorCode::BackupMissing, text))
+        }
+    }
+}
+
+/// Nothing is thrown away by a clock that nobody keeps, that stands behind, or that jumped since it was judged.
+async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Trouble> {
+    let clock = &context.ports.clock;
+    let now = clock.now();
+    let standing = context.ports.store.standing().await.map_err(|error| Trouble::fault(error.to_string()))?;
+    let kept = clock.synchrony().await == Synchrony::Kept && now >= standing.latest;
+    if kept && now.duration_since(prune.judged_at).abs() <= JUDGED_FOR {
+        return Ok(());
+    }
+    let text =
+        "the clock is not the one by which this was judged: nothing is removed until it is looked at again";
+    Err(Trouble::give_up(ErrorCode::ClockBehind, text))
+}
+
+/// Our own records must know the archive, and what is in force now must let it go.
+async fn may_go(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Trouble> {
+    let ports = context.ports;
+    let records = ports.store.records(Generation::NONE, ports.clock.now()).await;
+    let records = records.map_err(|error| Trouble::fault(error.to_string()))?;
+    let uid = prune.target.uid;
+    let backups = backups_of(&records, uid);
+    let going = backups.iter().position(|backup| {
+        backup.archive == prune.archive
+            && backup.taken_by == prune.taken_by
+            && backup.storage == prune.storage
+    });
+    let promise = records.protections.get(&uid);
+    let tier = promise.and_then(|promise| promised(promise).into_iter().find(|own| own.tier == prune.tier));
+    let kept = tier.as_ref().and_then(|tier| tier.kept());
+    let effect = going.zip(kept).and_then(|(place, kept)| {
+        judge(backups, &kept, &records.proofs, ports.clock.now()).into_iter().nth(place)?
+    });
+    // The road is the schedule's, the effect is as it is now: a retention that was raised meanwhile keeps it.
+    let own = effects(&context.progress.operation);
+    let now = effect.map(Effect::PruneBackup);
+    let free = |effect: &Effect| gate(effect, Provenance::Schedule, &Approved::default()) == Verdict::Free;
+    if now.as_ref().is_some_and(free) && own.iter().all(free) {
+        return Ok(());
+    }
+    let why = match effect {
+        Some(Prune::NewestProved) => "it is the newest that was proved",
+        Some(Prune::Last) => "it is the last one that protects",
+        Some(Prune::Kept) => "the retention in force keeps it",
+        Some(Prune::OutsidePolicy) | None => "our records do not name it as one that may go",
+    };
+    Err(Trouble::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))
+}

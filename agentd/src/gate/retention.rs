@@ -1,0 +1,84 @@
+//! Which backups of a guest may go by the retention that is in force.
+//!
+//! What comes in: the guest's backups as the records have them, one tier of its promise, which of them were proved, and the
+//! time. What goes out: for each backup what its going would be, as the gate names it. What does not protect does not push
+//! out what does: a backup that is missing, not encrypted as promised, or of a time to come is neither counted nor removed.
+//! The last one that counts stays whatever a retention says. Pure, and asked twice: when a removal is planned, and again
+//! before it is sent.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::id::{KeyFingerprint, OperationId, StorageName};
+use holdfast_protocol::protection::{Fate, Proof, Retention, Taken, Tier, Zone, prune};
+use jiff::Timestamp;
+
+use super::Prune;
+use crate::model::limits;
+use crate::model::planted::{Bug, planted};
+use crate::model::record::BackupRecord;
+
+/// One tier of a promise, as far as its backups' keeping goes.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptTier<'a> {
+    /// Which.
+    pub tier: Tier,
+    /// Where its backups go.
+    pub target: &'a StorageName,
+    /// The key they must be encrypted with.
+    pub key: Option<&'a KeyFingerprint>,
+    /// Which are kept.
+    pub retention: &'a Retention,
+    /// By whose days and weeks.
+    pub zone: &'a Zone,
+}
+
+impl KeptTier<'_> {
+    /// Whether a backup is one of this tier that protects, as far as the records know.
+    #[must_use]
+    pub fn counts(&self, backup: &BackupRecord) -> bool {
+        let listed = backup.missing_since.is_none() || planted(Bug::CountMissing);
+        listed
+            && backup.is_of(self.tier, self.target)
+            && self.key.is_none_or(|key| backup.sealed.as_ref() == Some(key))
+    }
+}
+
+/// When a backup was taken, by the clock that schedules go by where that is known.
+#[must_use]
+pub fn taken_at(backup: &BackupRecord) -> Timestamp {
+    backup.point.unwrap_or(backup.taken_at)
+}
+
+/// What the going of each of a guest's backups would be; none for those that are not this tier's or do not count.
+#[must_use]
+pub fn judge(
+    backups: &[BackupRecord],
+    tier: &KeptTier<'_>,
+    proofs: &BTreeMap<OperationId, Timestamp>,
+    now: Timestamp,
+) -> Vec<Option<Prune>> {
+    let latest = now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let counts = |backup: &BackupRecord| tier.counts(backup) && taken_at(backup) <= latest;
+    let proof = |backup: &BackupRecord| {
+        let proved = proofs.contains_key(&backup.taken_by) && !planted(Bug::PruneProved);
+        if proved { Proof::Proved } else { Proof::None }
+    };
+    let counted: Vec<&BackupRecord> = backups.iter().filter(|backup| counts(backup)).collect();
+    let taken: Vec<Taken> =
+        counted.iter().map(|backup| Taken { at: taken_at(backup), proof: proof(backup) }).collect();
+    let newest = counted.iter().max_by_key(|backup| taken_at(backup)).map(|backup| &backup.archive);
+    let fates = prune(&taken, tier.retention, tier.zone);
+    let fates: BTreeMap<_, _> = counted.iter().map(|backup| &backup.archive).zip(fates).collect();
+    let effect = |backup: &BackupRecord| {
+        Some(match fates.get(&backup.archive)? {
+            _ if newest == Some(&backup.archive) => Prune::Last,
+            Fate::Kept("newest proved") => Prune::NewestProved,
+            Fate::Kept(_) => Prune::Kept,
+            Fate::Goes => Prune::OutsidePolicy,
+        })
+    };
+    backups.iter().map(effect).collect()
+}
+
+#[cfg(test)]
+mod tests;

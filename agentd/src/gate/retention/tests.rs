@@ -1,0 +1,125 @@
+//! Rows of backups by chance: whatever a retention says, what must stay stays.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::record::{BackupWhy, VolumeId};
+use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+
+/// A generator of numbers by which a test is the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn at(hours: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + hours * 3_600).unwrap()
+}
+
+fn op(n: u64) -> OperationId {
+    OperationId::new(uuid::Uuid::from_u128(u128::from(n)))
+}
+
+fn backup(n: u64, hours: i64) -> BackupRecord {
+    BackupRecord {
+        archive: VolumeId::new(format!("backup2:backup/{n}")),
+        guest: GuestUid::new(uuid::Uuid::from_u128(7)),
+        vmid: Vmid::try_from(300).unwrap(),
+        storage: "backup2".parse().unwrap(),
+        bytes: 9,
+        taken_at: at(hours),
+        taken_by: op(n),
+        why: BackupWhy::Schedule,
+        tier: Some(Tier::Local),
+        point: Some(at(hours)),
+        sealed: None,
+        missing_since: None,
+        label: None,
+    }
+}
+
+fn retention(value: serde_json::Value) -> Retention {
+    serde_json::from_value(value).unwrap()
+}
+
+struct Row {
+    backups: Vec<BackupRecord>,
+    proofs: BTreeMap<OperationId, Timestamp>,
+}
+
+impl Row {
+    fn judge(&self, retention: &Retention, now: i64) -> Vec<Option<Prune>> {
+        let zone: Zone = serde_json::from_value(json!("Europe/Berlin")).unwrap();
+        let target: StorageName = "backup2".parse().unwrap();
+        let tier = KeptTier { tier: Tier::Local, target: &target, key: None, retention, zone: &zone };
+        judge(&self.backups, &tier, &self.proofs, at(now))
+    }
+}
+
+/// What a stricter floor keeps, what was proved last, what is missing and what is of a time to come: none of it goes, over
+/// many rows, and one by one until nothing goes any more.
+#[test]
+fn what_must_stay_stays_whatever_goes_before_it() {
+    let mut dice = Dice(0x2545_f491);
+    for _ in 0..300 {
+        let count = 1 + dice.below(40);
+        let backups: Vec<BackupRecord> = (0..count)
+            .map(|n| {
+                let mut backup = backup(n, -i64::try_from(dice.below(24 * 90)).unwrap());
+                if dice.below(6) == 0 {
+                    backup.missing_since = Some(at(0));
+                }
+                if dice.below(9) == 0 {
+                    backup.point = Some(at(24 * 365));
+                }
+                backup
+            })
+            .collect();
+        let proofs = (0..count).filter(|_| dice.below(4) == 0).map(|n| (op(n), at(0))).collect();
+        let mut row = Row { backups, proofs };
+        let last = u32::try_from(1 + dice.below(4)).unwrap();
+        let keep = retention(json!({ "keep": { "last": last, "daily": 1 + dice.below(5), "weekly": 2 } }));
+        let counts = |backup: &BackupRecord| backup.missing_since.is_none() && taken_at(backup) <= at(0);
+        let newest_proved = |row: &Row| {
+            let proved =
+                row.backups.iter().filter(|one| counts(one) && row.proofs.contains_key(&one.taken_by));
+            proved.map(taken_at).max()
+        };
+        let (proved, others) = (newest_proved(&row), row.backups.iter().filter(|one| !counts(one)).count());
+        let good = row.backups.iter().filter(|one| counts(one)).count();
+        // Everything above the floor goes, one after another, as in the agent.
+        while let Some(place) =
+            row.judge(&keep, 0).iter().position(|effect| *effect == Some(Prune::OutsidePolicy))
+        {
+            row.backups.remove(place);
+        }
+        assert_eq!(newest_proved(&row), proved);
+        assert_eq!(row.backups.iter().filter(|one| !counts(one)).count(), others, "they are left alone");
+        let left = row.backups.iter().filter(|one| counts(one)).count();
+        assert!(left >= good.min(last as usize), "{left} of {good} with last {last}");
+    }
+}
+
+#[test]
+fn the_last_one_stays_and_another_tier_is_another_matter() {
+    let one = retention(json!({ "keep": { "last": 1 } }));
+    let mut row = Row { backups: vec![backup(1, -48), backup(2, -24)], proofs: BTreeMap::new() };
+    assert_eq!(row.judge(&one, 0), [Some(Prune::OutsidePolicy), Some(Prune::Last)]);
+    row.proofs.insert(op(1), at(0));
+    assert_eq!(row.judge(&one, 0), [Some(Prune::NewestProved), Some(Prune::Last)]);
+    row.backups[1].missing_since = Some(at(0));
+    assert_eq!(row.judge(&one, 0), [Some(Prune::Last), None], "the newer one is not there");
+    row.backups[1].missing_since = None;
+    row.backups[1].tier = Some(Tier::OffSite);
+    assert_eq!(row.judge(&one, 0), [Some(Prune::Last), None]);
+    // Taken for no policy it counts where it lies.
+    row.backups[1].tier = None;
+    assert_eq!(row.judge(&one, 0), [Some(Prune::NewestProved), Some(Prune::Last)]);
+    assert_eq!(row.judge(&one, -36), [Some(Prune::Last), None], "what is of a time to come does not count");
+}

@@ -1,0 +1,58 @@
+//! Which backup goes next: the oldest that the retention in force no longer keeps.
+//!
+//! Nothing goes by a clock that is not steady, from a storage that did not answer, or that Proxmox refuses to delete. The
+//! law is `gate/retention`'s, which is asked again before the removal is sent.
+
+use holdfast_protocol::operation::OperationKind;
+
+use super::{Known, Promised};
+use crate::gate::Prune;
+use crate::gate::retention::{judge, taken_at};
+use crate::model::observed::Shelf;
+use crate::model::record::BackupRecord;
+use crate::model::timekeeper::Steady;
+use crate::operation::{Operation, PruneBackup, Target};
+use crate::plan::{Action, Context};
+
+pub(super) fn next(
+    context: &Context<'_>,
+    known: &Known<'_>,
+    promised: &Promised<'_>,
+    target: impl FnOnce() -> Target,
+) -> Option<Action> {
+    let inputs = context.inputs;
+    let kept = promised.kept()?;
+    // A test reads an archive, and holds no guest's lane.
+    let tested = inputs.records.open.iter().any(|open| open.kind == OperationKind::RestoreTest);
+    if known.time.steady == Steady::No || tested {
+        return None;
+    }
+    let effects = judge(known.backups, &kept, &inputs.records.proofs, known.time.at);
+    let with = || known.backups.iter().zip(&effects);
+    let stays = with().find(|(_, effect)| **effect == Some(Prune::Last)).map(|(backup, _)| backup)?;
+    let may = |backup: &BackupRecord| {
+        let shelf = inputs.observed.shelves.get(&backup.storage);
+        let listed =
+            matches!(shelf, Some(Shelf::Listed { protected }) if !protected.contains(&backup.archive));
+        // Under another number our token is not shown it; and a list proves something only about its own storage.
+        listed && backup.vmid == stays.vmid && backup.storage == stays.storage
+    };
+    let going = with().filter(|(backup, effect)| **effect == Some(Prune::OutsidePolicy) && may(backup));
+    let (oldest, _) = going.min_by_key(|(backup, _)| taken_at(backup))?;
+    let target = target();
+    if oldest.vmid != target.vmid || context.waits(known.guest, OperationKind::PruneBackup).is_some() {
+        return None;
+    }
+    let operation = Operation::PruneBackup(PruneBackup {
+        target,
+        archive: oldest.archive.clone(),
+        storage: oldest.storage.clone(),
+        tier: promised.tier,
+        taken_by: oldest.taken_by,
+        successor: stays.archive.clone(),
+        judged_at: inputs.now,
+    });
+    let reason =
+        format!("the retention in force ({}) keeps {} no longer", promised.retention, oldest.archive);
+    Some(Action { operation, reason })
+}

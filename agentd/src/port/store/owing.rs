@@ -1,0 +1,44 @@
+//! What is known of one guest when it asks what is due: read in one look, so that a backup that was just written down is
+//! seen together with the end of its operation.
+
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::Protection;
+use rusqlite::Connection;
+
+use super::{Store, StoreError, backup, journal, protection, request, tier};
+use crate::model::record::{BackupRecord, TierRecord};
+
+/// What is known of one guest's backups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owing {
+    /// What it is promised.
+    pub promise: Option<Protection>,
+    /// Its backups, oldest first.
+    pub backups: Vec<BackupRecord>,
+    /// What was tried for its tiers.
+    pub tiers: Vec<TierRecord>,
+    /// What is done to it, and what waits to be.
+    pub at_work: Vec<OperationKind>,
+}
+
+fn owing(connection: &Connection, uid: GuestUid) -> Result<Owing, StoreError> {
+    let open = journal::open_on(connection, uid)?.map(|progress| progress.operation.kind());
+    let waits = request::queued(connection)?.into_iter().filter(|request| request.guest == uid);
+    Ok(Owing {
+        promise: protection::of(connection, uid)?,
+        backups: backup::of_guest(connection, uid)?,
+        tiers: tier::of(connection, uid)?,
+        at_work: open.into_iter().chain(waits.map(|request| request.ask.kind())).collect(),
+    })
+}
+
+impl Store {
+    /// What is known of a guest's backups, as of one moment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn owing(&self, guest: GuestUid) -> Result<Owing, StoreError> {
+        self.read(move |connection| owing(connection, guest)).await
+    }
+}

@@ -1,0 +1,114 @@
+//! Are the backups that we took still there? The storages' own lists against our records, every few minutes.
+//!
+//! What comes in: the records, what is seen of the guests, and one list from each storage that holds backups. What goes out:
+//! which storages answered, what Proxmox refuses to delete, and in the records since when a backup is not listed any more.
+//! Absence is concluded only from a list that answered, for a guest that stands in our pool under the number that the backup
+//! carries: without that our token is not shown its backups. Deliberately absent: removing anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use holdfast_protocol::id::{GuestUid, StorageName};
+use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
+
+use crate::execute::Ports;
+use crate::model::observed::{Observed, Shelf, Sight};
+use crate::model::record::{BackupRecord, GuestRecord, Records, VolumeId};
+use crate::plan::schedule::promised;
+use crate::port::pve::read::StoredVolume;
+use crate::port::pve::{ContentKind, Role};
+use crate::port::store::StoreError;
+use crate::port::store::backup::Listed;
+
+/// One call for each storage: a list of some thousand archives is a second of Proxmox's time on a slow disk.
+const EVERY: Duration = Duration::from_secs(300);
+
+/// A storage that did not answer is asked again sooner.
+const DARK_EVERY: Duration = Duration::from_secs(60);
+
+/// What is remembered of the lists.
+#[derive(Default)]
+pub(super) struct Shelves(BTreeMap<StorageName, (Duration, Shelf)>);
+
+impl Shelves {
+    /// Looks where it is time to, writes down what is missing or back, and gives all that is known.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn look(
+        &mut self,
+        ports: &Ports,
+        records: &Records,
+        observed: &Observed,
+        now: Timestamp,
+    ) -> Result<BTreeMap<StorageName, Shelf>, StoreError> {
+        let wanted = wanted(records);
+        self.0.retain(|storage, _| wanted.contains(storage));
+        let forward = ports.clock.monotonic();
+        for storage in wanted {
+            if self.0.get(&storage).is_some_and(|(at, shelf)| forward.saturating_sub(*at) < rest(shelf)) {
+                continue;
+            }
+            let list = ports.pve.storage_content(Role::Operate, &storage, ContentKind::Backup, None).await;
+            let shelf = match list {
+                Ok(list) => {
+                    let listed = held_against(&list, &storage, records, observed);
+                    if !listed.is_empty() && ports.store.refusal().is_none() {
+                        ports.store.note_listed(listed, now).await?;
+                    }
+                    let protected = list.iter().filter(|row| row.protected);
+                    Shelf::Listed { protected: protected.map(|row| VolumeId::new(&row.volid)).collect() }
+                }
+                Err(error) => Shelf::Dark(chain(&error)),
+            };
+            self.0.insert(storage, (forward, shelf));
+        }
+        Ok(self.0.iter().map(|(storage, (_, shelf))| (storage.clone(), shelf.clone())).collect())
+    }
+}
+
+const fn rest(shelf: &Shelf) -> Duration {
+    match shelf {
+        Shelf::Listed { .. } => EVERY,
+        Shelf::Dark(_) => DARK_EVERY,
+    }
+}
+
+/// Where backups lie, or should. Without a promise nobody asks.
+fn wanted(records: &Records) -> BTreeSet<StorageName> {
+    let targets =
+        records.protections.values().flat_map(|promise| promised(promise)).filter_map(|tier| tier.target);
+    targets.chain(records.backups.iter().map(|backup| &backup.storage)).cloned().collect()
+}
+
+/// What the records say otherwise than the list.
+fn held_against(
+    list: &[StoredVolume],
+    storage: &StorageName,
+    records: &Records,
+    observed: &Observed,
+) -> Vec<Listed> {
+    let rows: BTreeMap<&str, &StoredVolume> = list.iter().map(|row| (row.volid.as_str(), row)).collect();
+    let busy: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
+    let differs = |backup: &&BackupRecord| backup.storage == *storage && !busy.contains(&backup.guest);
+    let judged = records.backups.iter().filter(differs).filter_map(|backup| {
+        match (rows.get(backup.archive.as_str()), backup.missing_since) {
+            (Some(row), missing) if missing.is_some() || row.sealed != backup.sealed => {
+                Some(Listed::Again { archive: backup.archive.clone(), sealed: row.sealed.clone() })
+            }
+            (None, None) if shown(backup, records, observed) => Some(Listed::Not(backup.archive.clone())),
+            _ => None,
+        }
+    });
+    judged.collect()
+}
+
+/// Whether the list would show a backup if it were there.
+fn shown(backup: &BackupRecord, records: &Records, observed: &Observed) -> bool {
+    let place = records.guests.binary_search_by_key(&backup.guest, |record| record.uid);
+    let record: Option<&GuestRecord> = place.ok().and_then(|place| records.guests.get(place));
+    observed.sight == Sight::Proved
+        && observed.guests.contains_key(&backup.vmid)
+        && record.is_some_and(|record| record.place.vmid() == Some(backup.vmid))
+}
