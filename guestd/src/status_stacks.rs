@@ -56,7 +56,7 @@ impl StacksView {
     /// For people.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
-        let none = "none: no /etc/holdfast/stacks.toml, so backups hold this guest as after a power cut";
+        let none = "none in /etc/holdfast/stacks.toml, so backups hold this guest as after a power cut";
         let names = if self.stacks.is_empty() { none.to_owned() } else { self.stacks.join(", ") };
         lines.push(("Stacks", self.file_problem.clone().unwrap_or(names)));
         lines.extend(self.marker.as_ref().map(|marker| ("Stopped", marker.line())));
