@@ -9,6 +9,7 @@ use agentd::model::mark;
 use agentd::model::record::{Access, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::{NumberWish, Operation};
+use agentd::port::pve::read::Power;
 use agentd::port::store::access::Redemption;
 use agentd::port::store::parked::Answer;
 use holdfast_protocol::bootstrap::Ticket;
@@ -204,6 +205,11 @@ async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
 async fn redeem_twice(ports: &Ports) {
     let ticket = loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
+        // Before its start a claim that somebody redeemed is minted anew, and the second would be nobody's.
+        let runs = ports.pve.guest_status(vmid(300)).await.is_ok_and(|status| status.power == Power::Running);
+        if !runs {
+            continue;
+        }
         let Ok(config) = ports.pve.guest_config(vmid(300)).await else { continue };
         let Some(text) = config.env.as_ref().and_then(|env| env.expose().strip_prefix("HOLDFAST_BOOTSTRAP="))
         else {
