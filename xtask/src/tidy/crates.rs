@@ -38,6 +38,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
+    ("holdfast-recovery", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),

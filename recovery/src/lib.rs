@@ -1,0 +1,32 @@
+//! The code on paper: what opens a customer's backup key when the box is gone.
+//!
+//! ```text
+//! made on the box:   randomness ─▶ RecoveryCode ─▶ eleven words, shown once
+//! typed years later: what a person typed ─▶ typed ─▶ RecoveryCode, or what is wrong and what was probably meant
+//! ```
+//! A code is ten words of a public list (129 bits) and an eleventh that is computed from them, so that one wrong word and
+//! any two words in each other's place are always told as a typing error, before anything slow runs. Everything here is
+//! decided in memory that is locked, kept out of core dumps and wiped. Deliberately absent: clocks, files, the network,
+//! and the terminal that words are typed at.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`code`] | the recovery code |
+//! | [`checksum`] | the eleventh word |
+//! | [`element`] | the arithmetic of the eleventh word |
+//! | [`locked`] | memory that is not swapped, not dumped, and wiped |
+//! | [`typed`] | what a person typed, forgivingly |
+//! | [`meant`] | what was probably meant |
+//! | [`word`] | the list |
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod code;
+pub mod element;
+pub mod locked;
+pub mod meant;
+pub mod typed;
+pub mod word;
+
+pub use code::RecoveryCode;
+pub use locked::Locked;
