@@ -37,12 +37,20 @@ pub(super) async fn due(
     // What is under way or asked for is not due once more.
     let taking = |kind: &OperationKind| matches!(kind, OperationKind::Backup | OperationKind::QuiescedBackup);
     let taken = own.at_work.iter().any(taking);
-    let known =
-        Known { guest: uid, backups: &own.backups, tiers: &own.tiers, hello: hello.as_ref(), run, time };
+    let known = Known {
+        guest: uid,
+        backups: &own.backups,
+        snapshots: &[],
+        tiers: &own.tiers,
+        hello: hello.as_ref(),
+        run,
+        time,
+    };
     let mut view = DueView::default();
-    for promised in promised(promise) {
+    // A snapshot is no backup.
+    for promised in promised(promise).into_iter().filter(|promised| promised.target.is_some()) {
         let owed = owed(&known, &promised, Around::of(promised.schedule, time.at));
-        let open = owed.last.filter(|due| due.is_open() && !taken && promised.target.is_some());
+        let open = owed.last.filter(|due| due.is_open() && !taken);
         view.due.extend(open.map(|due| DueBackup {
             tier: promised.tier,
             policy: policy.clone(),

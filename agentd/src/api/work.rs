@@ -22,6 +22,7 @@ use super::error::ApiError;
 use super::frame::{Data, InWork};
 use super::{Local, body};
 use crate::model::limits;
+use crate::model::record::SnapshotRecord;
 use crate::model::request::Ask;
 use crate::port::store::request::{NewRequest, RequestKey};
 
@@ -131,12 +132,12 @@ pub(super) async fn snapshots(
     scope: GuestScope,
 ) -> Result<Data<SnapshotsView>, ApiError> {
     let own = local.store.snapshots_asked_by(scope.uid()).await?;
-    let snapshots = own.into_iter().map(|snapshot| SnapshotView {
-        name: snapshot.name,
-        taken_at: snapshot.taken_at,
-        expires_at: snapshot.expires_at,
-        operation: snapshot.made_by,
-    });
+    // What a guest asks for always has its time.
+    let view = |snapshot: SnapshotRecord| {
+        let SnapshotRecord { name, taken_at, made_by: operation, .. } = snapshot;
+        Some(SnapshotView { name, taken_at, expires_at: snapshot.expires_at?, operation })
+    };
+    let snapshots = own.into_iter().filter_map(view);
     let quota = u32::try_from(limits::SNAPSHOTS_PER_GUEST).unwrap_or(u32::MAX);
     Ok(Data(SnapshotsView { snapshots: snapshots.collect(), quota }))
 }

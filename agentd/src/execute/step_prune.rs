@@ -76,16 +76,20 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
 
 /// Nothing is thrown away by a clock that nobody keeps, that stands behind, or that jumped since it was judged.
 async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Trouble> {
-    let clock = &context.ports.clock;
-    let now = clock.now();
-    let standing = context.ports.store.standing().await.map_err(|error| Trouble::fault(error.to_string()))?;
-    let kept = clock.synchrony().await == Synchrony::Kept && now >= standing.latest;
-    if kept && now.duration_since(prune.judged_at).abs() <= JUDGED_FOR {
+    let age = context.ports.clock.now().duration_since(prune.judged_at).abs();
+    if clock_is_kept(context).await? && age <= JUDGED_FOR {
         return Ok(());
     }
     let text =
         "the clock is not the one by which this was judged: nothing is removed until it is looked at again";
     Err(Trouble::give_up(ErrorCode::ClockBehind, text))
+}
+
+/// Whether somebody keeps the clock, and it stands behind no time that was seen.
+pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, Trouble> {
+    let clock = &context.ports.clock;
+    let standing = context.ports.store.standing().await.map_err(|error| Trouble::fault(error.to_string()))?;
+    Ok(clock.synchrony().await == Synchrony::Kept && clock.now() >= standing.latest)
 }
 
 /// Our own records must know the archive, and what is in force now must let it go.

@@ -11,6 +11,7 @@ use super::attempt::{Acted, Context, Learnt};
 use super::identity::{free_config, vmid};
 use super::trouble::Trouble;
 use crate::model::limits;
+use crate::model::record::TakenBy;
 use crate::operation::{Operation, Snapshot};
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
@@ -44,12 +45,15 @@ async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), Troub
     // A repeat after a crash finds its own.
     let others =
         own.iter().filter(|one| one.taken_by == new.taken_by && one.made_by != context.progress.id).count();
-    if others < limits::SNAPSHOTS_PER_GUEST {
+    let most = match new.taken_by {
+        TakenBy::Guest | TakenBy::Agent | TakenBy::Job => limits::SNAPSHOTS_PER_GUEST,
+        TakenBy::Schedule => limits::SCHEDULED_SNAPSHOTS_PER_GUEST,
+    };
+    if others < most {
         return Ok(());
     }
     let text = format!(
-        "the guest has {others} snapshots, and no more than {} are allowed: remove one, or wait until one expires",
-        limits::SNAPSHOTS_PER_GUEST
+        "the guest has {others} snapshots, and no more than {most} are allowed: remove one, or wait until one expires"
     );
     Err(Trouble::give_up(ErrorCode::Quota, text))
 }

@@ -9,10 +9,12 @@ use jiff::Timestamp;
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{free_config, vmid};
 use super::lost::at_work;
+use super::step_prune::clock_is_kept;
 use super::trouble::Trouble;
 use super::undo::Left;
+use crate::gate::retention;
 use crate::model::mark;
-use crate::model::record::TakenBy;
+use crate::model::record::{SnapshotRecord, TakenBy};
 use crate::operation::log::Fact;
 use crate::operation::step::Step;
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation};
@@ -101,19 +103,38 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     Ok(Acted::Task(context.ports.pve.snapshot(vmid, &new).await?))
 }
 
-/// Our own record must know the snapshot, and say that its time is over or that its guest had wished for it.
+/// Our own record must know the snapshot, and say that its time is over, that its guest had wished for it, or that the
+/// schedule took it and the retention in force lets it go.
 async fn may_go(context: &Context<'_>, expiry: &ExpireSnapshot) -> Result<(), Trouble> {
     let record = context.ports.store.snapshot(expiry.target.uid, expiry.name.clone()).await?;
     let record = record.filter(|record| record.made_by == expiry.made_by);
-    let may = record.is_some_and(|record| match expiry.why {
-        ExpiryWhy::PastItsTime => record.expires_at <= context.ports.clock.now(),
+    let Some(record) = record else { return Err(kept(expiry)) };
+    let may = match expiry.why {
+        ExpiryWhy::PastItsTime => record.expires_at.is_some_and(|at| at <= context.ports.clock.now()),
         ExpiryWhy::Asked => record.taken_by == TakenBy::Guest,
-    });
+        ExpiryWhy::OutsidePolicy => is_let_go(context, &record).await?,
+    };
     if may {
         return Ok(());
     }
+    Err(kept(expiry))
+}
+
+fn kept(expiry: &ExpireSnapshot) -> Trouble {
     let text = format!("our records do not allow that snapshot {} goes: it is kept", expiry.name);
-    Err(Trouble::give_up(ErrorCode::Forbidden, text))
+    Trouble::give_up(ErrorCode::Forbidden, text)
+}
+
+/// Whether what is in force now lets it go, by a clock that is kept. A retention that was raised meanwhile keeps it.
+async fn is_let_go(context: &Context<'_>, record: &SnapshotRecord) -> Result<bool, Trouble> {
+    let store = &context.ports.store;
+    if !clock_is_kept(context).await? {
+        return Ok(false);
+    }
+    let Some(promise) = store.owing(record.guest).await?.promise else { return Ok(false) };
+    let all = store.snapshots(record.guest).await?;
+    let gone = retention::snapshots(&all, promise.tiers.snapshot.as_ref(), context.ports.clock.now());
+    Ok(gone.iter().any(|one| one.made_by == record.made_by))
 }
 
 /// Starts the removal, when there still is something of ours.

@@ -149,6 +149,8 @@ pub enum Expiry {
     OwnPastItsTime,
     /// One that the agent made because this guest had wished for it, which now wishes it gone.
     OwnAsked(GuestUid),
+    /// One that the agent took by a schedule, and that the retention in force no longer keeps.
+    OwnOutsidePolicy,
     /// Any other.
     Other,
 }
@@ -258,7 +260,8 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         }
         Effect::ReapScratch if provenance == Provenance::ScratchRecord => Free,
         Effect::ReapScratch => Forbidden("scratch is only ever the agent's own record's word"),
-        Effect::ExpireSnapshot(Expiry::OwnPastItsTime) | Effect::PruneBackup(Prune::OutsidePolicy) => Free,
+        Effect::ExpireSnapshot(Expiry::OwnPastItsTime | Expiry::OwnOutsidePolicy)
+        | Effect::PruneBackup(Prune::OutsidePolicy) => Free,
         Effect::ExpireSnapshot(Expiry::OwnAsked(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::ExpireSnapshot(Expiry::Other | Expiry::OwnAsked(_)) => {
             NeedsSignature("the snapshot is not ours, or its time has not come")

@@ -33,6 +33,8 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
         Operation::ExpireSnapshot(expiry) => vec![Effect::ExpireSnapshot(match expiry.why {
             ExpiryWhy::PastItsTime => Expiry::OwnPastItsTime,
             ExpiryWhy::Asked => Expiry::OwnAsked(expiry.target.uid),
+            // That it is so was judged with what is in force, and is judged again before it goes.
+            ExpiryWhy::OutsidePolicy => Expiry::OwnOutsidePolicy,
         })],
         Operation::RollBack(back) => vec![
             Effect::RollBack(match back.bulk {

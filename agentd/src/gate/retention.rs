@@ -1,4 +1,4 @@
-//! Which backups of a guest may go by the retention that is in force.
+//! Which backups and scheduled snapshots of a guest may go by the retention that is in force.
 //!
 //! What comes in: the guest's backups as the records have them, one tier of its promise, which of them were proved, and the
 //! time. What goes out: for each backup what its going would be, as the gate names it. What does not protect does not push
@@ -9,13 +9,13 @@
 use std::collections::BTreeMap;
 
 use holdfast_protocol::id::{KeyFingerprint, OperationId, StorageName};
-use holdfast_protocol::protection::{Fate, Proof, Retention, Taken, Tier, Zone, prune};
+use holdfast_protocol::protection::{Fate, Proof, Retention, SnapshotTier, Taken, Tier, Zone, prune};
 use jiff::Timestamp;
 
 use super::Prune;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::BackupRecord;
+use crate::model::record::{BackupRecord, SnapshotRecord};
 
 /// One tier of a promise, as far as its backups' keeping goes.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +78,32 @@ pub fn judge(
         })
     };
     backups.iter().map(effect).collect()
+}
+
+/// The snapshots of a guest that its schedule took and that may go, the oldest first. The newest stays whatever a retention
+/// says; where a signature took the tier away, none of it is kept.
+#[must_use]
+pub fn snapshots<'a>(
+    all: &'a [SnapshotRecord],
+    tier: Option<&SnapshotTier>,
+    now: Timestamp,
+) -> Vec<&'a SnapshotRecord> {
+    let latest = now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let of_point = |one: &'a SnapshotRecord| Some((one.point.filter(|point| *point <= latest)?, one));
+    let mut counted: Vec<(Timestamp, &SnapshotRecord)> = all.iter().filter_map(of_point).collect();
+    counted.sort_by_key(|(point, _)| *point);
+    let fates = match tier {
+        Some(tier) => {
+            let taken =
+                counted.iter().map(|(at, _)| Taken { at: *at, proof: Proof::None }).collect::<Vec<_>>();
+            let mut fates = prune(&taken, &tier.retention, &tier.schedule.zone);
+            fates.pop();
+            fates
+        }
+        None => vec![Fate::Goes; counted.len()],
+    };
+    let goes = counted.iter().zip(fates).filter(|(_, fate)| *fate == Fate::Goes);
+    goes.map(|((_, one), _)| *one).collect()
 }
 
 #[cfg(test)]

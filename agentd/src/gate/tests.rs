@@ -35,6 +35,7 @@ fn effects() -> Vec<Effect> {
         Effect::StopOrRestart,
         Effect::Reconfigure,
         Effect::ExpireSnapshot(Expiry::OwnPastItsTime),
+        Effect::ExpireSnapshot(Expiry::OwnOutsidePolicy),
         Effect::ExpireSnapshot(Expiry::OwnAsked(GuestUid::new(uuid::Uuid::nil()))),
         Effect::ExpireSnapshot(Expiry::OwnAsked(GuestUid::new(uuid::Uuid::max()))),
         Effect::ExpireSnapshot(Expiry::Other),

@@ -105,6 +105,10 @@ pub const ORPHAN_WAIT_S: u64 = 1_800;
 /// three-hourly ones.
 pub const SNAPSHOTS_PER_GUEST: usize = 8;
 
+/// Snapshots that its policy may have a guest keep at once: those of a day by the hour, of a week by the day, and the one
+/// that is taken before the oldest goes.
+pub const SCHEDULED_SNAPSHOTS_PER_GUEST: usize = 32;
+
 /// How full a storage may be for a new snapshot. A thin pool that runs full stops every guest on it, and a guest can
 /// write a tenth of a pool within minutes.
 pub const SNAPSHOT_FILL_MAX_PERCENT: u64 = 85;

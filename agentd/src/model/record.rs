@@ -147,8 +147,10 @@ pub struct SnapshotRecord {
     pub taken_by: TakenBy,
     /// When, by Proxmox's clock.
     pub taken_at: Timestamp,
-    /// When it may go.
-    pub expires_at: Timestamp,
+    /// When it may go; none for what a schedule took, which goes by the retention of its tier.
+    pub expires_at: Option<Timestamp>,
+    /// The point of the schedule that it stands for, where a schedule took it.
+    pub point: Option<Timestamp>,
 }
 
 /// Who wished for a snapshot.
@@ -161,6 +163,8 @@ pub enum TakenBy {
     Agent,
     /// An operator's job.
     Job,
+    /// The guest's policy.
+    Schedule,
 }
 
 /// A copy of a guest that one of our operations restored beside it, or is about to. It is no guest: nothing is done to it

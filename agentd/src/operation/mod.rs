@@ -208,7 +208,10 @@ impl Operation {
     /// The point of a schedule that it is begun for.
     #[must_use]
     pub fn due(&self) -> Option<&DuePoint> {
-        self.backup()?.due.as_ref()
+        match self {
+            Self::Snapshot(snapshot) => snapshot.due.as_ref(),
+            other => other.backup()?.due.as_ref(),
+        }
     }
 
     /// The backup that it takes, where that is what it is for.

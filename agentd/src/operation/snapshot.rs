@@ -4,7 +4,7 @@ use holdfast_protocol::id::{OperationId, SnapshotName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use super::{DuePoint, Target};
 use crate::model::record::TakenBy;
 
 /// A snapshot to be taken.
@@ -17,8 +17,12 @@ pub struct Snapshot {
     pub name: SnapshotName,
     /// Who wishes for it.
     pub taken_by: TakenBy,
-    /// When it may go.
-    pub expires_at: Timestamp,
+    /// When it may go; none for what a schedule took, which goes by the retention of its tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The point of a schedule that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<DuePoint>,
 }
 
 /// A snapshot of ours to be removed.
@@ -43,4 +47,6 @@ pub enum ExpiryWhy {
     PastItsTime,
     /// The guest that had wished for it does not need it any more.
     Asked,
+    /// The schedule took it, and the retention in force keeps it no longer.
+    OutsidePolicy,
 }

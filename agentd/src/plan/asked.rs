@@ -146,9 +146,9 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
         Ask::Snapshot { name, keep_s } => {
             let keep = keep_s.unwrap_or(limits::SNAPSHOT_KEEP_S);
             let expires_at = inputs.now.checked_add(SignedDuration::from_secs(i64::from(keep)));
-            let expires_at = expires_at.unwrap_or(jiff::Timestamp::MAX);
+            let expires_at = Some(expires_at.unwrap_or(jiff::Timestamp::MAX));
             let taken_by = TakenBy::Guest;
-            Operation::Snapshot(Snapshot { target, name: name.clone(), taken_by, expires_at })
+            Operation::Snapshot(Snapshot { target, name: name.clone(), taken_by, expires_at, due: None })
         }
         Ask::ExpireSnapshot { name } => {
             let made_by = own_snapshot(context, request.guest, name)?.made_by;

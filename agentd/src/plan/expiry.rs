@@ -1,4 +1,5 @@
-//! Snapshots of ours whose time is over: removed one by one, after everything more urgent on the same guest.
+//! Snapshots of ours whose time is over: removed one by one, after everything more urgent on the same guest. Those of a
+//! schedule have no time, but a retention (`schedule/prune`).
 
 use super::Context;
 use super::present::Made;
@@ -10,8 +11,9 @@ pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, 
     let (records, uid) = (context.inputs.records, made.record.uid);
     let from = records.snapshots.partition_point(|one| one.guest < uid);
     let next = records.snapshots.get(from).filter(|one| one.guest == uid)?;
-    if next.expires_at > context.inputs.now {
-        context.again(next.expires_at);
+    let expires_at = next.expires_at?;
+    if expires_at > context.inputs.now {
+        context.again(expires_at);
         return None;
     }
     let target = Target { uid, name: made.record.name.clone(), vmid: made.vmid };
@@ -21,7 +23,7 @@ pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, 
         made_by: next.made_by,
         why: ExpiryWhy::PastItsTime,
     };
-    let reason = format!("snapshot {} was to go at {}", next.name, next.expires_at);
+    let reason = format!("snapshot {} was to go at {expires_at}", next.name);
     let effects = vec![Effect::ExpireSnapshot(Expiry::OwnPastItsTime)];
     Some((Operation::ExpireSnapshot(expiry), effects, reason))
 }

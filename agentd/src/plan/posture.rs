@@ -41,10 +41,12 @@ pub fn judge(
     known: &Known<'_>,
     (observed, proofs): (&Observed, &Proofs),
 ) -> PostureReport {
+    let snapshots = snapshots(known);
     let backups: Vec<_> = tiers.iter().filter(|(promised, _)| promised.tier != Tier::Snapshot).collect();
     if backups.is_empty() {
         let why = "its policy has no tier that leaves the pool: a snapshot is gone with it";
-        return PostureReport::because(Posture::Unprotected, why);
+        let why = std::iter::once(why.to_owned()).chain(snapshots).collect();
+        return PostureReport { is: Posture::Unprotected, why };
     }
     let mut said: Vec<Said> =
         backups.iter().map(|(promised, owed)| tier(promised, owed, known, (observed, proofs))).collect();
@@ -71,7 +73,15 @@ pub fn judge(
     }
     said.sort_by_key(|said| said.is);
     let is = said.first().map_or(Posture::Unknown, |said| said.is);
-    PostureReport { is, why: said.into_iter().map(|said| said.why).collect() }
+    PostureReport { is, why: said.into_iter().map(|said| said.why).chain(snapshots).collect() }
+}
+
+/// What its schedule took in the same pool: told, and never counted.
+fn snapshots(known: &Known<'_>) -> Option<String> {
+    let scheduled = || known.snapshots.iter().filter(|one| one.point.is_some());
+    let newest = scheduled().max_by_key(|one| one.point)?;
+    let count = scheduled().count();
+    Some(format!("snapshots in its own pool, which are no backups: {count}, the newest is {}", newest.name))
 }
 
 fn tier(

@@ -7,6 +7,7 @@ mod placement;
 mod posture;
 mod protect;
 mod schedule;
+mod snapshots;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +116,8 @@ fn snapshot(n: u32, name: &str, lives_s: i64) -> SnapshotRecord {
         made_by: op(5),
         taken_by: TakenBy::Guest,
         taken_at: at(-100),
-        expires_at: at(lives_s),
+        expires_at: Some(at(lives_s)),
+        point: None,
     }
 }
 

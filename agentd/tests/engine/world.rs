@@ -347,7 +347,8 @@ pub fn snapshot(name: &str, lives_s: i64) -> Operation {
         target: target(),
         name: name.parse().unwrap(),
         taken_by: TakenBy::Guest,
-        expires_at: Timestamp::from_second(now + lives_s).unwrap(),
+        expires_at: Some(Timestamp::from_second(now + lives_s).unwrap()),
+        due: None,
     })
 }
 

@@ -23,7 +23,7 @@ use crate::life::{Begin, End, Tone, live, told};
 use crate::points::Conductor;
 use crate::scene::Scene;
 use crate::story::backup::backup;
-use crate::story::snapshot::taking;
+use crate::story::snapshot::{scheduled, taking};
 use crate::virtual_time;
 use crate::windows::Windows;
 use crate::world::{Beginning, World, copy, folder};
@@ -49,6 +49,10 @@ pub enum Ground {
     BackedUp,
     /// The same, and it is promised that its last backup is kept.
     Promised,
+    /// The running guest, with a snapshot that a schedule took.
+    Scheduled,
+    /// The same, and it is promised backups, but no snapshots any more.
+    LetGo,
 }
 
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
@@ -78,6 +82,8 @@ impl Ground {
             Self::TwoStand => (Some(Self::Taker), |_| Some(Operation::Stop(target(2)))),
             Self::BackedUp => (Some(Self::GuestRuns), |_| Some(backup("backup2"))),
             Self::Promised => (Some(Self::BackedUp), |_| None),
+            Self::Scheduled => (Some(Self::GuestRuns), |_| Some(scheduled())),
+            Self::LetGo => (Some(Self::Scheduled), |_| None),
         }
     }
 
@@ -93,6 +99,8 @@ impl Ground {
             Self::TwoStand => 206,
             Self::BackedUp => 207,
             Self::Promised => 208,
+            Self::Scheduled => 209,
+            Self::LetGo => 210,
             Self::Snapshotted => 204,
         }
     }
@@ -149,7 +157,7 @@ fn make(ground: Ground) -> Template {
                 other => panic!("{ground:?}: {other:?}"),
             }
         }
-        if ground == Ground::Promised {
+        if matches!(ground, Ground::Promised | Ground::LetGo) {
             promise(&world).await;
         }
         world.settle().await;

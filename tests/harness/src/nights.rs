@@ -1,7 +1,7 @@
 //! Nights of backups: one guest under a policy, and the whole agent over weeks of virtual time.
 //!
 //! In: nothing; it is one story. Out: what does not hold. A backup each night within its window, as many kept as the policy
-//! keeps, the proved one whatever it says; an archive that somebody took away, nights through which nobody was there, a
+//! keeps, the proved one whatever it says; beside them two snapshots a day, of which the last two stay; an archive that somebody took away, nights through which nobody was there, a
 //! clock that leaps. What there is is read from the simulator's files and the agent's database each morning, never from the
 //! agent's word.
 
@@ -33,6 +33,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1_200);
 /// So many backups are kept, the newest first.
 const KEEPS: usize = 3;
 
+/// So many snapshots are kept, the newest first.
+const SNAPSHOTS: usize = 2;
+
 /// Tells the story, and gives what does not hold.
 #[must_use]
 pub fn run() -> Vec<String> {
@@ -57,6 +60,8 @@ struct Morning {
     kept: Vec<Kept>,
     /// Archives of the guest that are there.
     there: BTreeSet<String>,
+    /// Names of the snapshots that are there, of all its volumes.
+    snapshots: BTreeSet<String>,
 }
 
 impl Nights {
@@ -121,7 +126,7 @@ impl Nights {
         self.live_with(self.now() + SignedDuration::from_hours(3), &leaps).await;
         let after = self.morning();
         self.is(self.taken() == taken, || "a leap of the clock began a backup".to_owned());
-        self.is(before.there == after.there, || {
+        self.is(before.there == after.there && before.snapshots == after.snapshots, || {
             format!("a leap of the clock threw something away: {:?}, then {:?}", before.there, after.there)
         });
         self.live(1).await;
@@ -132,7 +137,12 @@ impl Nights {
 
     /// What holds each morning once there are as many as are kept.
     fn holds(&mut self, when: &str, morning: &Morning) {
-        let Morning { kept, there } = morning;
+        let Morning { kept, there, snapshots } = morning;
+        // Of tonight and of yesterday afternoon, or, where nobody was there, the last ones.
+        let last = self.now().strftime("scheduled-%Y%m%dT030000Z").to_string();
+        self.is(snapshots.contains(&last) && snapshots.len() == SNAPSHOTS, || {
+            format!("{when}: the snapshots are {snapshots:?}")
+        });
         for kept in kept.iter().filter(|kept| !kept.missing) {
             self.is(there.contains(&kept.archive), || {
                 format!("{when}: {} is on record and not there", kept.archive)
@@ -177,7 +187,9 @@ impl Nights {
         let named = |name: &str| name.replacen("backup2:", "backup2:backup/", 1);
         let there =
             archives.keys().filter(|name| name.contains("vzdump-lxc-300-")).map(|name| named(name)).collect();
-        Morning { kept, there }
+        let scene = self.world.scene();
+        let snapshot = |name: &String| Some(name.split_once("tank:300/")?.1.split_once('@')?.1.to_owned());
+        Morning { kept, there, snapshots: scene.volumes.keys().filter_map(snapshot).collect() }
     }
 
     /// How many backups were ever taken by the policy.
@@ -242,8 +254,10 @@ async fn wish(store: &Store, now: Timestamp) {
     let local = json!({
         "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": KEEPS } }, "consistency": "crash"
     });
-    let policies =
-        serde_json::from_value(json!([{ "name": "nightly", "tiers": { "local": local } }])).unwrap();
+    let twice = json!({ "at": ["03:00", "15:00"], "zone": "UTC", "jitter_min": 20, "window_min": 90 });
+    let snapshot = json!({ "schedule": twice, "retention": { "keep": { "last": SNAPSHOTS } } });
+    let tiers = json!({ "snapshot": snapshot, "local": local });
+    let policies = serde_json::from_value(json!([{ "name": "nightly", "tiers": tiers }])).unwrap();
     let document = DesiredDocument {
         schema: DesiredSchema::V1,
         generation: Generation::new(1),

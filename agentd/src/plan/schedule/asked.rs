@@ -51,6 +51,7 @@ fn chosen<'a>(context: &Context<'a>, guest: GuestUid, tier: Option<Tier>) -> Opt
     let known = known(inputs, records.guests.get(place)?);
     let all: Vec<_> = promised(promise)
         .into_iter()
+        .filter(|promised| promised.target.is_some())
         .map(|promised| (promised, owed(&known, &promised, Around::of(promised.schedule, inputs.time.at))))
         .collect();
     let of = |wanted: Tier| all.iter().find(|(promised, _)| promised.tier == wanted).copied();
@@ -67,6 +68,7 @@ fn no_storage(tier: Option<Tier>) -> Problem {
         Some(Tier::OffSite) => {
             "no off-site backup is promised to this guest: an operator must put it under a policy that has one"
         }
+        Some(Tier::Snapshot) => "a snapshot is no backup: ask for one by itself",
         _ => "this box has no storage for backups: an operator must name one in its settings",
     };
     Problem::new(ErrorCode::Unavailable, text)

@@ -11,8 +11,8 @@
 //! | `asked` | which backup a window is for that a guest asked for |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
-//! | [`prune`] | which backup goes next |
-//! | [`target`] | whether a tier's backups may go where they should |
+//! | [`prune`] | which backup or snapshot goes next |
+//! | [`target`] | whether a tier's backups may go where they should, and one more snapshot be kept |
 //! | [`told`] | what a person is told |
 
 pub(super) mod asked;
@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_protocol::id::{GuestUid, KeyFingerprint, StorageName};
-use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, Tier};
+use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, SnapshotTier, Tier};
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
@@ -36,9 +36,11 @@ use crate::gate::of::effects;
 use crate::gate::retention::KeptTier;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;
-use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, TierRecord};
+use crate::model::record::{
+    BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, SnapshotRecord, TakenBy, TierRecord,
+};
 use crate::model::timekeeper::Belief;
-use crate::operation::{Backup, DuePoint, Operation, Target};
+use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
 use points::Around;
 use tier::{Controller, Facts, Owed, State};
 pub use told::has_own_backups;
@@ -75,21 +77,27 @@ impl<'a> Promised<'a> {
 #[must_use]
 pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
     let tiers = &promise.tiers;
+    let snapshot = tiers.snapshot.as_ref().map(|SnapshotTier { schedule, retention }| Promised {
+        tier: Tier::Snapshot,
+        schedule,
+        target: None,
+        key: None,
+        consistency: Consistency::Crash,
+        retention,
+        test_every: None,
+    });
     let local = tiers.local.as_ref().map(|tier| (Tier::Local, tier, None));
     let off_site = tiers.off_site.as_ref().map(|tier| (Tier::OffSite, &tier.backup, Some(&tier.key)));
-    local
-        .into_iter()
-        .chain(off_site)
-        .map(|(tier, backup, key)| Promised {
-            tier,
-            schedule: &backup.schedule,
-            target: Some(&backup.target),
-            key,
-            consistency: backup.consistency,
-            retention: &backup.retention,
-            test_every: backup.restore_test_days,
-        })
-        .collect()
+    let backups = local.into_iter().chain(off_site).map(|(tier, backup, key)| Promised {
+        tier,
+        schedule: &backup.schedule,
+        target: Some(&backup.target),
+        key,
+        consistency: backup.consistency,
+        retention: &backup.retention,
+        test_every: backup.restore_test_days,
+    });
+    snapshot.into_iter().chain(backups).collect()
 }
 
 /// What is known of one guest.
@@ -99,6 +107,8 @@ pub struct Known<'a> {
     pub guest: GuestUid,
     /// Its backups, in the order in which they were taken.
     pub backups: &'a [BackupRecord],
+    /// Its snapshots.
+    pub snapshots: &'a [SnapshotRecord],
     /// What was tried for its tiers.
     pub tiers: &'a [TierRecord],
     /// The last word of its controller.
@@ -114,7 +124,13 @@ pub struct Known<'a> {
 pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
     let time = known.time;
     let record = known.tiers.iter().find(|record| record.tier == promised.tier);
-    let stands = known.backups.iter().filter_map(|backup| stands_for(backup, promised, time)).max();
+    let latest = time.at.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let stands = match promised.tier {
+        Tier::Snapshot => scheduled(known.snapshots).filter(|point| *point <= latest).max(),
+        Tier::Local | Tier::OffSite => {
+            known.backups.iter().filter_map(|backup| stands_for(backup, promised, latest)).max()
+        }
+    };
     let heard = known.hello.is_some_and(|hello| {
         time.at.duration_since(hello.at).abs() < limits::CONTROLLER_SILENT && known.run == Running::Running
     });
@@ -137,11 +153,15 @@ pub fn is_good(backup: &BackupRecord, promised: &Promised<'_>) -> bool {
     promised.kept().is_some_and(|tier| tier.counts(backup))
 }
 
+/// The points for which snapshots stand that a schedule took.
+fn scheduled(snapshots: &[SnapshotRecord]) -> impl Iterator<Item = Timestamp> {
+    snapshots.iter().filter_map(|snapshot| snapshot.point)
+}
+
 /// Up to which point of a tier a backup settles what is owed. What says that it was taken later than now settles nothing.
-fn stands_for(backup: &BackupRecord, promised: &Promised<'_>, time: Belief) -> Option<Timestamp> {
+fn stands_for(backup: &BackupRecord, promised: &Promised<'_>, latest: Timestamp) -> Option<Timestamp> {
     // What nobody took for the tier holds no programs that stood still.
     let meant = backup.tier.is_some() || promised.consistency == Consistency::Crash;
-    let latest = time.at.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
     let at = backup.point.unwrap_or(backup.taken_at);
     (meant && is_good(backup, promised) && at <= latest).then_some(at)
 }
@@ -185,21 +205,22 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let Some(promise) = inputs.records.protections.get(&record.uid) else { continue };
         let known = known(inputs, record);
         let (mut begins, mut goes, mut tiers) = (None, None, Vec::new());
+        let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
         for promised in promised(promise) {
             let around = points.of(promise, &promised, inputs.time.at);
             let owed = owed(&known, &promised, around);
             again(context, &owed);
-            let open = target::judge(inputs, &promised);
+            let open = target::judge(inputs, &promised).and_then(|()| target::has_room(&known, &promised));
             verdict.conditions.extend(told::tier(&promised, &owed, &known));
             match open {
                 Ok(()) => begins = begins.or_else(|| operation(record, vmid, &promised, &owed, inputs.time)),
                 Err(condition) => verdict.conditions.push(condition),
             }
-            let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
             goes = goes.or_else(|| prune::next(context, &known, &promised, target));
             tiers.push((promised, owed));
         }
-        verdict.conditions.extend(told::snapshots(promise).into_iter().chain(told::volumes(promise)));
+        goes = goes.or_else(|| prune::snapshot(context, &known, promise, target));
+        verdict.conditions.extend(told::volumes(promise));
         let posture = posture::judge(promise, &tiers, &known, (inputs.observed, &inputs.records.proofs));
         verdict.protection.get_or_insert_default().posture = Some(posture);
         let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
@@ -224,6 +245,7 @@ fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
     Known {
         guest: record.uid,
         backups: backups_of(records, record.uid),
+        snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
         hello: record.hello.as_ref(),
         run: seen.map_or(Running::Unknown, |seen| seen.run),
@@ -250,13 +272,23 @@ fn operation(
 ) -> Option<Action> {
     let due = owed.last.filter(|due| due.state == State::Now)?;
     let target = Target { uid: record.uid, name: record.name.clone(), vmid };
-    let operation = Operation::Backup(Backup {
-        target,
-        storage: promised.target?.clone(),
-        why: BackupWhy::Schedule,
-        due: Some(DuePoint { tier: promised.tier, point: due.point, begun: due.begun, at: time.at }),
-        key: promised.key.cloned(),
-    });
+    let point = Some(DuePoint { tier: promised.tier, point: due.point, begun: due.begun, at: time.at });
+    let operation = match promised.tier {
+        Tier::Snapshot => Operation::Snapshot(Snapshot {
+            target,
+            name: due.point.strftime("scheduled-%Y%m%dT%H%M%SZ").to_string().parse().ok()?,
+            taken_by: TakenBy::Schedule,
+            expires_at: None,
+            due: point,
+        }),
+        Tier::Local | Tier::OffSite => Operation::Backup(Backup {
+            target,
+            storage: promised.target?.clone(),
+            why: BackupWhy::Schedule,
+            due: point,
+            key: promised.key.cloned(),
+        }),
+    };
     Some(Action { operation, reason: told::reason(promised.tier, &due) })
 }
 

@@ -1,17 +1,18 @@
-//! Which backup goes next: the oldest that the retention in force no longer keeps.
+//! Which backup or scheduled snapshot goes next: the oldest that the retention in force no longer keeps.
 //!
 //! Nothing goes by a clock that is not steady, from a storage that did not answer, or that Proxmox refuses to delete. The
 //! law is `gate/retention`'s, which is asked again before the removal is sent.
 
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::Protection;
 
 use super::{Known, Promised};
 use crate::gate::Prune;
-use crate::gate::retention::{judge, taken_at};
+use crate::gate::retention::{judge, snapshots, taken_at};
 use crate::model::observed::Shelf;
 use crate::model::record::BackupRecord;
 use crate::model::timekeeper::Steady;
-use crate::operation::{Operation, PruneBackup, Target};
+use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, PruneBackup, Target};
 use crate::plan::{Action, Context};
 
 pub(super) fn next(
@@ -54,5 +55,30 @@ pub(super) fn next(
     });
     let reason =
         format!("the retention in force ({}) keeps {} no longer", promised.retention, oldest.archive);
+    Some(Action { operation, reason })
+}
+
+/// The snapshot that goes next, of those that the schedule took and no other.
+pub(super) fn snapshot(
+    context: &Context<'_>,
+    known: &Known<'_>,
+    promise: &Protection,
+    target: impl FnOnce() -> Target,
+) -> Option<Action> {
+    if known.time.steady == Steady::No {
+        return None;
+    }
+    let tier = promise.tiers.snapshot.as_ref();
+    let oldest = snapshots(known.snapshots, tier, known.time.at).into_iter().next()?;
+    let target = target();
+    if oldest.vmid != target.vmid || context.waits(known.guest, OperationKind::ExpireSnapshot).is_some() {
+        return None;
+    }
+    let reason = match tier {
+        Some(tier) => format!("the retention in force ({}) keeps {} no longer", tier.retention, oldest.name),
+        None => format!("no snapshots are promised any more, so {} is not kept", oldest.name),
+    };
+    let (name, made_by, why) = (oldest.name.clone(), oldest.made_by, ExpiryWhy::OutsidePolicy);
+    let operation = Operation::ExpireSnapshot(ExpireSnapshot { target, name, made_by, why });
     Some(Action { operation, reason })
 }

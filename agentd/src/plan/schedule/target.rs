@@ -1,4 +1,4 @@
-//! Whether a tier's backups may go where they should, and can.
+//! Whether a tier's backups may go where they should, and can; and whether there may be one more of its snapshots.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::StorageName;
@@ -6,7 +6,8 @@ use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::Condition;
 use holdfast_protocol::storage::{StorageRole, TargetState};
 
-use super::Promised;
+use super::{Known, Promised, scheduled};
+use crate::model::limits;
 use crate::model::observed::StorageFact;
 use crate::model::policy::Policy;
 use crate::model::record::Records;
@@ -26,6 +27,20 @@ pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &Stor
                 && known.standing == TargetState::Attached
                 && of_role(known.approval.role)
         })
+}
+
+/// What keeps one more snapshot from being kept. What its retention lets go goes first.
+pub(super) fn has_room(known: &Known<'_>, promised: &Promised<'_>) -> Result<(), Condition> {
+    let (stand, most) = (scheduled(known.snapshots).count(), limits::SCHEDULED_SNAPSHOTS_PER_GUEST);
+    if promised.tier != Tier::Snapshot || stand < most {
+        return Ok(());
+    }
+    let message = format!(
+        "no snapshot is taken by its schedule: {stand} of these stand, no more than {most} may, and its retention ({}) lets none \
+         go: an operator signs `loosen_policy` for less",
+        promised.retention
+    );
+    Err(Condition { code: ErrorCode::Quota, message })
 }
 
 /// What keeps the tier's backups from being taken.

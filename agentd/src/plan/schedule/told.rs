@@ -9,13 +9,22 @@ use super::tier::{Due, Owed, State};
 use super::{Known, Promised, is_good};
 use crate::operation::Begun;
 
+/// What a tier's points bring.
+const fn what(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Snapshot => "snapshot",
+        Tier::Local => "local backup",
+        Tier::OffSite => "off-site backup",
+    }
+}
+
 /// Why something is begun.
 pub(super) fn reason(tier: Tier, due: &Due) -> String {
     let late = match due.begun {
         Begun::InTime => "",
         Begun::Late => ", caught up after its window",
     };
-    format!("the {tier} backup of {} is due{late}", due.point)
+    format!("the {} of {} is due{late}", what(tier), due.point)
 }
 
 /// What is missed, and what fails.
@@ -23,28 +32,28 @@ pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> V
     let mut told: Vec<Condition> =
         missing(promised, known).into_iter().chain(unsealed(promised, known)).collect();
     let Some(due) = owed.last else { return told };
-    let (tier, point) = (promised.tier, due.point);
+    let (what, point) = (what(promised.tier), due.point);
     let times = due.tried.map_or(0, |tried| tried.times);
     let next = owed.next.map_or_else(String::new, |next| format!("; the next one is due at {next}"));
-    let code = if due.is_missed() { ErrorCode::BackupMissed } else { ErrorCode::Unavailable };
-    let what = match (due.is_missed(), due.state) {
+    // A snapshot is no backup, and one that is missed is no backup that is missed.
+    let is_backup = promised.tier != Tier::Snapshot;
+    let code = if due.is_missed() && is_backup { ErrorCode::BackupMissed } else { ErrorCode::Unavailable };
+    let message = match (due.is_missed(), due.state) {
         (_, State::Settled | State::Later(_)) => return told,
         (_, State::GivenUp) => {
             format!(
-                "the {tier} backup of {point} came to nothing, tried {times} times: look at its operations{next}"
+                "the {what} of {point} came to nothing, tried {times} times: look at its operations{next}"
             )
         }
-        (true, _) => format!(
-            "the {tier} backup of {point} did not begin within its window: it is caught up once{next}"
-        ),
+        (true, _) => {
+            format!("the {what} of {point} did not begin within its window: it is caught up once{next}")
+        }
         (false, State::Again(at)) => {
-            format!(
-                "the {tier} backup of {point} was tried {times} times, next at {at}: look at its operations"
-            )
+            format!("the {what} of {point} was tried {times} times, next at {at}: look at its operations")
         }
         (false, State::Waits(_) | State::Now) => return told,
     };
-    told.push(Condition { code, message: what });
+    told.push(Condition { code, message });
     told
 }
 
@@ -80,14 +89,6 @@ fn unsealed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
         promised.tier, newest.archive
     );
     Some(Condition { code: ErrorCode::BackupUnsealed, message })
-}
-
-/// A tier that is promised and that this agent does not serve.
-pub(super) fn snapshots(promise: &Protection) -> Option<Condition> {
-    promise.tiers.snapshot.as_ref().map(|_| {
-        let message = "its policy has a snapshot tier, and this agent takes no snapshots by schedule yet: none is taken";
-        Condition { code: ErrorCode::Unsupported, message: message.to_owned() }
-    })
 }
 
 fn own_backups(promise: &Protection) -> impl Iterator<Item = &str> {

@@ -22,7 +22,8 @@ fn snapshot(n: u32, text: &str, taken_by: TakenBy) -> SnapshotRecord {
         made_by: op(70),
         taken_by,
         taken_at: at(-600),
-        expires_at: at(600),
+        expires_at: Some(at(600)),
+        point: None,
     }
 }
 

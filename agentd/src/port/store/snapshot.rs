@@ -10,24 +10,28 @@ use super::{Store, StoreError};
 use crate::model::record::SnapshotRecord;
 use crate::operation::{ExpireSnapshot, Snapshot};
 
-const COLUMNS: &str = "guest, name, vmid, operation, taken_by, taken_at, expires_at";
+const COLUMNS: &str = "guest, name, vmid, operation, taken_by, taken_at, expires_at, point";
 
 struct Raw {
     texts: [String; 4],
-    numbers: [i64; 3],
+    numbers: [i64; 2],
+    /// When it may go, and the point that it stands for.
+    stays: [Option<i64>; 2],
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
     Ok(Raw {
         texts: [row.get(0)?, row.get(1)?, row.get(3)?, row.get(4)?],
-        numbers: [row.get(2)?, row.get(5)?, row.get(6)?],
+        numbers: [row.get(2)?, row.get(5)?],
+        stays: [row.get(6)?, row.get(7)?],
     })
 }
 
 impl Raw {
     fn record(self) -> Result<SnapshotRecord, StoreError> {
         let [guest, name, operation, taken_by] = self.texts;
-        let [number, taken_at, expires_at] = self.numbers;
+        let [number, taken_at] = self.numbers;
+        let [expires_at, point] = self.stays;
         Ok(SnapshotRecord {
             guest: parsed("a guest's uid", &guest)?,
             name: parsed("a snapshot's name", &name)?,
@@ -35,7 +39,8 @@ impl Raw {
             made_by: parsed("an operation", &operation)?,
             taken_by: from_json("who wished for a snapshot", &format!("\"{taken_by}\""))?,
             taken_at: time(taken_at)?,
-            expires_at: time(expires_at)?,
+            expires_at: expires_at.map(time).transpose()?,
+            point: point.map(time).transpose()?,
         })
     }
 }
@@ -52,14 +57,18 @@ fn select(
     rows.into_iter().map(Raw::record).collect()
 }
 
-/// All of them, sorted by guest and time of expiry.
+/// All of them, sorted by guest and time of expiry, those without one last.
 pub(super) fn all(connection: &Connection) -> Result<Vec<SnapshotRecord>, StoreError> {
-    select(connection, "ORDER BY guest, expires_at, name", ())
+    select(connection, "ORDER BY guest, expires_at IS NULL, expires_at, point, name", ())
 }
 
 /// One guest's, those that expire first at the head.
 pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
-    select(connection, "WHERE guest = ?1 ORDER BY expires_at, name", [guest.to_string()])
+    select(
+        connection,
+        "WHERE guest = ?1 ORDER BY expires_at IS NULL, expires_at, point, name",
+        [guest.to_string()],
+    )
 }
 
 /// One was taken. One of the same name that we knew is gone, else this one could not have been made.
@@ -72,7 +81,7 @@ pub(super) fn taken(
     let taken_by = word("who wished for a snapshot", &spec.taken_by)?;
     transaction
         .execute(
-            &format!("INSERT OR REPLACE INTO snapshot ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"),
+            &format!("INSERT OR REPLACE INTO snapshot ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
             (
                 spec.target.uid.to_string(),
                 spec.name.as_str(),
@@ -80,7 +89,8 @@ pub(super) fn taken(
                 by.to_string(),
                 taken_by,
                 micros(at),
-                micros(spec.expires_at),
+                spec.expires_at.map(micros),
+                spec.due.as_ref().map(|due| micros(due.point)),
             ),
         )
         .map_err(StoreError::sqlite("note a snapshot"))?;

@@ -350,7 +350,8 @@ fn snapshot_of(n: u8) -> Operation {
         target: crate::operation::Target { uid: uid(n), name: guest(n).name, vmid: vmid(300) },
         name: "s1".parse().unwrap(),
         taken_by: crate::model::record::TakenBy::Guest,
-        expires_at: at(60),
+        expires_at: Some(at(60)),
+        due: None,
     })
 }
 
@@ -378,7 +379,7 @@ async fn a_snapshot_is_known_from_its_outcome_on_until_its_removal() {
     }
     store.append(&progress, Event::Finished, at(2)).await.unwrap();
     let record = store.snapshot(uid(1), name()).await.unwrap().unwrap();
-    assert_eq!((record.made_by, record.taken_at, record.expires_at), (operation_id(1), at(5), at(60)));
+    assert_eq!((record.made_by, record.taken_at, record.expires_at), (operation_id(1), at(5), Some(at(60))));
     assert_eq!(
         store.records(Generation::new(1), at(9)).await.unwrap().snapshots.as_slice(),
         std::slice::from_ref(&record)

@@ -1,8 +1,11 @@
 //! Snapshots of guests that were made, their end, and the way back to them.
 
 use agentd::model::record::TakenBy;
-use agentd::operation::{BulkRule, ExpireSnapshot, ExpiryWhy, Operation, RollBack, Snapshot};
+use agentd::operation::{
+    Begun, BulkRule, DuePoint, ExpireSnapshot, ExpiryWhy, Operation, RollBack, Snapshot,
+};
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::protection::Tier;
 
 use super::Story;
 use crate::ground::Ground;
@@ -12,6 +15,7 @@ pub(super) fn take() -> Vec<Story> {
     vec![
         Story::done("snapshot", Ground::GuestRuns, |_| taking()),
         Story::undone("snapshot, name taken", Ground::Snapshotted, |_| taking()),
+        Story::done("snapshot, by schedule", Ground::GuestRuns, |_| scheduled()),
     ]
 }
 
@@ -25,7 +29,13 @@ pub(super) fn expire() -> Vec<Story> {
         })
     };
     let story = Story::done("expire_snapshot", Ground::Snapshotted, expire);
-    vec![Story { may_take: |held| held.ends_with("@s1"), ..story }]
+    let let_go = Story::done("expire_snapshot, let go", Ground::LetGo, |_| letting_go());
+    vec![
+        Story { may_take: |held| held.ends_with("@s1"), ..story },
+        Story { may_take: |held| held.contains("@scheduled-"), ..let_go },
+        // Nothing is promised on this ground: what no retention lets go stays.
+        Story::undone("expire_snapshot, unpromised", Ground::Scheduled, |_| letting_go()),
+    ]
 }
 
 pub(super) fn roll_back() -> Vec<Story> {
@@ -41,7 +51,30 @@ pub(crate) fn taking() -> Operation {
         target: target(1),
         name: "s1".parse().unwrap(),
         taken_by: TakenBy::Guest,
-        expires_at: "2026-11-21T05:00:01Z".parse().unwrap(),
+        expires_at: Some("2026-11-21T05:00:01Z".parse().unwrap()),
+        due: None,
+    })
+}
+
+/// A snapshot for a point of a schedule. The ground is made by it, too.
+pub(crate) fn scheduled() -> Operation {
+    let point = "2026-11-21T05:00:00Z".parse().unwrap();
+    Operation::Snapshot(Snapshot {
+        target: target(1),
+        name: "scheduled-20261121T050000Z".parse().unwrap(),
+        taken_by: TakenBy::Schedule,
+        expires_at: None,
+        due: Some(DuePoint { tier: Tier::Snapshot, point, begun: Begun::InTime, at: point }),
+    })
+}
+
+/// The removal of the one that the schedule took.
+fn letting_go() -> Operation {
+    Operation::ExpireSnapshot(ExpireSnapshot {
+        target: target(1),
+        name: "scheduled-20261121T050000Z".parse().unwrap(),
+        made_by: OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::Scheduled.number()))),
+        why: ExpiryWhy::OutsidePolicy,
     })
 }
 
