@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agentd::execute::Ports;
 use agentd::model::mark;
 use agentd::model::record::Place;
 use agentd::port::pve::read::Power;
@@ -68,7 +69,7 @@ async fn newcomer(world: &World) {
 }
 
 /// What a controller that comes up with its old token says.
-async fn says_hello(agent: &Agent, world: &World) {
+pub async fn says_hello(ports: &Ports, world: &World) {
     for _ in 0..4_000 {
         let status = world.pve().guest_status(vmid(301)).await;
         if status.is_ok_and(|status| status.power == Power::Running) {
@@ -77,9 +78,9 @@ async fn says_hello(agent: &Agent, world: &World) {
                 health: Health::Well,
                 boot_id: "second".to_owned(),
                 build: None,
-                at: agent.ports.clock.now(),
+                at: ports.clock.now(),
             };
-            return agent.ports.store.record_hello(uid(1), hello).await.unwrap();
+            return ports.store.record_hello(uid(1), hello).await.unwrap();
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -94,7 +95,7 @@ async fn a_lost_guest_comes_back_beside_who_took_its_number() {
     destroyed(&world).await;
     newcomer(&world).await;
     let theirs = world.guests().get("300.conf").cloned().unwrap();
-    says_hello(&agent, &world).await;
+    says_hello(&agent.ports, &world).await;
     let back = |view: &agentd::model::view::View| {
         report(view, 1).is_some_and(|report| {
             report.vmid == Some(vmid(301))

@@ -23,6 +23,7 @@
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
 //! | `protection` | what is promised about backups, raised by documents and lowered by a signature |
 //! | `window` | quiesce windows: granted, captured, labelled, and what becomes of them when somebody fails |
+//! | `offsite` | backups to a backup server: encrypted with K or none, and everything that is made of one |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
@@ -42,6 +43,7 @@ mod hand_over;
 mod jobs;
 mod lanes;
 mod lost;
+mod offsite;
 mod parked;
 mod protection;
 mod restore_beside;

@@ -104,16 +104,20 @@ impl Choices {
         let of_goldens = self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
         let built_on = self.golden_dump.iter().map(|dump| dump.storage.clone());
         let built_as = self.golden_dump.iter().filter_map(|_| GoldenDump::vmid());
+        // What it may make entries for it uses: backups go there, come back from there, and are tried.
+        let targets: Vec<StorageName> =
+            self.targets.iter().filter_map(|target| target.as_str().parse().ok()).collect();
+        let backups = || self.backup_storage.iter().chain(&targets).cloned();
         Places {
             node: self.node.clone(),
             pool: self.pool.clone(),
             scratch: self.scratch.as_ref().map(|scratch| ScratchPlaces {
                 pool: scratch.pool.clone(),
                 storage: scratch.storage.clone(),
-                tried: self.backup_storage.iter().cloned().collect(),
+                tried: backups().collect(),
             }),
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
-            archive_storages: self.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
+            archive_storages: backups().chain(of_goldens).chain(built_on).collect(),
             golden_vmids: self.goldens.iter().map(|golden| golden.vmid).chain(built_as).collect(),
             targets: self.targets.clone(),
             bridge: self.bridge.clone(),
@@ -405,7 +409,15 @@ pub(super) mod tests {
             .filter(|grant| !Wanted::of(&choices()).grants.contains(grant))
             .map(|g| format!("{} {} {}", g.path, g.role, g.pve_role))
             .collect();
-        assert_eq!(more, ["/storage storage HfStMake", "/storage/nas1 observe HfStAudit"]);
+        assert_eq!(
+            more,
+            [
+                "/storage storage HfStMake",
+                "/storage/nas1 observe HfStAudit",
+                "/storage/nas1 operate HfStSpace",
+                "/storage/nas1 allocate HfStSpace",
+            ]
+        );
         assert!(wide.secret_file(Role::Storage).ends_with("secrets/proxmox-storage.sealed"));
     }
 

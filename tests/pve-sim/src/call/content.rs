@@ -6,8 +6,9 @@ use crate::die;
 use crate::fail::{Fallible, Refusal, host};
 use crate::guest::rights::volume_access;
 use crate::node::World;
+use crate::storage::backup_server;
 use crate::storage::content::{Row, beside, file_bytes, files, images, is_protected, note};
-use crate::storage::volume::{VolumeName, missing};
+use crate::storage::volume::{Located, Store, VolumeName, missing};
 
 /// The code of a call of this group.
 #[must_use]
@@ -39,6 +40,9 @@ pub fn rows(world: &World, storage: &str, content: Option<&str>, vmid: Option<u3
     let store = world.store();
     store.activate(storage)?;
     let wanted = |kind: &str| content.is_none_or(|held| held == kind) && definition.holds(kind);
+    if backup_server::is_one(definition) {
+        return if wanted("backup") { store.snapshots_of(storage, definition, vmid) } else { Ok(Vec::new()) };
+    }
     let mut found = Vec::new();
     for row in images(&store, storage, vmid) {
         // A disk of a container is `rootdir`; of nobody or another kind of guest it is `images`.
@@ -83,6 +87,12 @@ fn shown(world: &World, row: &Row) -> Value {
             );
             if is_protected(&place) {
                 map.insert("protected".to_owned(), json!(1));
+            }
+            // Only of whole ones: of one that is still being written nobody says anything.
+            if row.format == "pbs-ct" && place.is_file() {
+                map.extend(backup_server::sealed(&place).map(|key| ("encrypted".to_owned(), json!(key))));
+                let verified = backup_server::verification(&place);
+                map.extend(verified.map(|said| ("verification".to_owned(), said)));
             }
         }
     }
@@ -130,7 +140,13 @@ fn show(call: &Call<'_>) -> Reply {
     let image = matches!(at.name, VolumeName::Image { .. });
     let size = if image { store.size(&volid)? } else { file_bytes(&place) };
     let format = if volid.ends_with(".subvol") { "subvol" } else { "raw" };
-    let used = if image { size / 32 } else { size.next_multiple_of(4096) };
+    let snapshot = backup_server::is_one(at.definition);
+    let format = if snapshot { "pbs-ct" } else { format };
+    let used = match (image, snapshot) {
+        (true, _) => size / 32,
+        (false, true) => size,
+        (false, false) => size.next_multiple_of(4096),
+    };
     out.extend(
         [
             ("path", json!(store.shown_path(&at))),
@@ -142,7 +158,9 @@ fn show(call: &Call<'_>) -> Reply {
     );
     if at.name.content() == "backup" {
         out.insert("notes".to_owned(), json!(note(&place).unwrap_or_default()));
-        out.insert("protected".to_owned(), json!(u8::from(is_protected(&place))));
+        let protected = is_protected(&place);
+        let shown = if snapshot { json!(protected) } else { json!(u8::from(protected)) };
+        out.insert("protected".to_owned(), shown);
     }
     data(out)
 }
@@ -246,6 +264,9 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
     let VolumeName::File { kind, name } = &at.name else { return store.free(volid) };
     store.activate(at.storage)?;
     let place = store.place(&at);
+    if backup_server::is_one(at.definition) {
+        return forget(&store, &at, &place).map(|()| None);
+    }
     if kind == "backup" && is_protected(&place) {
         die!("cannot remove protected volume 'backup/{name}' on '{}'", at.storage);
     }
@@ -262,6 +283,21 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
         }
     }
     Ok(told)
+}
+
+/// A backup server says of its own whether it lets a snapshot go.
+fn forget(store: &Store<'_>, at: &Located<'_>, place: &std::path::Path) -> Fallible<()> {
+    store.may_remove(at.definition)?;
+    let refused = |why: &str| Refusal::die(format!("proxmox-backup-client failed: Error: {why}"));
+    if is_protected(place) {
+        return Err(refused("cannot remove protected snapshot"));
+    }
+    if !place.is_file() {
+        return Err(refused("failed to delete snapshot - No such file or directory (os error 2)"));
+    }
+    let failed = |error: std::io::Error| host("removal of snapshot", &error);
+    std::fs::remove_file(place).map_err(failed)?;
+    ["notes", "sealed", "verified"].iter().try_for_each(|what| remove(&beside(place, what)).map_err(failed))
 }
 
 /// The log beside a backup: its name up to `.tar`, then `.log`.

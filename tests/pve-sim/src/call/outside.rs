@@ -1,10 +1,8 @@
 //! Storages that lie beyond the node: what is looked at when one is defined, and where its secrets go.
 //!
 //! In: a definition with its secrets. Out: the real sentence of what is wrong, or nothing. `STATE/run/outside/SERVER` is a server that
-//! answers; a backup server has there its `fingerprint`, the `secret` it takes and a folder for each datastore. As on the real node
-//! little is checked: no namespace, no key but its JSON. Deliberately absent: data; nothing can be stored there.
-use std::path::PathBuf;
-
+//! answers; what a backup server has there stands in [`crate::storage::backup_server`]. As on the real node little is checked: no
+//! namespace, no key but its JSON. Deliberately absent: the data of shares.
 use serde_json::{Value, json};
 
 use super::Call;
@@ -55,12 +53,8 @@ fn autogen() -> String {
     .to_string()
 }
 
-fn place(world: &World) -> PathBuf {
-    world.store().real("/etc/pve/priv/storage")
-}
-
 fn keep(world: &World, file: &str, text: &str) -> Fallible<()> {
-    let folder = place(world);
+    let folder = world.store().secrets();
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(folder.join(file), format!("{text}\n")))
         .map_err(|error| host("keeping a secret", &error))
@@ -70,7 +64,7 @@ fn keep(world: &World, file: &str, text: &str) -> Fallible<()> {
 pub fn drop_secrets(world: &World, name: &str) {
     for end in ["pw", "enc"] {
         // One that was never there is gone as well.
-        let _gone = std::fs::remove_file(place(world).join(format!("{name}.{end}")));
+        let _gone = std::fs::remove_file(world.store().secrets().join(format!("{name}.{end}")));
     }
 }
 
@@ -79,39 +73,11 @@ pub fn drop_secrets(world: &World, name: &str) {
 /// # Errors
 /// The real sentence.
 pub fn reach(world: &World, name: &str, definition: &Definition) -> Fallible<()> {
-    let server = definition.get("server").unwrap_or_default();
-    let there = world.store().run.join("outside").join(server);
     match definition.kind.as_str() {
-        "nfs" | "cifs" if !there.is_dir() => die!("storage '{name}' is not online"),
-        "pbs" => {
-            let failed = |what: String| Err(Refusal::die(format!("{name}: {what}")));
-            let datastores = |what: &str| failed(format!("error fetching datastores - {what}"));
-            if !there.is_dir() {
-                let port = definition.get("port").unwrap_or("8007");
-                return datastores(&format!("500 Can't connect to {server}:{port} (Connection refused)"));
-            }
-            let said =
-                |file: &str| std::fs::read_to_string(there.join(file)).unwrap_or_default().trim().to_owned();
-            let fingerprint = said("fingerprint");
-            if definition.get("fingerprint") != Some(fingerprint.as_str()) {
-                return datastores(&format!(
-                    "fingerprint '{}' not verified, abort!",
-                    fingerprint.to_uppercase()
-                ));
-            }
-            let password =
-                std::fs::read_to_string(place(world).join(format!("{name}.pw"))).unwrap_or_default();
-            if password.trim() != said("secret") {
-                return datastores("401 Unauthorized");
-            }
-            let datastore = definition.get("datastore").unwrap_or_default();
-            if !there.join(datastore).is_dir() {
-                return failed(format!(
-                    "Cannot find datastore '{datastore}', check permissions and existence!"
-                ));
-            }
-            Ok(())
+        "nfs" | "cifs" if !world.store().server(definition).is_dir() => {
+            die!("storage '{name}' is not online")
         }
+        "pbs" => world.store().reach(name, definition),
         _ => Ok(()),
     }
 }

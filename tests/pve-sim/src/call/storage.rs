@@ -174,7 +174,12 @@ fn delete(call: &Call<'_>) -> Reply {
 pub fn space(world: &World, name: &str) -> Option<Space> {
     let store = world.store();
     store.activate(name).ok()?;
-    let real = space_of(&store.real(world.storage.find(name)?.path()?));
+    let definition = world.storage.find(name)?;
+    let real = if crate::storage::backup_server::is_one(definition) {
+        space_of(&store.server(definition))
+    } else {
+        space_of(&store.real(definition.path()?))
+    };
     let Some(percent) = store.filled(name) else { return Some(real) };
     let used = real.total / 100 * percent.min(100);
     let free = real.total - used;

@@ -1,4 +1,5 @@
 //! Storages: their definitions in the real `storage.cfg` form, and volumes as real files and folders.
+pub mod backup_server;
 pub mod config;
 pub mod content;
 pub mod copy;

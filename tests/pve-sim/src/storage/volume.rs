@@ -6,6 +6,7 @@
 //! and no root is needed. Deliberately absent: quotas, and the bytes of a filesystem.
 use std::path::{Path, PathBuf};
 
+use super::backup_server;
 use super::config::{Definition, StorageConfig};
 use super::copy::copy_tree;
 use crate::fail::{Fallible, Refusal, host};
@@ -55,6 +56,14 @@ impl VolumeName {
             .then(|| Self::File { kind: first.to_owned(), name: name.to_owned() })
     }
 
+    /// Reads the name of a snapshot on a backup server.
+    #[must_use]
+    pub fn snapshot(text: &str) -> Option<Self> {
+        let name =
+            text.strip_prefix("backup/").filter(|name| backup_server::parse_snapshot(name).is_some())?;
+        Some(Self::File { kind: "backup".to_owned(), name: name.to_owned() })
+    }
+
     /// The content type the real API would give it.
     #[must_use]
     pub fn content(&self) -> &str {
@@ -78,6 +87,9 @@ impl VolumeName {
 /// `vzdump-lxc-140-2026_…` belongs to 140.
 #[must_use]
 pub fn backup_owner(name: &str) -> Option<u32> {
+    if let Some((vmid, _)) = backup_server::parse_snapshot(name) {
+        return Some(vmid);
+    }
     name.strip_prefix("vzdump-lxc-")
         .or_else(|| name.strip_prefix("vzdump-qemu-"))?
         .split('-')
@@ -124,9 +136,18 @@ impl<'a> Store<'a> {
             .split_once(':')
             .ok_or_else(|| Refusal::die(format!("unable to parse volume ID '{volid}'")))?;
         let definition = self.config.get(storage)?;
-        let kind = if definition.kind == "btrfs" { "btrfs" } else { "directory" };
-        let name = VolumeName::parse(name)
-            .ok_or_else(|| Refusal::die(format!("unable to parse {kind} volume name '{name}'")))?;
+        let kind = match definition.kind.as_str() {
+            "btrfs" => "btrfs",
+            "pbs" => "pbs",
+            _ => "directory",
+        };
+        let parsed = if backup_server::is_one(definition) {
+            VolumeName::snapshot(name)
+        } else {
+            VolumeName::parse(name)
+        };
+        let name =
+            parsed.ok_or_else(|| Refusal::die(format!("unable to parse {kind} volume name '{name}'")))?;
         Ok(Located { storage, definition, name })
     }
 
@@ -136,6 +157,9 @@ impl<'a> Store<'a> {
     /// The real sentence when it is not mounted or cannot be reached.
     pub fn activate(&self, storage: &str) -> Fallible<()> {
         let definition = self.config.enabled(storage)?;
+        if backup_server::is_one(definition) {
+            return self.reach(storage, definition);
+        }
         let Some(path) = definition.path() else { return Ok(()) };
         let mounted = self.run.join("mounted").join(storage).exists();
         let broken = self.run.join("offline").join(storage).exists();
@@ -170,6 +194,12 @@ impl<'a> Store<'a> {
     pub fn shown_path(&self, at: &Located<'_>) -> String {
         let base = at.definition.path().unwrap_or_default();
         match &at.name {
+            VolumeName::File { name, .. } if backup_server::is_one(at.definition) => {
+                let of = |name: &str| at.definition.get(name).unwrap_or_default();
+                let namespace =
+                    at.definition.get("namespace").map(|ns| format!("?ns={ns}")).unwrap_or_default();
+                format!("pbs://{}@{}:{}/{name}{namespace}", of("username"), of("server"), of("datastore"))
+            }
             VolumeName::Image { vmid, name } if at.definition.kind == "btrfs" => {
                 match name.strip_suffix(".raw") {
                     Some(stem) => format!("{base}/images/{vmid}/{stem}/disk.raw"),
@@ -188,6 +218,9 @@ impl<'a> Store<'a> {
         match &at.name {
             VolumeName::Image { vmid, name } => {
                 base.join("images").join(vmid.to_string()).join(folder_name(at.definition, name))
+            }
+            VolumeName::File { name, .. } if backup_server::is_one(at.definition) => {
+                self.namespace(at.definition).join(format!("{name}.tar"))
             }
             VolumeName::File { kind, name } => base.join(folder_of(kind)).join(name),
         }

@@ -20,6 +20,7 @@ use crate::guest::options::{Mount, Origin, is_volume_key, mounts, numbered};
 use crate::guest::rights::bridge_access;
 use crate::guest::spec::volumes;
 use crate::schema::property;
+use crate::storage::backup_server;
 use crate::storage::volume::missing;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
@@ -166,11 +167,33 @@ fn file(task: &Task, volid: &str) -> Fallible<(PathBuf, String)> {
     if place.is_file() { Ok((place, store.shown_path(&at))) } else { Err(missing(volid)) }
 }
 
+/// What lies on a backup server is opened by the key of its entry, before any disk is made and again for each part.
+fn unlock(task: &Task, volid: &str) -> Fallible<()> {
+    let lines = {
+        let world = task.node.world();
+        let store = world.store();
+        let at = store.locate(volid)?;
+        if !backup_server::is_one(at.definition) {
+            return Ok(());
+        }
+        store.unlock(at.storage, at.definition, &store.place(&at))?
+    };
+    match lines {
+        Ok(lines) => lines.iter().for_each(|line| task.log(line)),
+        Err(why) => {
+            task.log(format!("Error: {why}"));
+            die!("command '/usr/bin/proxmox-backup-client restore' failed: exit code 255");
+        }
+    }
+    Ok(())
+}
+
 /// The backed-up configuration, judged before any volume is made.
 fn recover(task: &Task, plan: &mut Plan, old: &GuestConfig) -> Result<Section, Halt> {
     task.log(format!("recovering backed-up configuration from '{}'", plan.archive));
     let (place, _) = file(task, &plan.archive)?;
     task.pace("recovering")?;
+    unlock(task, &plan.archive)?;
     let embedded = archive::read_config(&place).map_err(|error| {
         tracing::debug!(%error, "no configuration in archive");
         Refusal::die("unable to restore config from archive")
@@ -306,9 +329,15 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
     if plan.restore {
         task.log(format!("restoring '{}' now..", plan.archive));
     }
-    task.log(format!("extracting archive '{shown}'"));
+    let from_server = shown.starts_with("pbs://");
+    if from_server {
+        unlock(task, &plan.archive)?;
+    } else {
+        task.log(format!("extracting archive '{shown}'"));
+    }
     task.pace("unpacking")?;
     match archive::extract(&place, &targets, UNPACKED_BYTES_MAX, &|| task.is_ending()) {
+        Ok(done) if from_server => Ok(done.config),
         Ok(done) => {
             let bytes = done.total_bytes_read;
             task.log(format!(
@@ -323,6 +352,11 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
         }
         Err(error) => {
             tracing::debug!(?error, "archive not unpacked");
+            if from_server {
+                task.log("Error: error extracting archive - OpenSSL error");
+                let text = "command '/usr/bin/proxmox-backup-client restore' failed: exit code 255";
+                return Err(Refusal::die(text).into());
+            }
             for line in [
                 "/*stdin*\\ : Read error (39) : premature end ",
                 "tar: Unexpected EOF in archive",

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use super::mode::{Held, hold, release};
-use super::options::{DumpDir, Mode, Options, Retention};
+use super::options::{DumpDir, Mode, Options, Repository, Retention};
 use super::{archive_step, words};
 use crate::call::content::free_volume;
 use crate::call::prune::marks;
@@ -17,6 +17,7 @@ use crate::clock::{archive_stamp, stamp};
 use crate::fail::{Fallible, host};
 use crate::guest::change::unlocked;
 use crate::guest::config::GuestConfig;
+use crate::storage::backup_server::snapshot_stamp;
 use crate::storage::content::beside;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
@@ -31,6 +32,8 @@ pub(super) struct Backup<'a> {
     pub config: GuestConfig,
     /// `vzdump-lxc-140-2026_11_21-04_00_56`
     pub name: String,
+    /// The second in its name.
+    pub named_s: i64,
     pub started_s: i64,
     lines: Mutex<Vec<String>>,
 }
@@ -55,7 +58,10 @@ impl Backup<'_> {
 
     /// Where the archive will be.
     pub(super) fn place(&self) -> PathBuf {
-        self.dump.real.join(self.file_name())
+        match &self.dump.server {
+            Some(server) => snapshot_place(server, self.vmid, self.named_s),
+            None => self.dump.real.join(self.file_name()),
+        }
     }
 
     /// The folder of a copy in suspend mode.
@@ -82,8 +88,10 @@ pub(super) fn back_up(task: &Task, options: &Options, dump: &DumpDir, vmid: u32)
     let status = format!("status = {}", if running { "running" } else { "stopped" });
     task.log(format!("INFO: {status}"));
     let config = lock(task, vmid)?;
-    let name = free_name(dump, vmid, started_s);
-    let backup = Backup { task, options, dump, vmid, config, name, started_s, lines: Mutex::default() };
+    let named_s = free_second(dump, vmid, started_s);
+    let name = name_of(vmid, named_s);
+    let lines = Mutex::default();
+    let backup = Backup { task, options, dump, vmid, config, name, named_s, started_s, lines };
     backup.note(&format!("Starting Backup of VM {vmid} (lxc)"));
     backup.note(&status);
     let mut held = Held::new(if running { options.mode } else { Mode::Stop }, running);
@@ -118,15 +126,27 @@ fn lock(task: &Task, vmid: u32) -> Fallible<GuestConfig> {
     })
 }
 
+fn name_of(vmid: u32, seconds: i64) -> String {
+    format!("vzdump-lxc-{vmid}-{}", archive_stamp(seconds))
+}
+
+fn snapshot_place(server: &Repository, vmid: u32, seconds: i64) -> PathBuf {
+    server.folder.join(format!("ct/{vmid}/{}.tar", snapshot_stamp(seconds)))
+}
+
 /// Two backups of one guest in one second must not meet.
-fn free_name(dump: &DumpDir, vmid: u32, started_s: i64) -> String {
-    let name = |seconds: i64| format!("vzdump-lxc-{vmid}-{}", archive_stamp(seconds));
+fn free_second(dump: &DumpDir, vmid: u32, started_s: i64) -> i64 {
     let taken = |seconds: &i64| {
-        ["tar", "tar.gz", "tar.zst", "tar.lzo", "tar.dat", "dat", "tmp"]
-            .iter()
-            .any(|end| dump.real.join(format!("{}.{end}", name(*seconds))).exists())
+        let on_server = dump.server.as_ref().is_some_and(|server| {
+            let place = snapshot_place(server, vmid, *seconds);
+            place.exists() || place.with_extension("dat").exists()
+        });
+        on_server
+            || ["tar", "tar.gz", "tar.zst", "tar.lzo", "tar.dat", "dat", "tmp"]
+                .iter()
+                .any(|end| dump.real.join(format!("{}.{end}", name_of(vmid, *seconds))).exists())
     };
-    name((started_s..started_s + 3600).find(|seconds| !taken(seconds)).unwrap_or(started_s))
+    (started_s..started_s + 3600).find(|seconds| !taken(seconds)).unwrap_or(started_s)
 }
 
 fn attributes(backup: &Backup<'_>) -> Fallible<()> {

@@ -19,6 +19,7 @@ use crate::archive;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::rights::volume_access;
+use crate::storage::backup_server;
 use crate::storage::volume::missing;
 
 /// The code of a call of this group.
@@ -148,7 +149,17 @@ fn extract_config(call: &Call<'_>) -> Reply {
         let store = world.store();
         let at = store.locate(&volid)?;
         store.activate(at.storage)?;
-        store.place(&at)
+        let place = store.place(&at);
+        if backup_server::is_one(at.definition) {
+            let why = match place.is_file() {
+                true => store.unlock(at.storage, at.definition, &place)?.err(),
+                false => Some(format!("while reading snapshot '{volid}'")),
+            };
+            if let Some(why) = why {
+                die!("proxmox-backup-client failed: Error: {why}");
+            }
+        }
+        place
     };
     if !place.is_file() {
         return Err(missing(&volid));

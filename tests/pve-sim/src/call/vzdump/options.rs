@@ -8,6 +8,9 @@ use crate::fail::Fallible;
 use crate::node::World;
 use crate::schema::format::split_list;
 use crate::schema::property::Properties;
+use crate::storage::backup_server;
+use crate::storage::config::Definition;
+use crate::storage::volume::Store;
 
 /// Where backups go when nothing is said.
 pub(super) const DEFAULT_STORAGE: &str = "local";
@@ -65,7 +68,21 @@ pub(super) struct Options {
 #[derive(Debug, Clone)]
 pub(super) struct DumpDir {
     pub shown: String,
+    /// Of a backup server: the folder for what is only passing through.
     pub real: PathBuf,
+    /// On a backup server: its name as the client takes it, and the folder of the namespace.
+    pub server: Option<Repository>,
+}
+
+/// A namespace of a backup server.
+#[derive(Debug, Clone)]
+pub(super) struct Repository {
+    /// As the client names it, with the namespace in its own words.
+    pub shown: String,
+    pub namespace: Option<String>,
+    pub folder: PathBuf,
+    /// The key that snapshots are encrypted with, or the sentence of why it cannot be had.
+    pub key: Result<Option<String>, String>,
 }
 
 impl Options {
@@ -172,8 +189,24 @@ pub(super) fn dump_dir(world: &World, storage: &str) -> Fallible<DumpDir> {
             "could not get storage information for '{storage}': can't use storage '{storage}' for backups - wrong content type"
         );
     }
-    let shown = format!("{}/dump", definition.path().unwrap_or_default());
+    let (shown, server) = if backup_server::is_one(definition) {
+        ("/var/tmp".to_owned(), Some(repository(&store, storage, definition)))
+    } else {
+        (format!("{}/dump", definition.path().unwrap_or_default()), None)
+    };
     let real = store.real(&shown);
     std::fs::create_dir_all(&real).map_err(|error| crate::fail::host("creation of dump folder", &error))?;
-    Ok(DumpDir { shown, real })
+    Ok(DumpDir { shown, real, server })
+}
+
+fn repository(store: &Store<'_>, storage: &str, definition: &Definition) -> Repository {
+    let of = |name: &str| definition.get(name).unwrap_or_default();
+    let forgets = store.server(definition).join("plain").exists();
+    let key = store.key_of(storage, definition).map_err(|refusal| refusal.in_task());
+    Repository {
+        shown: format!("{}@{}:{}", of("username"), of("server"), of("datastore")),
+        namespace: definition.get("namespace").map(str::to_owned),
+        folder: store.namespace(definition),
+        key: key.map(|key| key.filter(|_| !forgets)),
+    }
 }

@@ -1,0 +1,280 @@
+//! Backups that leave the box for a backup server: encrypted with K or none at all, looked for, restored, tried, and
+//! removed only where the server lets our token.
+
+use std::path::PathBuf;
+
+use agentd::execute::Ports;
+use agentd::gate::warrant::{Allows, Seen, Warrant};
+use agentd::model::record::{BackupRecord, BackupWhy, VolumeId};
+use agentd::operation::log::Status;
+use agentd::operation::progress::Progress;
+use agentd::operation::restore_test::Tried;
+use agentd::operation::{
+    Backup, Begun, DuePoint, Lost, NumberWish, Operation, PruneBackup, RestoreBeside, RestoreTest,
+};
+use agentd::plan::protect::Raise;
+use agentd::port::pve::read::StoredVolume;
+use agentd::port::pve::{ContentKind, Role};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{JobId, KeyFingerprint, OperationId, StorageName};
+use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::protection::{Protection, Tier};
+use holdfast_seal::backup_key::BackupKey;
+use pve_sim::fault::Fault;
+use serde_json::json;
+
+use super::lost::{destroyed, says_hello};
+use super::world::{World, end, guest, made, target, told, vmid};
+
+const SECRET: &str = "11111111-2222-3333-4444-555555555555";
+const KEY_FILE: &str = include_str!("../../../seal/tests/backup-key.json");
+
+/// The backup server of these tests, as the simulator keeps it.
+pub struct Server {
+    place: PathBuf,
+}
+
+impl Server {
+    /// A server with one namespace, and its entry in Proxmox as an administrator makes it.
+    pub fn beside(world: &World) -> Self {
+        let place = world.dir.path().join("pve/run/outside/10.66.0.1");
+        std::fs::create_dir_all(place.join("store1/ns/hf")).unwrap();
+        let print = vec!["86"; 32].join(":");
+        std::fs::write(place.join("fingerprint"), &print).unwrap();
+        std::fs::write(place.join("secret"), SECRET).unwrap();
+        let fields = [
+            ("storage", "off1"),
+            ("type", "pbs"),
+            ("server", "10.66.0.1"),
+            ("datastore", "store1"),
+            ("namespace", "hf"),
+            ("username", "pve@pbs!bk"),
+            ("password", SECRET),
+            ("fingerprint", &print),
+            ("content", "backup"),
+            ("encryption-key", KEY_FILE),
+        ];
+        assert_eq!(world.by_hand("POST", "/storage", &fields), 200);
+        Self { place }
+    }
+
+    /// Its client forgets to encrypt from now on.
+    pub fn forget_keys(&self) {
+        std::fs::write(self.place.join("plain"), "").unwrap();
+    }
+
+    /// The role of the token on the server.
+    pub fn role(&self, role: &str) {
+        std::fs::write(self.place.join("role"), role).unwrap();
+    }
+}
+
+pub fn key() -> KeyFingerprint {
+    BackupKey::parse(KEY_FILE.as_bytes()).unwrap().fingerprint().clone()
+}
+
+fn storage() -> StorageName {
+    "off1".parse().unwrap()
+}
+
+fn backup(ports: &Ports) -> Operation {
+    let now = ports.clock.now();
+    let due = DuePoint { tier: Tier::OffSite, point: now, begun: Begun::InTime, at: now };
+    let (target, storage) = (target(), storage());
+    Operation::Backup(Backup { target, storage, why: BackupWhy::Schedule, due: Some(due), key: Some(key()) })
+}
+
+/// Takes one, and gives its record.
+async fn taken(ports: &Ports, n: u8) -> BackupRecord {
+    let done = end(ports, n, backup(ports)).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    ports.store.backup_of(done.id).await.unwrap().unwrap()
+}
+
+async fn tried(world: &World, ports: &Ports, n: u8, backup: &BackupRecord) -> Progress {
+    let test = RestoreTest {
+        guest: guest(1).uid,
+        name: guest(1).name,
+        backup: Tried {
+            archive: backup.archive.clone(),
+            taken_by: backup.taken_by,
+            taken_at: backup.taken_at,
+        },
+        place: world.policy().scratch.unwrap(),
+    };
+    end(ports, n, Operation::RestoreTest(Box::new(test))).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_listed_with_the_key_that_was_promised() {
+    let world = World::start().await;
+    Server::beside(&world);
+    let ports = made(&world).await;
+    let record = taken(&ports, 1).await;
+    assert!(record.archive.as_str().starts_with("off1:backup/ct/300/"), "{record:?}");
+    assert_eq!((record.sealed.clone(), record.tier), (Some(key()), Some(Tier::OffSite)));
+    assert!(record.bytes > 1_000, "{record:?}");
+    let list = listed(&ports).await;
+    assert_eq!(list.len(), 1, "{list:#?}");
+    assert_eq!((list[0].volid.as_str(), &list[0].sealed), (record.archive.as_str(), &Some(key())));
+    assert_eq!(list[0].format, "pbs-ct");
+}
+
+/// The server took it in the clear, whatever the entry says: an alarm, and no protection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_arrived_unencrypted_is_an_alarm() {
+    let world = World::start().await;
+    Server::beside(&world).forget_keys();
+    let ports = made(&world).await;
+    let done = end(&ports, 1, backup(&ports)).await;
+    let alarm = done.conditions().next().unwrap();
+    assert_eq!(alarm.code, ErrorCode::BackupUnsealed, "{alarm}");
+    let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
+    assert_eq!(record.sealed, None);
+}
+
+/// The entry lost its key or has another one: nothing is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_leaves_the_box_for_an_entry_without_the_key() {
+    let world = World::start().await;
+    let server = Server::beside(&world);
+    let ports = made(&world).await;
+    let other = KEY_FILE.replace(&key().to_string(), &vec!["aa"; 32].join(":"));
+    for (n, change) in [("encryption-key", other.as_str()), ("delete", "encryption-key")].iter().enumerate() {
+        assert_eq!(world.by_hand("PUT", "/storage/off1", &[*change]), 200);
+        let undone = end(&ports, u8::try_from(n).unwrap() + 1, backup(&ports)).await;
+        assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+        assert_eq!(undone.cause().unwrap().code, ErrorCode::BackupUnsealed, "{}", told(&undone));
+    }
+    assert!(!server.place.join("store1/ns/hf/ct").exists());
+}
+
+/// Proxmox says OK, and the server lists nothing: that is no backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ok_that_the_server_does_not_list_is_no_backup() {
+    let world = World::start().await;
+    Server::beside(&world);
+    let ports = made(&world).await;
+    world.sim.node.faults.arm(Fault::NoArchive { vmid: 300 });
+    let undone = end(&ports, 1, backup(&ports)).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", told(&undone));
+    assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
+}
+
+/// The namespace is not looked at when the entry is made: it shows with the first backup, as a failure and not as one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_that_is_not_there_takes_no_backup() {
+    let world = World::start().await;
+    let server = Server::beside(&world);
+    let ports = made(&world).await;
+    std::fs::remove_dir_all(server.place.join("store1/ns")).unwrap();
+    let undone = end(&ports, 1, backup(&ports)).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_and_a_test_are_made_of_it_and_a_wrong_key_makes_neither() {
+    let world = World::start().await;
+    Server::beside(&world);
+    let ports = made(&world).await;
+    let record = taken(&ports, 1).await;
+    let test = tried(&world, &ports, 2, &record).await;
+    assert_eq!(test.status(), Status::Done, "{}", told(&test));
+    let verdict = ports.store.restore_tests(guest(1).uid, 1).await.unwrap().remove(0);
+    assert_eq!((verdict.verdict, &verdict.archive), (TestVerdict::BootedOnly, &record.archive));
+
+    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
+    let seen = Seen { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
+    let allows = Allows::RestoreBeside { archive: record.archive.clone() };
+    let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);
+    let copy = RestoreBeside::new(warrant, &world.policy(), Vec::new()).unwrap();
+    let copied = end(&ports, 3, Operation::RestoreBeside(Box::new(copy))).await;
+    assert_eq!(copied.status(), Status::Done, "{}", told(&copied));
+
+    // Another key in the entry: the server still lists it, and nothing of it can be read.
+    let other = KEY_FILE.replace(&key().to_string(), &vec!["aa"; 32].join(":"));
+    assert_eq!(world.by_hand("PUT", "/storage/off1", &[("encryption-key", &other)]), 200);
+    let before = (world.guests(), world.disks());
+    let test = tried(&world, &ports, 4, &record).await;
+    assert_eq!(test.status(), Status::Undone, "{}", told(&test));
+    assert!(test.cause().unwrap().message.contains("wrong key"), "{}", told(&test));
+    assert_eq!((world.guests(), world.disks()), before);
+}
+
+/// Lost with its volumes, and nothing of it is left but what left the box. Its number is in no pool any more: until an
+/// administrator lets our token read that number's backups, nothing is made, and that is said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_guest_comes_back_from_the_server() {
+    let world = World::start().await;
+    Server::beside(&world);
+    let ports = made(&world).await;
+    let record = taken(&ports, 1).await;
+    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
+    destroyed(&world).await;
+    let Operation::Provision(mut again) = world.provision(1) else { panic!("a provision") };
+    let by = OperationId::new(uuid::Uuid::from_u128(0));
+    again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
+    again.lost = Some(Lost { backup: record.archive.clone(), vmid: vmid(300), volumes, by });
+    let undone = end(&ports, 2, Operation::Provision(again.clone())).await;
+    assert_eq!(undone.cause().unwrap().code, ErrorCode::Forbidden, "{}", told(&undone));
+    let grant =
+        [("path", "/vms/300"), ("roles", "HfGolden"), ("users", "hf@pve"), ("tokens", "hf@pve!allocate")];
+    assert_eq!(world.by_hand("PUT", "/access/acl", &grant), 200);
+    let (done, ()) = tokio::join!(end(&ports, 3, Operation::Provision(again)), says_hello(&ports, &world));
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.view().vmid, Some(vmid(301)), "{}", told(&done));
+}
+
+/// Our token may usually not remove anything: then the server's word stands in the failure, and nothing is gone. Where it
+/// may, the backup goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_prunes_is_said_by_the_role_on_the_server() {
+    let world = World::start().await;
+    let server = Server::beside(&world);
+    let ports = made(&world).await;
+    let (old, new) = (taken(&ports, 1).await, taken(&ports, 2).await);
+    assert_ne!(old.archive, new.archive);
+    promise(&ports, 1).await;
+    let going = |judged_at| {
+        Operation::PruneBackup(PruneBackup {
+            target: target(),
+            archive: old.archive.clone(),
+            storage: storage(),
+            tier: Tier::OffSite,
+            taken_by: old.taken_by,
+            successor: new.archive.clone(),
+            judged_at,
+        })
+    };
+    let kept = end(&ports, 3, going(ports.clock.now())).await;
+    assert_eq!(kept.status(), Status::Undone, "{}", told(&kept));
+    assert!(
+        kept.cause().unwrap().message.contains("missing Datastore.Modify|Datastore.Prune"),
+        "{}",
+        told(&kept)
+    );
+    assert_eq!(listed(&ports).await.len(), 2);
+
+    server.role("DatastorePowerUser");
+    let gone = end(&ports, 4, going(ports.clock.now())).await;
+    assert_eq!(gone.status(), Status::Done, "{}", told(&gone));
+    let left = listed(&ports).await;
+    assert_eq!((left.len(), left[0].volid.as_str()), (1, new.archive.as_str()));
+}
+
+async fn listed(ports: &Ports) -> Vec<StoredVolume> {
+    let (pve, guest) = (&ports.pve, Some(vmid(300)));
+    pve.storage_content(Role::Operate, &storage(), ContentKind::Backup, guest).await.unwrap()
+}
+
+/// Promises the guest an off-site tier that keeps so many.
+async fn promise(ports: &Ports, last: u32) {
+    let schedule = json!({ "at": ["02:30"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+    let backup = json!({ "target": "off1", "schedule": schedule, "retention": { "keep": { "last": last } },
+        "consistency": "crash" });
+    let tiers = json!({ "off_site": { "key": key(), "backup": backup } });
+    let to: Protection = serde_json::from_value(json!({ "tiers": tiers, "volumes": [] })).unwrap();
+    let raise = Raise { guest: guest(1).uid, from: None, to, what: "a test".to_owned() };
+    ports.store.raise_protection(raise, ports.clock.now()).await.unwrap();
+}
