@@ -35,11 +35,20 @@ pub struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartState {
     Running,
+    /// Somebody stops it, and it still works.
+    Stopping,
     Stopped,
     /// It ended by itself, and well: a job.
     Done,
     /// It is not there any more.
     Gone,
+}
+
+impl PartState {
+    /// Whether it may still write.
+    pub const fn is_up(self) -> bool {
+        matches!(self, Self::Running | Self::Stopping)
+    }
 }
 
 /// What a part says of itself.
@@ -92,6 +101,10 @@ pub trait Driver {
     fn engine(&self) -> Engine;
     /// The calls that tell what there is.
     fn look(&self) -> Vec<Call>;
+    /// What the answers so far make it ask besides; their answers come after those.
+    fn look_on(&self, _said: &[Said]) -> Vec<Call> {
+        Vec::new()
+    }
     /// All parts, in the order in which they start.
     fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError>;
 }

@@ -112,10 +112,47 @@ fn units_are_what_systemd_says() {
     .join("\n");
     let parts = driver.parts(&[said(&text, "")]).unwrap();
     let states: Vec<PartState> = parts.iter().map(|part| part.state).collect();
-    assert_eq!(states, [PartState::Running, PartState::Running, PartState::Stopped, PartState::Stopped]);
+    assert_eq!(states, [PartState::Running, PartState::Running, PartState::Stopped, PartState::Stopping]);
     assert_eq!(parts[2].says, PartHealth::Unwell);
     let missing = text.replace("loaded\nActiveState=failed", "not-found\nActiveState=inactive");
     let error = driver.parts(&[said(&missing, "")]).unwrap_err();
     assert!(error.to_string().contains("no unit c.service"), "{error}");
     assert!(matches!(driver.parts(&[said("", "")]), Err(ReadError::Silent { .. })));
+}
+
+#[test]
+fn what_is_part_of_a_unit_belongs_to_it() {
+    let driver = systemd::Units::new(&["app.service".to_owned(), "postgresql.service".to_owned()]);
+    let block =
+        |active: &str, parts: &str| format!("LoadState=loaded\nActiveState={active}\nConsistsOf={parts}\n");
+    let first = [
+        block("active", ""),
+        block("active", "postgresql@17-main.service postgresql@16-old.service app.service"),
+    ];
+    let first = said(&first.join("\n"), "");
+    let next = driver.look_on(std::slice::from_ref(&first));
+    let line = |calls: &[Call]| calls.iter().map(Call::line).collect::<Vec<_>>().join("; ");
+    assert!(
+        line(&next).ends_with("-- postgresql@16-old.service postgresql@17-main.service"),
+        "{}",
+        line(&next)
+    );
+    let tell = |old: &str, main: &str| {
+        let second = said(&[block(old, ""), block(main, "postgresql.service")].join("\n"), "");
+        assert!(driver.look_on(&[first.clone(), second.clone()]).is_empty(), "nothing is asked twice");
+        driver.parts(&[first.clone(), second]).unwrap()
+    };
+    // They come first, so that they stop last and are waited for; what nobody named and does not run is no part.
+    let parts = tell("inactive", "deactivating");
+    let told: Vec<(&str, PartState)> = parts.iter().map(|part| (part.id.as_str(), part.state)).collect();
+    assert_eq!(
+        told,
+        [
+            ("postgresql@17-main.service", PartState::Stopping),
+            ("app.service", PartState::Running),
+            ("postgresql.service", PartState::Running)
+        ]
+    );
+    let parts = tell("failed", "active");
+    assert_eq!((parts.len(), parts[0].says), (4, PartHealth::Unwell));
 }

@@ -35,9 +35,12 @@ pub enum ActError {
 /// All parts of a stack, in the order in which they start.
 pub async fn look(place: &Place, stack: &Stack, volumes: &Volumes) -> Result<(Engine, Vec<Part>), ActError> {
     let driver = driver::of(stack, place, &volumes.env);
-    let mut said = Vec::new();
-    for call in driver.look() {
-        said.push(run_well(&call).await?);
+    let (mut said, mut calls) = (Vec::new(), driver.look());
+    while !calls.is_empty() {
+        for call in &calls {
+            said.push(run_well(call).await?);
+        }
+        calls = driver.look_on(&said);
     }
     Ok((driver.engine(), driver.parts(&said)?))
 }
@@ -62,7 +65,7 @@ pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<(
         call.limit = limit.saturating_sub(begin.elapsed());
         run_well(&call).await?;
     }
-    let names = names(&check(engine, groups).await?, |part| part.state == PartState::Running);
+    let names = names(&check(engine, groups).await?, |part| part.state.is_up());
     if names.is_empty() { Ok(()) } else { Err(ActError::StillRuns { names }) }
 }
 
@@ -77,7 +80,7 @@ impl Starts {
     fn lacks(&self, part: &Part) -> bool {
         match part.state {
             PartState::Running | PartState::Gone => false,
-            PartState::Stopped => true,
+            PartState::Stopped | PartState::Stopping => true,
             PartState::Done => self.0.get(&part.id).is_none_or(|count| *count < JOB_STARTS),
         }
     }
@@ -111,7 +114,8 @@ pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Resul
     if names.is_empty() { Ok(()) } else { Err(ActError::NotUp { names }) }
 }
 
-fn names(parts: &[Part], which: impl Fn(&Part) -> bool) -> String {
+/// What people call those parts.
+pub fn names(parts: &[Part], which: impl Fn(&Part) -> bool) -> String {
     let mut names: Vec<&str> =
         parts.iter().filter(|part| which(part)).map(|part| part.name.as_str()).collect();
     names.dedup();
@@ -178,7 +182,7 @@ pub async fn health(place: &Place, stack: &Stack, volumes: &Volumes, expected: E
     if parts.is_empty() {
         return Health::Unwell("it has no parts: it was never deployed here".to_owned());
     }
-    let down = names(&parts, |part| part.state == PartState::Stopped);
+    let down = names(&parts, |part| matches!(part.state, PartState::Stopped | PartState::Stopping));
     if !down.is_empty() {
         return Health::Unwell(format!("{down} do not run"));
     }

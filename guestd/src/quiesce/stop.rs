@@ -31,6 +31,11 @@ pub enum StopError {
         #[source]
         source: ActError,
     },
+    /// Somebody stops some of it.
+    #[error(
+        "{parts} of stack {stack} are just being stopped by somebody, so nothing is stopped: ask again when they are"
+    )]
+    Busy { stack: String, parts: String },
     /// A volume that it names.
     #[error("nothing is stopped")]
     Volume(#[source] NoVolume),
@@ -77,6 +82,10 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
         let (engine, parts) = act::look(place, stack, &volumes)
             .await
             .map_err(|source| StopError::Look { stack: stack.name.to_string(), source })?;
+        let busy = act::names(&parts, |part| part.state == PartState::Stopping);
+        if !busy.is_empty() {
+            return Err(StopError::Busy { stack: stack.name.to_string(), parts: busy });
+        }
         let groups = groups(parts.iter().filter(|part| part.state == PartState::Running));
         if groups.is_empty() {
             continue;

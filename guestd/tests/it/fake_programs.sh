@@ -93,12 +93,19 @@ systemctl_program() {
             stop-*.timer) gate stop timer; rm -f "$world/timers/$unit" ;;
             show-*)
                 if [ -e "$world/u/$unit" ]; then
-                    printf 'LoadState=loaded\nActiveState=%s\n\n' "$(cat "$world/u/$unit")"
+                    printf 'LoadState=loaded\nActiveState=%s\n' "$(cat "$world/u/$unit")"
+                    printf 'ConsistsOf=%s\n\n' "$(cat "$world/parts/$unit" 2>/dev/null)"
                 else
                     printf 'LoadState=not-found\nActiveState=inactive\n\n'
                 fi
                 ;;
-            stop-*) gate stop "$unit"; guarded "$unit"; echo inactive > "$world/u/$unit" ;;
+            stop-*)
+                gate stop "$unit"
+                guarded "$unit"
+                echo inactive > "$world/u/$unit"
+                # As systemd does it: what is part of it is told to stop, and nobody waits for that.
+                for part in $(cat "$world/parts/$unit" 2>/dev/null); do echo deactivating > "$world/u/$part"; done
+                ;;
             start-*) gate start "$unit"; echo active > "$world/u/$unit" ;;
         esac
     done

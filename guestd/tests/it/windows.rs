@@ -78,6 +78,38 @@ async fn what_runs_stands_still_for_a_backup_that_is_due_and_only_that_comes_bac
     assert_eq!(running.stop().0.code(), Some(0));
 }
 
+/// As Debian's `postgresql.service`, which is a wrapper around its clusters.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_part_of_a_unit_is_waited_for() {
+    let (agent, guest, world, _) = guest().await;
+    world.set_stacks("[stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nstop_timeout_s = 5\n");
+    world.consists("db.service", "db@1.service");
+    plan(&agent, |_| {});
+    let _running = guest.run();
+    over(&guest, "has what it needs").await;
+    assert_eq!(
+        world.acts(),
+        [
+            "systemctl stop -- db.service",
+            "systemctl stop -- db@1.service",
+            "systemctl start -- db@1.service",
+            "systemctl start -- db.service",
+        ]
+    );
+    assert_eq!((&*world.states()["db.service"], &*world.states()["db@1.service"]), ("active", "active"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_is_just_stopping_calls_the_window_off() {
+    let (agent, guest, world, _) = guest().await;
+    world.set_unit("spare.service", "deactivating");
+    plan(&agent, |_| {});
+    let _running = guest.run();
+    over(&guest, "spare.service of stack db are just being stopped").await;
+    assert!(!world.acts().iter().any(|act| act.contains("stop")), "{:?}", world.acts());
+    windows(&agent, |windows| assert_eq!((windows.given_up, windows.quiesced.len()), (1, 0)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hot_volumes_that_are_mounted_get_a_canary() {
     let (agent, guest, world, _) = guest().await;

@@ -110,6 +110,17 @@ impl World {
         self.put("etc/holdfast/stacks.toml", text);
     }
 
+    /// How a unit stands.
+    pub fn set_unit(&self, unit: &str, state: &str) {
+        self.put(&format!("world/u/{unit}"), &format!("{state}\n"));
+    }
+
+    /// Another unit, which runs, is part of this one.
+    pub fn consists(&self, unit: &str, part: &str) {
+        self.put(&format!("world/parts/{unit}"), part);
+        self.set_unit(part, "active");
+    }
+
     /// `fail` or `hold`, an act and what it is about.
     pub fn trouble(&self, kind: &str, act: &str) {
         fs::write(self.path(&format!("world/{kind}/{act}")), "").unwrap();
