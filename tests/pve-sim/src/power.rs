@@ -160,8 +160,26 @@ impl Power {
         self.runtime.interfaces(vmid)
     }
 
-    /// Freezes or thaws a guest.
-    pub fn set_frozen(&self, vmid: u32, frozen: bool) {
+    /// Holds a guest still.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub fn freeze(&self, vmid: u32) -> Result<(), RuntimeError> {
+        self.runtime.freeze(vmid)?;
+        self.note_frozen(vmid, true);
+        Ok(())
+    }
+
+    /// Lets a guest go on.
+    pub fn thaw(&self, vmid: u32) {
+        if let Err(error) = self.runtime.thaw(vmid) {
+            tracing::error!(vmid, %error, "guest still frozen");
+            return;
+        }
+        self.note_frozen(vmid, false);
+    }
+
+    fn note_frozen(&self, vmid: u32, frozen: bool) {
         if let Some(running) = self.lock().get_mut(&vmid) {
             running.frozen = frozen;
         }

@@ -5,7 +5,7 @@ use super::config::Section;
 use super::options::{Mount, Origin, mounts, numbered};
 use crate::archive::{GuestPath, MountDir, Volumes};
 use crate::fail::{Fallible, Refusal};
-use crate::runtime::{GuestMount, GuestSpec, Link, Net};
+use crate::runtime::{Features, GuestMount, GuestSpec, Link, Net};
 use crate::schema::property;
 use crate::schema::table::Table;
 use crate::storage::volume::Store;
@@ -40,6 +40,7 @@ pub fn spec(table: &Table, store: Store<'_>, vmid: u32, main: &Section) -> Falli
             .filter_map(|(_, value)| net(table, value))
             .collect(),
         ostype: main.get("ostype").unwrap_or("unmanaged").to_owned(),
+        features: main.get("features").map(|value| features(table, value)).unwrap_or_default(),
     })
 }
 
@@ -70,6 +71,12 @@ pub fn volumes(store: Store<'_>, all: &[Mount], wanted: impl Fn(&Mount) -> bool)
         }
     }
     Ok(found)
+}
+
+fn features(table: &Table, value: &str) -> Features {
+    let held = table.format("features").and_then(|format| property::parse(table, format, value).ok());
+    let on = |name: &str| held.as_ref().and_then(|held| held.get(name)).is_some_and(|word| word == "1");
+    Features { nesting: on("nesting"), keyctl: on("keyctl") }
 }
 
 fn net(table: &Table, value: &str) -> Option<Net> {

@@ -28,7 +28,7 @@ pub use inert::Inert;
 pub use net::{Cidr, CidrError, Interface, Link, Net};
 pub use nspawn::{Nspawn, NspawnSettings, listen_in_namespace};
 pub use process::Process;
-pub use spec::{GuestMount, GuestSpec};
+pub use spec::{Features, GuestMount, GuestSpec};
 
 /// Whether a guest runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,17 @@ pub trait Runtime: Send + Sync {
 
     /// Asks a guest to go down, and waits for it at most `patience`.
     fn shutdown(&self, vmid: u32, patience: Duration) -> Result<ShutdownOutcome, RuntimeError>;
+
+    /// Holds a running guest still, every process of it, and waits until it is. A runtime whose guests are no more than
+    /// a word, or a controller alone, has nothing to hold.
+    fn freeze(&self, _vmid: u32) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    /// Lets a guest that is held go on; one that is not held goes on as before.
+    fn thaw(&self, _vmid: u32) -> Result<(), RuntimeError> {
+        Ok(())
+    }
 
     /// Whether a guest runs.
     fn state(&self, vmid: u32) -> RunState;

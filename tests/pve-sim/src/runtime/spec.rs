@@ -24,6 +24,17 @@ pub struct GuestSpec {
     pub nets: Vec<Net>,
     /// Proxmox's word for the distribution.
     pub ostype: String,
+    /// What it may do beyond what every guest may.
+    pub features: Features,
+}
+
+/// What a guest may do beyond what every guest may, as `features` of its configuration says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// It may run containers of its own.
+    pub nesting: bool,
+    /// It may use the kernel's keyrings.
+    pub keyctl: bool,
 }
 
 /// A volume that the guest sees below its root.
@@ -100,6 +111,7 @@ pub(super) mod tests {
             env: vec![("HOLDFAST_BOOTSTRAP".to_owned(), "claim".to_owned())],
             nets: vec![net],
             ostype: "debian".to_owned(),
+            features: Features::default(),
         }
     }
 

@@ -121,16 +121,13 @@ pub enum TakeOver {
 /// The real sentence; then nothing of it is left.
 pub fn take(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: TakeOver) -> Outcome {
     prepare(task, vmid, name, comment, lock)?;
-    let running = task.node.power.is_running(vmid);
-    if running {
-        task.node.power.set_frozen(vmid, true);
-    }
+    let still = if task.node.power.is_running(vmid) { freeze(task, vmid) } else { Ok(()) };
     let mut done = BTreeSet::new();
-    let result = volumes(task, vmid, name, &mut done);
+    let result = still.map_err(Halt::from).and_then(|()| volumes(task, vmid, name, &mut done));
     if matches!(result, Err(Halt::Killed)) {
         return result;
     }
-    task.node.power.set_frozen(vmid, false);
+    task.node.power.thaw(vmid);
     if let Err(Halt::Failed(refusal)) = result {
         task.log("snapshot create failed: starting cleanup");
         undo(task, vmid, name, &done)?;
@@ -149,6 +146,14 @@ pub fn take(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: Tak
         Ok(())
     })?;
     Ok(())
+}
+
+/// Holds a guest still.
+///
+/// # Errors
+/// When the runtime cannot.
+pub fn freeze(task: &Task, vmid: u32) -> Fallible<()> {
+    task.node.power.freeze(vmid).map_err(|error| Refusal::die(error.to_string()))
 }
 
 fn prepare(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: TakeOver) -> Fallible<()> {

@@ -12,7 +12,7 @@ use super::options::Mode;
 use super::words;
 use crate::call::lxc::list::can_snapshot;
 use crate::call::lxc::power::{boot, go_down};
-use crate::call::lxc::snapshot::{TakeOver, remove, take};
+use crate::call::lxc::snapshot::{TakeOver, freeze, remove, take};
 use crate::fail::{Fallible, host};
 use crate::guest::options::{Mount, Origin, mounts};
 use crate::storage::copy::copy_tree;
@@ -94,7 +94,7 @@ fn old_snapshot(backup: &Backup<'_>) -> Outcome {
         backup.log("found old vzdump snapshot (force removal)");
         remove(backup.task, backup.vmid, SNAPSHOT, true, TakeOver::Backup)?;
         // A guest that was frozen when that backup died wakes up here.
-        backup.task.node.power.set_frozen(backup.vmid, false);
+        backup.task.node.power.thaw(backup.vmid);
     }
     Ok(())
 }
@@ -123,13 +123,13 @@ fn suspend(backup: &Backup<'_>) -> Outcome {
     task.pace("first sync")?;
     backup.log("suspending guest");
     let frozen_s = task.node.clock.now_s();
-    task.node.power.set_frozen(backup.vmid, true);
+    freeze(task, backup.vmid)?;
     let result = last_sync(backup, pid, &target);
     if matches!(result, Err(Halt::Killed)) {
         return result;
     }
     backup.log("resuming guest");
-    task.node.power.set_frozen(backup.vmid, false);
+    task.node.power.thaw(backup.vmid);
     let frozen = words::delay(task.node.clock.now_s() - frozen_s);
     backup.log(&format!("guest is online again after {frozen}"));
     result

@@ -14,7 +14,7 @@ use super::namespace;
 use crate::runtime::error::RuntimeError;
 use crate::runtime::keeper::{Again, Keeper, Kept};
 use crate::runtime::leftover::{forget, recorded};
-use crate::runtime::spec::GuestSpec;
+use crate::runtime::spec::{Features, GuestSpec};
 
 /// nspawn is up when it has mounted the guest's file systems and started its init: well under a second.
 const UP_PATIENCE: Duration = Duration::from_secs(30);
@@ -109,6 +109,8 @@ impl Kept for Boot {
             .args(self.arguments())
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            // The guest's network is its own: it may change what it can set of it, as under LXC.
+            .env("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "network")
             .env("NOTIFY_SOCKET", format!("@{}", socket_name(&self.place.machine)))
             .process_group(0)
             .stdin(Stdio::null())
@@ -153,6 +155,7 @@ impl Boot {
             namespace::path_of(&self.place.namespace).display()
         ));
         arguments.push(format!("--kill-signal={}", self.poweroff_signal));
+        arguments.extend(allowed(self.spec.features).map(str::to_owned));
         for mount in &self.spec.mounts {
             let outside = escaped(&mount.directory.display().to_string());
             arguments.push(format!("--bind={outside}:{}", escaped(&mount.at.to_string())));
@@ -166,6 +169,16 @@ impl Boot {
         }
         arguments
     }
+}
+
+/// What the guest's features let it do. Without a user namespace a container engine needs the kernel's word on devices
+/// (`bpf`) and on its own networks from nspawn; on a genuine node the namespace gives both.
+fn allowed(features: Features) -> impl Iterator<Item = &'static str> {
+    let nesting: &[_] =
+        if features.nesting { &["--capability=CAP_NET_ADMIN", "--system-call-filter=bpf"] } else { &[] };
+    let keyctl: &[_] =
+        if features.keyctl { &["--system-call-filter=add_key keyctl request_key"] } else { &[] };
+    nesting.iter().chain(keyctl).copied()
 }
 
 /// Secrets must not stand among the arguments, which every user of the machine can read; but no other name may reach

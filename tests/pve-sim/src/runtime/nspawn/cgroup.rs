@@ -1,4 +1,5 @@
-//! Ends and removes the control group of a guest, which also waits until its last process is gone.
+//! The control group of a guest: held still and let go on; ended and removed, which also waits until its last process is
+//! gone.
 //!
 //! The guest's init outlives an nspawn that was killed; its control group is the one thing that holds all of it.
 
@@ -38,7 +39,46 @@ pub(super) fn end_and_remove(name: &str) -> Result<(), RuntimeError> {
     }
 }
 
-/// Waits until the group's population changes, for a moment at most.
+/// Holds every process in a group still; says whether all of them were within `patience`. A group that is not there has
+/// none.
+pub(super) fn freeze(name: &str, patience: Duration) -> Result<bool, RuntimeError> {
+    let Some(root) = unified_root()? else { return Ok(true) };
+    let group = root.join(name);
+    let failed = || RuntimeError::system("freezing the control group", &group);
+    if !write_if_there(&group.join("cgroup.freeze"), "1").map_err(failed())? {
+        return Ok(true);
+    }
+    let deadline = Instant::now() + patience;
+    loop {
+        let events = std::fs::read_to_string(group.join("cgroup.events")).map_err(failed())?;
+        if events.lines().any(|line| line == "frozen 1") {
+            return Ok(true);
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        wait_for_change(&group).map_err(failed())?;
+    }
+}
+
+/// Lets every process in a group go on.
+pub(super) fn thaw(name: &str) -> Result<(), RuntimeError> {
+    let Some(root) = unified_root()? else { return Ok(()) };
+    let group = root.join(name);
+    let failed = RuntimeError::system("thawing the control group", &group);
+    write_if_there(&group.join("cgroup.freeze"), "0").map(drop).map_err(failed)
+}
+
+/// Says whether the file was there.
+fn write_if_there(path: &Path, text: &str) -> io::Result<bool> {
+    match std::fs::write(path, text) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until the group's population or its stillness changes, for a moment at most.
 fn wait_for_change(group: &Path) -> io::Result<()> {
     let events = match File::open(group.join("cgroup.events")) {
         Ok(events) => events,

@@ -41,6 +41,9 @@ use super::{LostGuest, RunState, Runtime, ShutdownOutcome};
 /// SIGKILL acts at once; longer than this means that a process hangs in the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
+/// A process that waits for a disk freezes when the disk has answered.
+const FREEZE_PATIENCE: Duration = Duration::from_secs(60);
+
 /// What the runtime works with.
 #[derive(Clone, Debug)]
 pub struct NspawnSettings {
@@ -183,6 +186,21 @@ impl Runtime for Nspawn {
     fn shutdown(&self, vmid: u32, patience: Duration) -> Result<ShutdownOutcome, RuntimeError> {
         // nspawn hands the wish on to the guest's own init.
         self.end(vmid, (Signal::TERM, Target::Child), patience)
+    }
+
+    fn freeze(&self, vmid: u32) -> Result<(), RuntimeError> {
+        if !self.is_running(vmid) {
+            return Ok(());
+        }
+        if cgroup::freeze(&self.instance.cgroup(vmid), FREEZE_PATIENCE)? {
+            return Ok(());
+        }
+        cgroup::thaw(&self.instance.cgroup(vmid))?;
+        Err(RuntimeError::TooSlow { vmid, what: "freeze", seconds: FREEZE_PATIENCE.as_secs() })
+    }
+
+    fn thaw(&self, vmid: u32) -> Result<(), RuntimeError> {
+        cgroup::thaw(&self.instance.cgroup(vmid))
     }
 
     fn state(&self, vmid: u32) -> RunState {

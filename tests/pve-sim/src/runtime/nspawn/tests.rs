@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::archive::{MountDir, Volumes, extract};
 use crate::runtime::leftover::ProcessMark;
-use crate::runtime::spec::GuestMount;
+use crate::runtime::spec::{Features, GuestMount};
 use crate::runtime::{Cidr, Link, Net, bridges_of_interfaces};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -20,6 +20,7 @@ const ARCHIVE: &str = "lab/archives/vzdump-lxc-155-2026_11_21-04_02_15.tar.zst";
 const BOOT_SCRIPT: &str = "#!/bin/sh
 /bin/busybox tr '\\0' '\\n' < /proc/1/environ > /var/log/environ
 /bin/busybox touch /mnt/touched
+while :; do echo tick >> /var/log/ticks; /bin/busybox sleep 0.02 || /bin/busybox sleep 1; done &
 echo hello from $(/bin/hostname) | /bin/busybox nc -w 20 10.66.0.1 8006 > /var/log/answer
 ";
 
@@ -73,6 +74,7 @@ fn guest(folder: &TempDir, vmid: u32) -> GuestSpec {
         ],
         nets: vec![net],
         ostype: "debian".to_owned(),
+        features: Features::default(),
     }
 }
 
@@ -121,6 +123,17 @@ fn a_genuine_guest_boots_calls_the_node_and_goes_down() {
     let arguments = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("read");
     assert!(arguments.contains("HOLDFAST_BOOTSTRAP") && !arguments.contains("the-claim"));
 
+    let ticks =
+        || fs::read_to_string(spec.rootfs.join("var/log/ticks")).map_or(0, |text| text.lines().count());
+    eventually("the first tick", || (ticks() > 0).then_some(()));
+    runtime.freeze(155).expect("frozen");
+    let held_at = ticks();
+    // Nothing can come to pass while it is held; the longer the look, the surer.
+    let looks = (0..20).map(|_| std::thread::sleep(Duration::from_millis(20))).map(|()| ticks());
+    assert!(looks.into_iter().all(|seen| seen == held_at), "a guest that is held works on");
+    runtime.thaw(155).expect("thawed");
+    eventually("the next tick", || (ticks() > held_at).then_some(()));
+
     let interfaces = runtime.interfaces(155).expect("seen").expect("running");
     let eth0 = interfaces.iter().find(|interface| interface.name == "eth0").expect("eth0");
     assert_eq!(eth0.hwaddr, "bc:24:11:ee:25:8e");
@@ -131,8 +144,9 @@ fn a_genuine_guest_boots_calls_the_node_and_goes_down() {
     assert_eq!(runtime.shutdown(155, SOON).expect("asked"), ShutdownOutcome::Down);
     assert_eq!(runtime.state(155), RunState::Stopped);
     assert_eq!(runtime.interfaces(155).expect("seen"), None);
-    // Started again at once: every name must be free.
+    // Started again at once: every name must be free. One that is held can be ended all the same.
     runtime.start(&spec).expect("started again");
+    runtime.freeze(155).expect("frozen");
     runtime.stop(155).expect("stopped");
     assert!(!folder.path().join(".#155-rootfs.lck").exists(), "nothing is left beside the guest's directory");
     let names = runtime.instance.namespace();
