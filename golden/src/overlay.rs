@@ -45,9 +45,11 @@ pub fn put_units(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()
 
 /// Takes off what belongs to one machine, to one moment, or to nobody any more.
 pub fn strip(image: &mut Image) {
-    const EXACT: [&str; 8] = [
+    const EXACT: [&str; 9] = [
         "etc/hostname",
         "etc/resolv.conf",
+        // What `ssl-cert` makes for the machine that it is installed on; `make-ssl-cert` makes a guest its own.
+        "etc/ssl/private/ssl-cert-snakeoil.key",
         "var/cache/ldconfig/aux-cache",
         "var/lib/dbus/machine-id",
         "var/lib/systemd/credential.secret",

@@ -61,6 +61,7 @@ fn what_is_stripped_is_gone_and_the_rest_stays() {
     let gone = [
         "etc/hostname",
         "etc/passwd-",
+        "etc/ssl/private/ssl-cert-snakeoil.key",
         "etc/ssh/ssh_host_rsa_key",
         "var/cache/debconf/config.dat-old",
         "var/cache/ldconfig/aux-cache",
