@@ -62,6 +62,9 @@ struct Shipped {
     golden: Golden,
 }
 
+/// From here on a page is kept as it is: what suites measured, written by hand.
+const BY_HAND: &str = "\n## From the suites, by hand\n";
+
 /// Runs those that are named, or all, and writes the page.
 pub fn run(names: &[String]) -> Result<()> {
     if let Some(name) = names.iter().find(|name| BENCHES.iter().all(|bench| bench.target != name.as_str())) {
@@ -85,9 +88,16 @@ pub fn run(names: &[String]) -> Result<()> {
         write!(page, "\n## {}\n\n{}", bench.title, table(&figures(&text)?))?;
     }
     let path = root().join("docs/benchmarks.md");
+    let before = std::fs::read_to_string(&path).context("cannot read docs/benchmarks.md")?;
+    page.push_str(by_hand(&before));
     std::fs::write(&path, page).context("cannot write docs/benchmarks.md")?;
     println!("written: docs/benchmarks.md");
     Ok(())
+}
+
+/// What a page has that no benchmark wrote.
+fn by_hand(page: &str) -> &str {
+    page.find(BY_HAND).and_then(|from| page.get(from..)).unwrap_or_default()
 }
 
 /// Runs one and gives what it printed, which holds a figure at least.
@@ -185,5 +195,12 @@ mod tests {
         let read = figures(text).unwrap();
         assert!(table(&read).contains("| plan | 2.50 ms | 1.00 ms | 2.50 | 7 | merge-join |"));
         assert!(figures("BENCH {\"name\":1}").is_err());
+    }
+
+    #[test]
+    fn what_was_written_by_hand_is_kept() {
+        let page = format!("# Benchmarks\n\n## The plan\n\n| x |\n{BY_HAND}\nkept\n");
+        assert_eq!(by_hand(&page), format!("{BY_HAND}\nkept\n"));
+        assert_eq!(by_hand("# Benchmarks\n"), "");
     }
 }

@@ -67,6 +67,11 @@ pub fn run(task: GoldenTask) -> Result<()> {
 
 /// Builds it.
 pub fn made(options: &BuildOptions) -> Result<Built> {
+    made_of(&workspace::root().join("golden"), options)
+}
+
+/// Builds it by the recipe in that folder.
+pub fn made_of(recipe: &Path, options: &BuildOptions) -> Result<Built> {
     let contents = match (options.tiny, options.small) {
         (true, _) => GoldenContents::Tiny,
         (_, true) => GoldenContents::Small,
@@ -74,7 +79,7 @@ pub fn made(options: &BuildOptions) -> Result<Built> {
     };
     let work = absolute(&workspace::target())?.join("golden");
     let order = Build {
-        recipe: &workspace::root().join("golden"),
+        recipe,
         guestd: &options.guestd,
         out: &options.out,
         work: &work,

@@ -22,6 +22,7 @@ mod package;
 mod packages;
 mod schedules;
 mod schemas;
+mod stacks;
 mod tidy;
 mod tools;
 mod workspace;
@@ -92,6 +93,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// PostgreSQL and Docker Compose in a booted guest: backed up under load, restored, booted; needs root.
+    Stacks,
     /// The house rules that a program can check.
     Tidy,
 }
@@ -127,6 +130,7 @@ fn main() -> ExitCode {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
             schemas::run(&workspace::root(), mode)
         }
+        Task::Stacks => stacks::run(),
         Task::Tidy => tidy::run(&workspace::root()),
     };
     match outcome {

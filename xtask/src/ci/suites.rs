@@ -119,6 +119,12 @@ pub const ALL: &[Suite] = &[
         run: demo::once_as_root,
     },
     Suite {
+        name: "stacks",
+        shows: "PostgreSQL and Docker Compose under load in a booted guest: what a backup holds is what its label says",
+        needs_root: Root::Needed,
+        run: crate::stacks::run,
+    },
+    Suite {
         name: "golden",
         shows: "the golden of Debian built twice, the same bytes, nothing secret, booted",
         needs_root: Root::Needed,

@@ -1,0 +1,104 @@
+//! A backup, and what can be told of it: its label, for how long programs stood still, how long the copy took.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::guest::Guest;
+use super::shop;
+use super::stand::Stand;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    AsAfterAPowerCut,
+    StandingStill,
+}
+
+/// A backup that was taken.
+pub struct Taken {
+    pub archive: PathBuf,
+    /// What the database had acknowledged before the backup was asked for.
+    pub acknowledged: u64,
+    /// From the first stop to the last start, as the controller counted it.
+    still: Duration,
+    /// From the first to the last byte of the archive.
+    copy: Duration,
+    /// The longest time between two commits, while the backup went on.
+    gap: Duration,
+}
+
+/// Takes one, as a person in the guest does.
+pub fn take(stand: &Stand, shop: &Guest, want: Want) -> Taken {
+    stand.step(match want {
+        Want::AsAfterAPowerCut => "a backup for which nothing is stopped",
+        Want::StandingStill => "a backup for which the stacks stand still",
+    });
+    let (before, acknowledged) = (stand.archives(), shop::acknowledged(shop));
+    let mut words = vec!["guestd", "backup", "--output", "json"];
+    words.extend((want == Want::AsAfterAPowerCut).then_some("--crash-consistent"));
+    let view: Value = serde_json::from_str(&shop.run(&words)).unwrap();
+    let kind = if want == Want::StandingStill { "quiesced_backup" } else { "backup" };
+    assert_eq!((view["kind"].as_str(), view["status"].as_str()), (Some(kind), Some("done")), "{view:#}");
+    shop::goes_on(shop);
+    let (begun, archive) = stand.archives().pop_last().expect("an archive");
+    assert!(!before.contains_key(&begun), "a new one");
+    let still = match want {
+        Want::AsAfterAPowerCut => Duration::ZERO,
+        Want::StandingStill => stood_still(shop),
+    };
+    let copy = archive.metadata().unwrap().modified().unwrap().duration_since(begun).unwrap();
+    Taken { archive, acknowledged, still, copy, gap: gap(shop, acknowledged) }
+}
+
+/// What the controller says of its last window.
+fn stood_still(shop: &Guest) -> Duration {
+    let status: Value = serde_json::from_str(&shop.run(&["guestd", "status", "--output", "json"])).unwrap();
+    let last = &status["stacks"]["told"]["last"];
+    assert_eq!(last["stacks"], serde_json::json!(["db", "shop"]), "{status:#}");
+    assert_eq!(last["label"]["consistency"], "application", "{status:#}");
+    Duration::from_millis(last["still_ms"].as_u64().expect("a number"))
+}
+
+fn gap(shop: &Guest, from: u64) -> Duration {
+    let sql = format!(
+        "select coalesce(max(extract(epoch from gap)), 0) from \
+         (select at - lag(at) over (order by n) as gap from ledger where n >= {from}) as gaps"
+    );
+    let words =
+        ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", "psql", "-XqAt", "-d"];
+    let said = shop.run(&[&words[..], &["ledger", "-c", &sql]].concat());
+    Duration::from_secs_f64(said.trim().parse().expect("seconds"))
+}
+
+/// The words of the agent for each backup that it knows of this guest, by what it says that they hold.
+pub fn labels(shop: &Guest) -> BTreeMap<String, Vec<String>> {
+    let list: Value =
+        serde_json::from_str(&shop.run(&["guestd", "backup", "--list", "--output", "json"])).unwrap();
+    let kept = list["backups"].as_array().unwrap_or_else(|| panic!("a list: {list:#}"));
+    let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for backup in kept {
+        let word = |key: &str| backup["kept"]["label"][key].as_str().expect("a label").to_owned();
+        labels.entry(word("consistency")).or_default().push(word("why"));
+    }
+    println!("         {labels:?}");
+    labels
+}
+
+/// What was measured, for people: nothing is judged by it.
+pub fn figures(cut: &Taken, still: &Taken) {
+    let seconds = |time: Duration| time.as_secs_f64();
+    println!(
+        "\n         | backup | stacks stood still | longest pause between commits | copy | still / copy |"
+    );
+    println!("         | nothing stopped | — | {:.2} s | {:.2} s | — |", seconds(cut.gap), seconds(cut.copy));
+    println!(
+        "         | standing still | {:.2} s | {:.2} s | {:.2} s | {:.2} |\n",
+        seconds(still.still),
+        seconds(still.gap),
+        seconds(still.copy),
+        seconds(still.still) / seconds(still.copy)
+    );
+}

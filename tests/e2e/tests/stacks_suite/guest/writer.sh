@@ -1,0 +1,15 @@
+#!/bin/bash
+# Commits one row after the other, and writes down what was acknowledged. A row that was not is tried again.
+set -u
+acknowledged=/var/lib/postgresql/acknowledged
+n=$(cat $acknowledged)
+while :; do
+    next=$((n + 1))
+    if psql -XqAt -d ledger -c "insert into ledger (n) values ($next) on conflict do nothing" 2>/dev/null; then
+        echo $next > $acknowledged.new
+        mv $acknowledged.new $acknowledged
+        n=$next
+    else
+        sleep 0.05
+    fi
+done

@@ -1,0 +1,42 @@
+//! What a backup holds of real programs: PostgreSQL under systemd and containers under Docker Compose, both written to
+//! without a pause, in a guest that boots a real Debian; the real agent, hub and controller; restores that boot.
+//!
+//! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second the
+//! stacks stand still, so it must come back as after an orderly end. Each is restored beside the guest by an operator's
+//! signature, and PostgreSQL's own log is the judge. `cargo xtask stacks` builds what it needs and names it in the
+//! environment.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests say what they expect"
+)]
+
+mod backup;
+mod disk;
+mod guest;
+mod restored;
+mod shop;
+mod stand;
+
+use backup::Want;
+use stand::Stand;
+
+#[test]
+fn a_backup_of_real_programs_is_what_its_label_says() {
+    let stand = Stand::new();
+    let shop = shop::open(&stand);
+    let cut = backup::take(&stand, &shop, Want::AsAfterAPowerCut);
+    let still = backup::take(&stand, &shop, Want::StandingStill);
+    shop::unharmed(&stand, &shop);
+    let labels = backup::labels(&shop);
+    assert_eq!(labels["crash"].len(), 2, "the first backup of all, and ours: {labels:#?}");
+    assert_eq!(labels["application"].len(), 1, "{labels:#?}");
+    restored::after_a_power_cut(&stand, &cut);
+    restored::after_an_orderly_end(&stand, &still);
+    backup::figures(&cut, &still);
+    stand.finish();
+}

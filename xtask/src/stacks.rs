@@ -1,0 +1,70 @@
+//! `cargo xtask stacks`: real programs in a booted guest, backed up under load and restored.
+//!
+//! ```text
+//! programs ────────────────────────────┐
+//! golden's recipe + PostgreSQL ─▶ golden ─▶ tests/e2e/tests/stacks_suite
+//! ```
+//! In: nothing but the checkout; root, and Debian's archive for the first run. Out: the story on the terminal, with what was
+//! measured.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use e2e::stage::Golden;
+
+use crate::demo::{build, user};
+use crate::golden::{BuildOptions, made_of};
+use crate::packages;
+use crate::workspace::{PROGRAM_PACKAGES, cargo, must, root, target};
+
+/// What the guest has beyond what every golden has: the database, and a program for containers that no registry is needed for.
+const MORE: [&str; 2] = ["busybox-static", "postgresql"];
+
+/// Builds what is needed and tells the story.
+pub fn run() -> Result<()> {
+    ensure!(packages::is_root(), "a guest is booted by root alone");
+    packages::prepare()?;
+    let folder = target().join("stacks");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let programs = build::programs()?;
+    println!("building the golden image (Debian with PostgreSQL and Docker) …");
+    let recipe = recipe(&folder.join("recipe"))?;
+    let options = BuildOptions {
+        guestd: programs.path("guestd"),
+        out: folder.join("golden"),
+        tiny: false,
+        small: false,
+        version: "2026.11.1".parse()?,
+        fresh: false,
+    };
+    let golden =
+        Golden::read(&made_of(&recipe, &options).context("the golden image was not built")?.manifest_file)?;
+    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
+    let shared = tempfile::Builder::new().prefix("holdfast-stacks-programs-").tempdir()?;
+    let programs = user::share(&programs, shared.path())?;
+    let mut test = cargo();
+    test.args(["test", "--locked"]).args(PROGRAM_PACKAGES);
+    test.args(["--test", "stacks_suite", "--", "--nocapture"]);
+    test.env("HOLDFAST_STACKS_DISK", std::path::absolute(folder.join("disk.img"))?)
+        .env("HOLDFAST_E2E_PROGRAMS", programs.folder())
+        .env("HOLDFAST_E2E_GOLDEN", std::path::absolute(&golden.manifest)?);
+    must(&mut test)
+}
+
+/// The shipped recipe with more packages, in a folder of its own.
+fn recipe(folder: &Path) -> Result<PathBuf> {
+    let shipped = root().join("golden");
+    let text = std::fs::read_to_string(shipped.join("recipe.toml")).context("cannot read the recipe")?;
+    let mut recipe: toml::Table = text.parse().context("the recipe is no TOML")?;
+    let packages = recipe.get_mut("stacks").and_then(|stacks| stacks.get_mut("packages"));
+    let packages = packages.and_then(toml::Value::as_array_mut).context("the recipe names no packages")?;
+    packages.extend(MORE.map(toml::Value::from));
+    let units = folder.join("units");
+    std::fs::create_dir_all(&units).with_context(|| format!("cannot make {}", units.display()))?;
+    for unit in std::fs::read_dir(shipped.join("units")).context("cannot read the recipe's units")? {
+        let unit = unit?;
+        std::fs::copy(unit.path(), units.join(unit.file_name())).context("cannot copy a unit")?;
+    }
+    std::fs::write(folder.join("recipe.toml"), recipe.to_string()).context("cannot write the recipe")?;
+    Ok(folder.to_owned())
+}
