@@ -15,6 +15,7 @@
 //! | [`csr`] | a certificate's request is signed by its own key, by another verifier too |
 //! | [`desired`] | an accepted document obeys every law of the host; the law of generations |
 //! | [`enrol`] | invites, tickets and certificates' requests are read back as written |
+//! | [`escrow`] | what is taken for an escrow file has one reader, a passphrase, and asks for bounded work |
 //! | [`ids`] | each id, name, pin and time has one spelling |
 //! | [`intake`] | a signed job is taken exactly when a second reading of the law says so |
 //! | [`job`] | a payload is what its JSON says and nothing else |
@@ -27,6 +28,7 @@
 //! | [`report`] | check-ins; changed sections laid over the old give the new |
 //! | [`signature`] | no bytes but the signer's own carry a signature |
 //! | [`signed_job`] | a job's bytes travel unchanged |
+//! | [`typed`] | what is read as a recovery code is one, and with two words swapped it is none |
 //!
 //! The agent's and the hub's own parsers are taken in by path: linking either would link a database, a TLS stack and a web
 //! server.
@@ -39,6 +41,7 @@ pub mod calendar;
 pub mod csr;
 pub mod desired;
 pub mod enrol;
+pub mod escrow;
 pub mod ids;
 pub mod intake;
 pub mod job;
@@ -54,6 +57,7 @@ pub mod round;
 pub mod signature;
 pub mod signed_job;
 pub mod signer;
+pub mod typed;
 
 #[path = "../../agentd/src/gate/mod.rs"]
 pub mod gate;

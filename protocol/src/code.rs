@@ -57,6 +57,8 @@ codes! {
     ClockBehind = "CLOCK_BEHIND", 503
     /// Nobody keeps the clock right, so the latest time seen does not move.
     ClockUnkept = "CLOCK_UNKEPT", 503
+    /// What was typed is no recovery code: a word is wrong, or two are in each other's place.
+    CodeMistyped = "CODE_MISTYPED", 400
     /// No operator approved the controller that runs in a guest.
     ControllerUnapproved = "CONTROLLER_UNAPPROVED", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
@@ -77,6 +79,14 @@ codes! {
     DuplicateVmid = "DUPLICATE_VMID", 422
     /// Two volumes of a guest share a name or a mount path.
     DuplicateVolume = "DUPLICATE_VOLUME", 422
+    /// An escrow file that is none, or was cut or changed.
+    EscrowBroken = "ESCROW_BROKEN", 400
+    /// The recovery code does not open this escrow file.
+    EscrowCode = "ESCROW_CODE", 403
+    /// An escrow file of another host, customer, epoch, sheet or key than was asked for.
+    EscrowOther = "ESCROW_OTHER", 403
+    /// An escrow file that asks for far too little or too much work.
+    EscrowWork = "ESCROW_WORK", 400
     /// What may not happen by any road.
     Forbidden = "FORBIDDEN", 403
     /// A guest that is not ours; it is not touched.

@@ -3,6 +3,7 @@
 //! ```text
 //! made on the box:   randomness ─▶ RecoveryCode ─▶ eleven words, shown once
 //! typed years later: what a person typed ─▶ typed ─▶ RecoveryCode, or what is wrong and what was probably meant
+//! both:              RecoveryCode + backup key ◀─▶ escrow file, which stock `age` opens as well
 //! ```
 //! A code is ten words of a public list (129 bits) and an eleventh that is computed from them, so that one wrong word and
 //! any two words in each other's place are always told as a typing error, before anything slow runs. Everything here is
@@ -14,6 +15,7 @@
 //! | [`code`] | the recovery code |
 //! | [`checksum`] | the eleventh word |
 //! | [`element`] | the arithmetic of the eleventh word |
+//! | [`escrow`] | the file that a code opens |
 //! | [`locked`] | memory that is not swapped, not dumped, and wiped |
 //! | [`typed`] | what a person typed, forgivingly |
 //! | [`meant`] | what was probably meant |
@@ -23,6 +25,7 @@
 pub mod checksum;
 pub mod code;
 pub mod element;
+pub mod escrow;
 pub mod locked;
 pub mod meant;
 pub mod typed;

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use holdfast_protocol::code::ErrorCode;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::checksum::{PLACES, holds};
@@ -33,6 +34,17 @@ pub enum TypingError {
     /// Each is a word, and they do not belong together.
     #[error("a word is wrong, or two are in each other's place: compare each with the sheet")]
     Mismatch(Mismatch),
+}
+
+impl TypingError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::TooLong(_) => ErrorCode::Size,
+            Self::Unknown(_) | Self::Count(_) | Self::Mismatch(_) => ErrorCode::CodeMistyped,
+        }
+    }
 }
 
 /// A word that is not in the list.

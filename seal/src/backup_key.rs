@@ -62,7 +62,11 @@ impl BackupKey {
         &self.fingerprint
     }
 
-    pub(crate) fn check(&self) -> Result<(), OpenError> {
+    /// Holds the key to its own fingerprint, where it was read as part of something else.
+    ///
+    /// # Errors
+    /// [`OpenError::Value`].
+    pub fn check(&self) -> Result<(), OpenError> {
         let wrong = OpenError::Value("the backup key is not 32 bytes as base64");
         let mut raw = Zeroizing::new([0_u8; KEY_BYTES + 4]);
         let length = STANDARD.decode_slice(self.data.expose(), raw.as_mut_slice());

@@ -44,6 +44,22 @@ pub const NEEDS: &[Need] = &[
         package: "curl",
         without: "holding our HTTPS listeners to what stock curl makes of them",
     },
+    Need {
+        program: "age",
+        package: "age",
+        without: "opening escrow files as somebody without Holdfast would",
+    },
+    Need { program: "jq", package: "jq", without: "taking the key out of an escrow file by hand" },
+    Need {
+        program: "pdftotext",
+        package: "poppler-utils",
+        without: "reading the printed recovery sheet back",
+    },
+    Need {
+        program: "zbarimg",
+        package: "zbar-tools",
+        without: "reading the QR codes of the recovery sheet back",
+    },
     Need { program: "dpkg-shlibdeps", package: "dpkg-dev", without: "Debian packages" },
     Need { program: "lintian", package: "lintian", without: "judging the Debian packages" },
     Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },

@@ -38,7 +38,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
-    ("holdfast-recovery", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
+    (
+        "holdfast-recovery",
+        &["holdfast-protocol", "holdfast-seal"],
+        &["tokio", "axum", "reqwest", "rusqlite", "rustls"],
+    ),
     ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),

@@ -1,0 +1,135 @@
+//! The file itself: `age`, for a passphrase and nobody else, as text.
+//!
+//! What can be judged without the code is judged when it is read: its length, its form, that there is one reader, a
+//! passphrase, and how much work that passphrase asks for. The library would ask the machine how much is too much, so a
+//! file could be refused on a slow one; here the bounds are fixed.
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+
+use age::secrecy::SecretString;
+use age::{DecryptError, Decryptor, Encryptor, scrypt};
+use zeroize::Zeroizing;
+
+use super::armour;
+use super::refused::{OpenError, WrapError};
+use crate::code::RecoveryCode;
+
+/// 2¹⁶ rounds: 64 MiB. A code of 129 bits needs no slow function, so it is one that every machine can do.
+pub const WORK_FACTOR: u8 = 16;
+
+/// 2²⁰ rounds: 1 GiB. Whoever wraps a key by hand may choose so much.
+pub const WORK_FACTOR_MAX: u8 = 20;
+
+/// More than any key with what it is for; small enough that the file fits into one QR code.
+pub const PLAIN_BYTES_MAX: usize = 1280;
+
+/// Longer files are not looked at.
+pub const FILE_BYTES_MAX: usize = 4096;
+
+/// An `age` file for one passphrase, within the bounds. Its text is not secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EscrowFile {
+    bytes: Vec<u8>,
+}
+
+impl EscrowFile {
+    /// Judges what came from outside, without opening it.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn parse(text: &[u8]) -> Result<Self, OpenError> {
+        if text.len() > FILE_BYTES_MAX {
+            return Err(OpenError::TooLong(text.len()));
+        }
+        let bytes = armour::take_off(text).ok_or(OpenError::Broken)?;
+        // In lines of our length it may be longer than it came.
+        let length = armour::put_on(&bytes).len();
+        if length > FILE_BYTES_MAX {
+            return Err(OpenError::TooLong(length));
+        }
+        let factor = work_factor(&bytes)?;
+        if !(WORK_FACTOR..=WORK_FACTOR_MAX).contains(&factor) {
+            return Err(OpenError::Work(factor));
+        }
+        Ok(Self { bytes })
+    }
+
+    /// As it is kept and printed.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        armour::put_on(&self.bytes)
+    }
+
+    pub(super) fn wrap(plain: &[u8], code: &RecoveryCode) -> Result<Self, WrapError> {
+        if plain.len() > PLAIN_BYTES_MAX {
+            return Err(WrapError::TooLong);
+        }
+        let mut recipient = scrypt::Recipient::new(secret(code).map_err(WrapError::Memory)?);
+        recipient.set_work_factor(WORK_FACTOR);
+        let one = std::iter::once(&recipient as &dyn age::Recipient);
+        let encryptor =
+            Encryptor::with_recipients(one).map_err(|error| WrapError::Library(Box::new(error)))?;
+        let failed = |error: std::io::Error| WrapError::Library(Box::new(error));
+        let mut bytes = Vec::new();
+        let mut writer = encryptor.wrap_output(&mut bytes).map_err(failed)?;
+        writer.write_all(plain).map_err(failed)?;
+        writer.finish().map_err(failed)?;
+        Ok(Self { bytes })
+    }
+
+    pub(super) fn unwrap(&self, code: &RecoveryCode) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+        let mut identity = scrypt::Identity::new(secret(code).map_err(OpenError::Memory)?);
+        identity.set_max_work_factor(WORK_FACTOR_MAX);
+        let decryptor = Decryptor::new(self.bytes.as_slice()).map_err(refused)?;
+        let reader = decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity)).map_err(refused)?;
+        // As large as it can be at once: a buffer that grows leaves its former places unwiped.
+        let mut plain = Zeroizing::new(Vec::with_capacity(PLAIN_BYTES_MAX + 1));
+        let mut bounded = reader.take(PLAIN_BYTES_MAX as u64 + 1);
+        bounded.read_to_end(&mut plain).map_err(|_| OpenError::Broken)?;
+        Ok(plain)
+    }
+}
+
+impl fmt::Debug for EscrowFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EscrowFile({} bytes)", self.bytes.len())
+    }
+}
+
+/// The library wants a copy of its own, which it wipes.
+fn secret(code: &RecoveryCode) -> std::io::Result<SecretString> {
+    Ok(SecretString::from(code.passphrase()?.as_text()))
+}
+
+fn refused(error: DecryptError) -> OpenError {
+    match error {
+        DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed | DecryptError::NoMatchingKeys => {
+            OpenError::Code
+        }
+        DecryptError::ExcessiveWork { required, .. } => OpenError::Work(required),
+        _ => OpenError::Broken,
+    }
+}
+
+/// By the header: one reader, `-> scrypt SALT FACTOR`, and its body in one line.
+fn work_factor(file: &[u8]) -> Result<u8, OpenError> {
+    let mut lines = file.split(|byte| *byte == b'\n');
+    if lines.next() != Some(b"age-encryption.org/v1") {
+        return Err(OpenError::Broken);
+    }
+    let arguments = lines.next().and_then(|line| line.strip_prefix(b"-> ")).ok_or(OpenError::Broken)?;
+    let arguments = arguments.strip_prefix(b"scrypt ").ok_or(OpenError::Readers)?;
+    let _body = lines.next();
+    match lines.next() {
+        Some(line) if line.starts_with(b"--- ") => {}
+        Some(line) if line.starts_with(b"-> ") => return Err(OpenError::Readers),
+        _ => return Err(OpenError::Broken),
+    }
+    let mut parts = arguments.split(|byte| *byte == b' ');
+    let (_salt, factor) = (parts.next(), parts.next().ok_or(OpenError::Broken)?);
+    let text = std::str::from_utf8(factor).map_err(|_| OpenError::Broken)?;
+    let number: u8 = text.parse().map_err(|_| OpenError::Broken)?;
+    // One spelling alone, and nothing behind it.
+    if number.to_string() == text && parts.next().is_none() { Ok(number) } else { Err(OpenError::Broken) }
+}

@@ -1,0 +1,102 @@
+//! What an escrow is for. It stands inside, beside the key, and is compared on opening.
+
+use std::fmt;
+
+use holdfast_protocol::id::{CustomerId, HostId, HostName, KeyFingerprint};
+use holdfast_protocol::job::{HostEpoch, UtcSecond};
+use serde::{Deserialize, Serialize};
+
+use super::refused::OpenError;
+
+/// Which code of a host, counted from 1. Each is printed on one sheet, so it is the sheet's number too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct CodeNumber(u32);
+
+impl CodeNumber {
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for CodeNumber {
+    type Error = &'static str;
+    fn try_from(number: u32) -> Result<Self, Self::Error> {
+        if (1..=999_999).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err("a code's number is from 1 to 999999")
+        }
+    }
+}
+
+impl From<CodeNumber> for u32 {
+    fn from(code: CodeNumber) -> Self {
+        code.0
+    }
+}
+
+impl fmt::Display for CodeNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Context {
+    /// The box.
+    pub host: HostId,
+    /// As people call it.
+    pub host_name: HostName,
+    /// Whose data the key opens.
+    pub customer: CustomerId,
+    /// Which life of the box's state.
+    pub epoch: HostEpoch,
+    /// Which code.
+    pub code: CodeNumber,
+    /// When the code was made, for people.
+    pub made_at: UtcSecond,
+}
+
+/// What is remembered of an escrow outside of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// What it is for.
+    pub context: Context,
+    /// Which key is in it.
+    pub fingerprint: KeyFingerprint,
+}
+
+impl Record {
+    /// Compares with what was found, the coarsest first.
+    pub(super) fn compare(&self, found: &Self) -> Result<(), OpenError> {
+        let (wanted, inside) = (&self.context, &found.context);
+        let made_at = inside.made_at;
+        if wanted.host != inside.host {
+            let (inside, wanted) = (inside.host_name.clone(), wanted.host_name.clone());
+            return Err(OpenError::OtherHost { inside, wanted, made_at });
+        }
+        if wanted.customer != inside.customer {
+            let (inside, wanted) = (inside.customer.clone(), wanted.customer.clone());
+            return Err(OpenError::OtherCustomer { inside, wanted, made_at });
+        }
+        if wanted.epoch != inside.epoch {
+            let (inside, wanted) = (inside.epoch, wanted.epoch);
+            return Err(OpenError::OtherEpoch { inside, wanted, made_at });
+        }
+        if wanted.code != inside.code {
+            let (inside, wanted) = (inside.code, wanted.code);
+            return Err(OpenError::OtherCode { inside, wanted, made_at });
+        }
+        if self.fingerprint != found.fingerprint {
+            let (inside, wanted) = (found.fingerprint.clone(), self.fingerprint.clone());
+            return Err(OpenError::OtherKey { inside, wanted });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Why a key is not wrapped, and why a file is not opened or what is in it not used.
+
+use std::io;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{CustomerId, HostName, KeyFingerprint};
+use holdfast_protocol::job::{HostEpoch, UtcSecond};
+use holdfast_protocol::strict::StrictError;
+use holdfast_seal::OpenError as SealError;
+
+use super::age_file::{FILE_BYTES_MAX, PLAIN_BYTES_MAX, WORK_FACTOR, WORK_FACTOR_MAX};
+use super::context::CodeNumber;
+
+/// Why a key is not wrapped.
+#[derive(Debug, thiserror::Error)]
+pub enum WrapError {
+    /// Too much to wrap.
+    #[error("the key with what it is for is longer than {PLAIN_BYTES_MAX} bytes")]
+    TooLong,
+    /// No memory for the passphrase.
+    #[error("there is no memory that the recovery code could lie in")]
+    Memory(#[source] io::Error),
+    /// The library.
+    #[error("it could not be wrapped: this is a fault of this program or of the machine's randomness")]
+    Library(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What was wrapped does not open again.
+    #[error("what was wrapped does not open again, so it is thrown away: make a new code")]
+    Unproved(#[source] OpenError),
+}
+
+/// Why a file is not opened, or what is in it not used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Too long.
+    #[error(
+        "the escrow file is {0} bytes long; at most {FILE_BYTES_MAX} are looked at: take another copy of it"
+    )]
+    TooLong(usize),
+    /// No such file, a cut one, or a changed one.
+    #[error("the escrow file is damaged or no age file as text: take another copy of it")]
+    Broken,
+    /// Not for a passphrase alone.
+    #[error("the file is not for one recovery code alone, so it is no escrow file: take another copy of it")]
+    Readers,
+    /// Too weak or endless.
+    #[error(
+        "the file asks for a work factor of {0}, and {WORK_FACTOR} to {WORK_FACTOR_MAX} are taken: somebody changed it; take \
+         another copy of it"
+    )]
+    Work(u8),
+    /// It does not open.
+    #[error(
+        "this code does not open this file: the code is of another host or another sheet, or the file was changed; compare the \
+         sheet's number and date with the file's"
+    )]
+    Code,
+    /// No memory for the passphrase.
+    #[error("there is no memory that the recovery code could lie in")]
+    Memory(#[source] io::Error),
+    /// Of no form that we know.
+    #[error(
+        "what the file holds is refused: it was not made by Holdfast, or by a later one; `age -d` opens it as well"
+    )]
+    Form(#[source] StrictError),
+    /// A key that is none.
+    #[error("what the file holds is refused: {0}; take another copy of it")]
+    Key(&'static str),
+    /// Another host's.
+    #[error(
+        "this file holds the key of {inside}, made on {made_at}, not that of {wanted}: take that one's file"
+    )]
+    OtherHost {
+        /// The host it is for.
+        inside: HostName,
+        /// The host it should be for.
+        wanted: HostName,
+        /// When it was made.
+        made_at: UtcSecond,
+    },
+    /// Another customer's.
+    #[error("this file is for customer {inside}, made on {made_at}, not for {wanted}: take that one's file")]
+    OtherCustomer {
+        /// The customer it is for.
+        inside: CustomerId,
+        /// The customer it should be for.
+        wanted: CustomerId,
+        /// When it was made.
+        made_at: UtcSecond,
+    },
+    /// Of another life of the host's state.
+    #[error(
+        "this file is of the host's epoch {inside}, made on {made_at}, not of {wanted}: take the file that belongs to it"
+    )]
+    OtherEpoch {
+        /// The epoch it is of.
+        inside: HostEpoch,
+        /// The epoch it should be of.
+        wanted: HostEpoch,
+        /// When it was made.
+        made_at: UtcSecond,
+    },
+    /// Of another sheet.
+    #[error(
+        "this file belongs to sheet {inside}, made on {made_at}, not to sheet {wanted}: take that one's file"
+    )]
+    OtherCode {
+        /// The sheet it belongs to.
+        inside: CodeNumber,
+        /// The sheet it should belong to.
+        wanted: CodeNumber,
+        /// When it was made.
+        made_at: UtcSecond,
+    },
+    /// With another key.
+    #[error(
+        "the key in this file has the fingerprint {inside}, not {wanted}: it does not open these backups"
+    )]
+    OtherKey {
+        /// That of the key in it.
+        inside: KeyFingerprint,
+        /// That of the key that should be in it.
+        wanted: KeyFingerprint,
+    },
+}
+
+impl OpenError {
+    pub(super) fn key(error: SealError) -> Self {
+        match error {
+            SealError::Value(says) => Self::Key(says),
+            _ => Self::Key("the backup key is none"),
+        }
+    }
+
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::TooLong(_) => ErrorCode::Size,
+            Self::Broken | Self::Readers => ErrorCode::EscrowBroken,
+            Self::Work(_) => ErrorCode::EscrowWork,
+            Self::Code => ErrorCode::EscrowCode,
+            Self::Memory(_) => ErrorCode::Internal,
+            Self::Form(error) => error.code(),
+            Self::Key(_) => ErrorCode::Range,
+            Self::OtherHost { .. }
+            | Self::OtherCustomer { .. }
+            | Self::OtherEpoch { .. }
+            | Self::OtherCode { .. }
+            | Self::OtherKey { .. } => ErrorCode::EscrowOther,
+        }
+    }
+}

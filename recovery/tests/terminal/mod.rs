@@ -1,0 +1,40 @@
+//! Somebody at a terminal: a line for the shell, and what they answer when they are asked. By `script`, which every Debian
+//! has.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs a line in a folder; each time a prompt shows, its answer is typed. Gives what the terminal showed.
+pub fn at_terminal(folder: &Path, line: &str, answers: &[(&str, &str)]) -> String {
+    #[expect(clippy::disallowed_methods, reason = "stock programs are the judges")]
+    let mut child = Command::new("script")
+        .args(["--quiet", "--return", "--command", line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut shown, mut seen, mut waiting) = (String::new(), 0, answers.iter());
+    let mut next = waiting.next();
+    let mut bytes = [0; 1024];
+    loop {
+        let count = output.read(&mut bytes).unwrap();
+        if count == 0 {
+            break;
+        }
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        if let Some((prompt, answer)) = next
+            && shown[seen..].contains(prompt)
+        {
+            seen = shown.len();
+            input.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            next = waiting.next();
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(status.success() && next.is_none(), "{line}: {status}\n{shown}");
+    shown
+}
