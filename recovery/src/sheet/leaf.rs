@@ -1,0 +1,166 @@
+//! Where everything stands on the pages.
+
+use super::Sheet;
+use super::face::Face;
+use super::ink::{At, Ink, Style};
+use super::qr::Matrix;
+use super::says::{self, Page, Step};
+
+/// A4, in points.
+pub const WIDTH: f32 = 595.28;
+/// A4, in points.
+pub const HEIGHT: f32 = 841.89;
+
+const LEFT: f32 = 51.0;
+const RIGHT: f32 = WIDTH - LEFT;
+const INNER: f32 = RIGHT - LEFT;
+const TOP: f32 = HEIGHT - 54.0;
+const GAP: f32 = 22.0;
+const HALF: f32 = (INNER - GAP) / 2.0;
+
+const ROWS: usize = 6;
+const ROW: f32 = 29.0;
+
+const BODY: Style = Style { face: Face::Text, size: 9.8, grey: 0.0 };
+const SMALL: Style = Style { face: Face::Text, size: 8.0, grey: 0.35 };
+const HEADING: Style = Style { face: Face::Strong, size: 11.5, grey: 0.0 };
+const TITLE: Style = Style { face: Face::Strong, size: 27.0, grey: 0.0 };
+const LOUD: Style = Style { face: Face::Strong, size: 16.0, grey: 0.0 };
+const COMMAND: Style = Style { face: Face::Mono, size: 7.8, grey: 0.0 };
+const WORD: Style = Style { face: Face::Mono, size: 18.0, grey: 0.0 };
+const CODE: Style = Style { face: Face::Mono, size: 8.5, grey: 0.0 };
+
+/// Above the title: what it is of, and which page of how many. Gives where the next thing may stand.
+fn head(ink: &mut Ink, sheet: &Sheet<'_>, page: usize, title: &str) -> f32 {
+    ink.text(Style { face: Face::Strong, ..SMALL }, At { x: LEFT, y: TOP }, "HOLDFAST");
+    let number = format!("Sheet {} \u{b7} page {page} of {}", sheet.record.context.code, sheet.pages());
+    ink.text_up_to(SMALL, At { x: RIGHT, y: TOP }, &number);
+    ink.text(TITLE, At { x: LEFT - 1.5, y: TOP - 38.0 }, title);
+    TOP - 38.0
+}
+
+/// The first page.
+pub fn words(ink: &mut Ink, sheet: &Sheet<'_>) {
+    let y = head(ink, sheet, 1, says::TITLE);
+    ink.text(Style { size: 12.0, grey: 0.25, ..BODY }, At { x: LEFT, y: y - 19.0 }, says::SUBTITLE);
+    let below_facts = facts(ink, sheet, y - 2.0);
+    let below_purpose = ink.paragraph(BODY, At { x: LEFT, y: y - 46.0 }, INNER * 0.6, says::PURPOSE);
+    let y = grid(ink, sheet, below_facts.min(below_purpose) - 6.0);
+    let y = y - 30.0;
+    let with = steps(ink, At { x: LEFT, y }, says::WITH, &says::STEPS_WITH);
+    let without = steps(ink, At { x: LEFT + HALF + GAP, y }, says::WITHOUT, &says::STEPS_WITHOUT);
+    warning(ink, with.min(without) - 4.0);
+}
+
+/// Name and value, at the right.
+fn facts(ink: &mut Ink, sheet: &Sheet<'_>, top: f32) -> f32 {
+    let x = LEFT + INNER * 0.66;
+    let mut y = top;
+    for (name, value) in sheet.facts() {
+        ink.text(SMALL, At { x, y }, name);
+        ink.text_within(
+            Style { face: Face::Strong, ..BODY },
+            At { x: x + 62.0, y },
+            RIGHT - x - 62.0,
+            &value,
+        );
+        y -= 15.0;
+    }
+    y -= 3.0;
+    ink.text(SMALL, At { x, y }, says::FINGERPRINT);
+    for line in sheet.fingerprint() {
+        y -= 11.0;
+        ink.text(COMMAND, At { x, y }, &line);
+    }
+    y - 22.0
+}
+
+/// The words in two columns, each with a box to tick.
+fn grid(ink: &mut Ink, sheet: &Sheet<'_>, top: f32) -> f32 {
+    ink.text(SMALL, At { x: LEFT, y: top }, says::TICK);
+    let rows = f32::from(u8::try_from(ROWS).unwrap_or_default());
+    let (top, height) = (top - 9.0, rows * ROW + 16.0);
+    ink.frame(1.4, At { x: LEFT, y: top - height }, INNER, height);
+    let place = |at: usize| {
+        let column = if at < ROWS { 0.0 } else { HALF + GAP };
+        let row = f32::from(u8::try_from(at % ROWS).unwrap_or_default());
+        At { x: LEFT + 16.0 + column, y: top - 8.0 - (row + 1.0) * ROW + 8.0 }
+    };
+    for (at, word) in sheet.code.words().enumerate() {
+        let At { x, y } = place(at);
+        ink.frame(0.8, At { x, y: y - 1.5 }, 13.0, 13.0);
+        let number = Style { face: Face::Text, size: 10.0, grey: 0.35 };
+        ink.text_up_to(number, At { x: x + 36.0, y: y + 1.0 }, &(at + 1).to_string());
+        ink.text(WORD, At { x: x + 46.0, y }, word);
+    }
+    let At { x, y } = place(2 * ROWS - 1);
+    ink.paragraph(SMALL, At { x, y: y + 6.0 }, HALF - 24.0, says::ELEVENTH);
+    top - height
+}
+
+/// What to do, step by step.
+fn steps(ink: &mut Ink, at: At, heading: &str, steps: &[Step]) -> f32 {
+    ink.text(HEADING, at, heading);
+    let mut y = at.y - 19.0;
+    for (number, step) in steps.iter().enumerate() {
+        ink.text(Style { face: Face::Strong, ..BODY }, At { x: at.x, y }, &(number + 1).to_string());
+        let x = at.x + 15.0;
+        y = ink.paragraph(BODY, At { x, y }, HALF - 15.0, step.says);
+        y = commands(ink, At { x, y }, HALF - 15.0, step.commands);
+        y -= 4.5;
+    }
+    y
+}
+
+/// Lines to type, on grey.
+fn commands(ink: &mut Ink, at: At, width: f32, commands: &[&str]) -> f32 {
+    let mut y = at.y;
+    for command in commands {
+        ink.fill(0.93, At { x: at.x - 3.0, y: y - 4.5 }, width + 3.0, 14.5);
+        ink.text_within(COMMAND, At { x: at.x + 1.0, y }, width - 4.0, command);
+        y -= 14.5;
+    }
+    y
+}
+
+fn warning(ink: &mut Ink, top: f32) {
+    let inside = Style { size: 9.5, ..BODY };
+    let (x, width) = (LEFT + 14.0, INNER - 28.0);
+    let height = 84.0;
+    ink.fill(0.0, At { x: LEFT, y: top - height }, 4.0, height);
+    ink.fill(0.95, At { x: LEFT + 4.0, y: top - height }, INNER - 4.0, height);
+    let y = ink.paragraph(Style { size: 12.0, ..HEADING }, At { x, y: top - 20.0 }, width, says::WARNING);
+    ink.paragraph(inside, At { x, y: y - 2.0 }, width, says::WARNING_MORE);
+}
+
+/// What a further page carries: a QR code of all of it, and its lines.
+pub struct Load<'a> {
+    /// The code.
+    pub matrix: &'a Matrix,
+    /// The lines.
+    pub lines: &'a [&'a str],
+}
+
+/// A further page: its caveat in large letters, a QR code, and the same as text.
+pub fn further(ink: &mut Ink, sheet: &Sheet<'_>, number: usize, page: &Page, load: &Load<'_>) {
+    let y = head(ink, sheet, number, page.title);
+    let top = y - 18.0;
+    let y = ink.paragraph(LOUD, At { x: LEFT + 14.0, y: top - 15.0 }, INNER - 14.0, page.caveat);
+    let bottom = y + 11.0;
+    ink.fill(0.0, At { x: LEFT, y: bottom }, 4.0, top - bottom);
+    let y = ink.paragraph(BODY, At { x: LEFT, y: bottom - 22.0 }, INNER, page.purpose);
+    let mut y = commands(ink, At { x: LEFT + 3.0, y: y - 2.0 }, INNER - 3.0, page.commands);
+    let side = 320.0;
+    y -= side + 14.0;
+    ink.qr(At { x: (WIDTH - side) / 2.0, y }, side, load.matrix);
+    y -= 28.0;
+    let width = |style: Style, line: &&str| style.face.width(style.size, line);
+    let widest = load.lines.iter().map(|line| width(CODE, line)).fold(0.0, f32::max);
+    // All lines in one size, so that they stand below each other.
+    let size = CODE.size * (INNER / widest).min(1.0);
+    let x = (WIDTH - widest.min(INNER)) / 2.0;
+    for line in load.lines {
+        ink.text(Style { size, ..CODE }, At { x, y }, line);
+        y -= 10.8;
+    }
+}
