@@ -149,13 +149,13 @@ pub struct DesiredVolume {
     pub kind: VolumeKind,
 }
 
-/// Hot volumes live on fast storage and in the guest's backup; bulk ones do neither, so each says what becomes of it.
+/// Hot volumes live on fast storage and in every backup of the guest; bulk ones do neither, so each says what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
     /// On fast storage, backed up with the guest.
     Hot,
-    /// On slow storage, left out of the guest's backup, with the decision that this demands.
+    /// On slow storage, with the decision that this demands.
     Bulk(BulkBackup),
 }
 
@@ -163,7 +163,7 @@ pub enum VolumeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BulkBackup {
-    /// Backed up on its own, to this target.
+    /// In the backups of the guest that go to this target, and in no others: a tier of its policy must go there.
     BackupTo(StorageName),
     /// Not backed up, and why.
     None(Reason),

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentd::model::mark::Mark;
-use agentd::model::observed::{Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight};
+use agentd::model::observed::{
+    BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
+};
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
 use agentd::model::record::{Access, GuestRecord, Place, Records, VolumeId};
 use agentd::model::timekeeper::{Belief, Steady};
@@ -132,6 +134,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
                     volume: Some(volume.clone()),
                     path: wish.mount.as_str().to_owned(),
                     bytes: Some(gib(wish.size_gib.get())),
+                    backup: BackupFlag::On,
                 };
                 (slot, mount)
             })

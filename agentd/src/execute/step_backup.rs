@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{KeyFingerprint, StorageName, Vmid};
+use holdfast_protocol::id::{KeyFingerprint, MountPath, StorageName, Vmid};
 use jiff::Timestamp;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
@@ -20,12 +20,14 @@ use super::identity::{free_config, vmid};
 use super::step_window;
 use super::trouble::Trouble;
 use crate::model::limits;
-use crate::model::record::VolumeId;
+use crate::model::record::{HeldMounts, VolumeId};
 use crate::operation::Operation;
 use crate::operation::log::Fact;
+use crate::plan::bulk;
 use crate::port::pve::read::StoredVolume;
 use crate::port::pve::task::TaskEnd;
-use crate::port::pve::{ContentKind, LogWindow, PveError, Role, TaskStatus, Upid};
+use crate::port::pve::volume::{Disk, InBackup};
+use crate::port::pve::{ContentKind, GuestConfig, LogWindow, PveError, Role, TaskStatus, Upid};
 
 /// How often an archive is looked for that nobody watches over any more.
 const LOOK: Duration = Duration::from_secs(30);
@@ -48,10 +50,11 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    free_config(context).await?;
+    let config = free_config(context).await?;
     sealed_on_the_way(context).await?;
+    let leaves_out = leaves_out(context, &config)?;
     step_window::begin(context).await?;
-    Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?).await?))
+    Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?, &leaves_out).await?))
 }
 
 fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
@@ -60,6 +63,30 @@ fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
         operation => operation.backup().map(|backup| &backup.storage),
     }
     .ok_or_else(|| Trouble::fault("this operation has no backup storage"))
+}
+
+/// Mounts whose data goes to another target, as far as they can be left out: what is no volume there, or has another mount
+/// beneath it, is taken along rather than lost.
+fn leaves_out(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<MountPath>, Trouble> {
+    let wished = match &context.progress.operation {
+        Operation::Provision(provision) => bulk::elsewhere(&provision.guest.volumes, None, storage(context)?),
+        operation => operation.backup().map(|backup| backup.leaves_out.clone()).unwrap_or_default(),
+    };
+    let in_backup = |disk: &&Disk| disk.volume().is_some() && disk.in_backup == InBackup::Yes;
+    let paths = || config.mounts.values().filter_map(|disk| disk.mount.as_deref());
+    let is_there = |path: &MountPath| {
+        config.mounts.values().filter(in_backup).any(|disk| disk.mount.as_deref() == Some(path.as_str()))
+    };
+    let is_alone = |path: &MountPath| !paths().any(|other| other.starts_with(&format!("{path}/")));
+    Ok(wished.into_iter().filter(|path| is_there(path) && is_alone(path)).collect())
+}
+
+/// Which mounts the archive holds, by the configuration under which it was taken.
+fn held(config: &GuestConfig, leaves_out: &[MountPath]) -> HeldMounts {
+    let volumes = config.mounts.values().filter(|disk| disk.volume().is_some());
+    let taken = volumes.filter(|disk| disk.in_backup == InBackup::Yes).filter_map(|disk| disk.mount.clone());
+    let (left_out, holds) = taken.partition(|path| leaves_out.iter().any(|out| out.as_str() == path));
+    HeldMounts { holds, left_out }
 }
 
 /// The key that it must be encrypted with.
@@ -178,10 +205,12 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
         Fact::Condition(Problem::new(ErrorCode::BackupUnsealed, text))
     });
     let archive = VolumeId::new(entry.volid);
-    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed }];
+    let config = context.ports.pve.guest_config(vmid(context)?).await?;
+    let mounts = Some(held(&config, &leaves_out(context, &config)?));
+    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts }];
     facts.extend(unsealed);
     if task.end == Ended::NobodyKnows
-        && let Some(lock) = lock(context).await?
+        && let Some(lock) = config.lock
     {
         let (text, remedy) = locked(vmid(context)?, &lock);
         facts.push(Fact::Condition(Problem::new(ErrorCode::Locked, text).with("remedy", remedy)));

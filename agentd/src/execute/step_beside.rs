@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
@@ -44,6 +44,17 @@ fn from(beside: &RestoreBeside) -> Result<VolumeId, Trouble> {
     archive(beside.archive().map_err(|wrong| Trouble::fault(wrong.to_string()))?)
 }
 
+/// What a backup left out although its configuration does not say so.
+pub(super) async fn left_out(
+    context: &Context<'_>,
+    guest: GuestUid,
+    archive: &str,
+) -> Result<Vec<String>, Trouble> {
+    let backups = context.ports.store.owing(guest).await?.backups;
+    let known = backups.into_iter().find(|backup| backup.archive.as_str() == archive);
+    Ok(known.and_then(|backup| backup.mounts).map(|mounts| mounts.left_out).unwrap_or_default())
+}
+
 /// Is it the guest's own backup, and can a copy be made of it?
 pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
     let beside = spec(context)?;
@@ -59,10 +70,11 @@ pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
         }
     }
     let text = context.ports.pve.archive_config(Role::Allocate, &from(beside)?).await?;
+    let left_out = left_out(context, guest.uid, from(beside)?.as_str()).await?;
     Lines::read(text.expose())
         .and_then(|lines| {
             judge_backup(&lines, guest.uid, Nets::Rewritten)?;
-            layout(&lines)
+            Ok(layout(&lines)?.without(&left_out))
         })
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
 }

@@ -107,9 +107,9 @@ fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Pr
 }
 
 fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Result<NewVolume, Trouble> {
-    let (storage, in_backup) = match &volume.kind {
-        VolumeKind::Hot => (Some(&provision.storage), InBackup::Yes),
-        VolumeKind::Bulk(_) => (provision.bulk_storage.as_ref(), InBackup::No),
+    let storage = match &volume.kind {
+        VolumeKind::Hot => Some(&provision.storage),
+        VolumeKind::Bulk(_) => provision.bulk_storage.as_ref(),
     };
     let storage = storage.ok_or_else(|| {
         let text = format!(
@@ -123,6 +123,6 @@ fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Resul
         storage: storage.clone(),
         size: volume.size_gib,
         mount: volume.mount.clone(),
-        in_backup,
+        in_backup: InBackup::of(&volume.kind),
     })
 }

@@ -2,7 +2,6 @@
 //! when every call said OK.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::VolumeKind;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{look_at, own_config, vmid};
@@ -49,10 +48,7 @@ fn attached(attach: &AttachVolume, config: &GuestConfig) -> Vec<String> {
         wrong.push("protection is off".to_owned());
     }
     let wanted_bytes = u64::from(attach.volume.size_gib.get()) << 30;
-    let in_backup = match attach.volume.kind {
-        VolumeKind::Hot => InBackup::Yes,
-        VolumeKind::Bulk(_) => InBackup::No,
-    };
+    let in_backup = InBackup::of(&attach.volume.kind);
     match config.mounts.get(&u16::from(attach.slot)) {
         Some(disk)
             if disk.volume().is_some() && disk.mount.as_deref() == Some(attach.volume.mount.as_str()) =>

@@ -15,7 +15,7 @@ use holdfast_protocol::secret::Secret;
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::vmid;
 use super::step_archive::{archive, made};
-use super::step_beside::own_copy;
+use super::step_beside::{left_out, own_copy};
 use super::step_restore::PENDING;
 use super::step_room::too_full;
 use super::trouble::Trouble;
@@ -49,10 +49,11 @@ pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreTest, Trou
 async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
     let test = spec(context)?;
     let text = context.ports.pve.archive_config(Role::Allocate, &archive(&test.backup.archive)?).await?;
+    let left_out = left_out(context, test.guest, test.backup.archive.as_str()).await?;
     Lines::read(text.expose())
         .and_then(|lines| {
             judge_backup(&lines, test.guest, Nets::Rewritten)?;
-            layout(&lines)
+            Ok(layout(&lines)?.without(&left_out))
         })
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
 }

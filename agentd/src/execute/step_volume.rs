@@ -1,7 +1,6 @@
 //! Making a volume for a guest that was made, and looking for what a failed making left behind.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::VolumeKind;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{own_config, vmid};
@@ -38,10 +37,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         storage: attach.storage.clone(),
         size: attach.volume.size_gib,
         mount: attach.volume.mount.clone(),
-        in_backup: match attach.volume.kind {
-            VolumeKind::Hot => InBackup::Yes,
-            VolumeKind::Bulk(_) => InBackup::No,
-        },
+        in_backup: InBackup::of(&attach.volume.kind),
     };
     let update = crate::port::pve::ConfigUpdate::new(config.digest, vec![ConfigChange::AddVolume(new)])
         .map_err(|error| Trouble::fault(error.to_string()))?;

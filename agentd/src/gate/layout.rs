@@ -36,6 +36,17 @@ pub struct MountLayout {
     pub size: DiskGib,
 }
 
+impl Layout {
+    /// Without what its backup left out, by our records: a copy with an empty volume would look whole.
+    #[must_use]
+    pub fn without(mut self, left_out: &[String]) -> Self {
+        let out = |mount: &MountLayout| left_out.iter().any(|path| path == mount.path.as_str());
+        self.left_out.extend(self.mounts.values().filter(|mount| out(mount)).map(|one| one.path.to_string()));
+        self.mounts.retain(|_, mount| !out(mount));
+        self
+    }
+}
+
 /// Reads it off an archive's configuration.
 ///
 /// # Errors

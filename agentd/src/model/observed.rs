@@ -137,6 +137,17 @@ pub struct MountFacts {
     pub path: String,
     /// Its size in bytes, where the configuration says so.
     pub bytes: Option<u64>,
+    /// Whether Proxmox takes it into the guest's backups.
+    pub backup: BackupFlag,
+}
+
+/// Whether Proxmox takes a mount into the guest's backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupFlag {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
 }
 
 /// Whether Proxmox refuses to destroy a guest.

@@ -226,6 +226,18 @@ pub struct BackupRecord {
     pub missing_since: Option<Timestamp>,
     /// What it holds, and why it is so; none for those that were taken before labels were.
     pub label: Option<Label>,
+    /// Which of its guest's mounts it holds; none for those that were taken before that was written down.
+    pub mounts: Option<HeldMounts>,
+}
+
+/// Which of its guest's mounts a backup holds, by their paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldMounts {
+    /// These.
+    pub holds: Vec<String>,
+    /// Not these: their data goes to another target.
+    pub left_out: Vec<String>,
 }
 
 impl BackupRecord {

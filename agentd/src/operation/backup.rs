@@ -1,6 +1,6 @@
 //! *backup*: one whole backup of one guest.
 
-use holdfast_protocol::id::{KeyFingerprint, StorageName};
+use holdfast_protocol::id::{KeyFingerprint, MountPath, StorageName};
 use holdfast_protocol::protection::Tier;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub struct Backup {
     /// The key it must be encrypted with; without it, it counts as none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyFingerprint>,
+    /// Where volumes are mounted whose data goes to another target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves_out: Vec<MountPath>,
 }
 
 /// A point of the schedule of one of a guest's tiers.

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::boot::BootMoment;
-use crate::model::record::VolumeId;
+use crate::model::record::{HeldMounts, VolumeId};
 
 /// Where an operation stands. Steps are named by their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +169,9 @@ pub enum Fact {
         /// The key it is encrypted with, where its storage names one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sealed: Option<KeyFingerprint>,
+        /// Which of its guest's mounts it holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mounts: Option<HeldMounts>,
     },
     /// The quiesce window was granted, at this moment on the clock that runs through suspend.
     WindowGranted(BootMoment),

@@ -13,7 +13,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::SignedDuration;
 
 use super::present::{Made, foreign};
-use super::{Action, Context, schedule};
+use super::{Action, Context, bulk, schedule};
 use crate::gate::of::effects;
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
@@ -165,7 +165,8 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
                 let text = "this box has no storage for backups: an operator must name one in its settings";
                 return Err(refused(ErrorCode::Unavailable, text));
             };
-            Operation::Backup(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None })
+            let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, request.guest, &storage));
+            Operation::Backup(Backup { target, storage, why, due: None, key: None, leaves_out })
         }
         Ask::QuiescedBackup { tier, bound } => {
             let backup =

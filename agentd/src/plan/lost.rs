@@ -13,6 +13,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
+use super::schedule::backups_of;
 use super::{Action, Context, Judged, golden, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
@@ -130,6 +131,13 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         backup_storage: policy.backup_storage.clone(),
         lost: Some(Lost { backup: backup.clone(), vmid, volumes: made.volumes.clone(), by: *by }),
     }));
-    let reason = format!("it is gone from VMID {vmid} with its volumes: it is made again from {backup}");
+    let mut reason = format!("it is gone from VMID {vmid} with its volumes: it is made again from {backup}");
+    let own = backups_of(context.inputs.records, uid).iter().find(|own| own.archive == *backup);
+    if let Some(mounts) = own.and_then(|own| own.mounts.as_ref()).filter(|own| !own.left_out.is_empty()) {
+        reason.push_str(&format!(
+            "; {} come back empty, since their data is in its backups to another target",
+            mounts.left_out.join(", ")
+        ));
+    }
     Judged { action: Some(Action { operation, reason }), ..judged }
 }

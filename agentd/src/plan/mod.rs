@@ -37,6 +37,7 @@ mod absent;
 mod adopt;
 pub mod asked;
 mod beside;
+pub mod bulk;
 mod controller;
 mod detach;
 pub mod entry;

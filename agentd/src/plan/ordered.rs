@@ -11,7 +11,7 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, detach, hand, protect};
+use super::{Action, Context, Inputs, adopt, bulk, detach, hand, protect};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -142,7 +142,8 @@ fn build(context: &Context<'_>, job: &Accepted, target: Target) -> Result<Operat
             let storage = inputs.policy.backup_storage.clone();
             let none = "this box has no storage for backups: name one in its settings";
             let storage = storage.ok_or_else(|| refused(ErrorCode::Unavailable, none))?;
-            Ok(Operation::Backup(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None }))
+            let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, target.uid, &storage));
+            Ok(Operation::Backup(Backup { target, storage, why, due: None, key: None, leaves_out }))
         }
         Act::Rollback(args) => {
             let own = |one: &&crate::model::record::SnapshotRecord| {

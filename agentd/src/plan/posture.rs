@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::protection::{Posture, PostureReport, Protection, Tier};
+use holdfast_protocol::protection::{Posture, PostureReport, Tier};
 use jiff::{SignedDuration, Timestamp};
 
+use super::bulk::Bulk;
 use super::schedule::tier::{Owed, State};
 use super::schedule::{Known, Promised, is_good};
 use crate::gate::retention::taken_at;
@@ -36,16 +37,16 @@ pub fn unpromised() -> PostureReport {
 /// Of a guest that is promised something.
 #[must_use]
 pub fn judge(
-    promise: &Protection,
     tiers: &[(Promised<'_>, Owed)],
     known: &Known<'_>,
     (observed, proofs): (&Observed, &Proofs),
+    bulk: Bulk,
 ) -> PostureReport {
-    let snapshots = snapshots(known);
+    let aside = bulk.decided.into_iter().chain(snapshots(known));
     let backups: Vec<_> = tiers.iter().filter(|(promised, _)| promised.tier != Tier::Snapshot).collect();
     if backups.is_empty() {
         let why = "its policy has no tier that leaves the pool: a snapshot is gone with it";
-        let why = std::iter::once(why.to_owned()).chain(snapshots).collect();
+        let why = std::iter::once(why.to_owned()).chain(aside).collect();
         return PostureReport { is: Posture::Unprotected, why };
     }
     let mut said: Vec<Said> =
@@ -67,13 +68,12 @@ pub fn judge(
         let why = "its policy asks for no restore test, so nobody knows whether its backups come back";
         said.push(Said { is: Posture::Attention, why: why.to_owned() });
     }
-    if stands && super::schedule::has_own_backups(promise) {
-        let why = "volumes that are promised a backup of their own have none";
-        said.push(Said { is: Posture::Attention, why: why.to_owned() });
+    if stands {
+        said.extend(bulk.missing.into_iter().map(|why| Said { is: Posture::Attention, why }));
     }
     said.sort_by_key(|said| said.is);
     let is = said.first().map_or(Posture::Unknown, |said| said.is);
-    PostureReport { is, why: said.into_iter().map(|said| said.why).chain(snapshots).collect() }
+    PostureReport { is, why: said.into_iter().map(|said| said.why).chain(aside).collect() }
 }
 
 /// What its schedule took in the same pool: told, and never counted.

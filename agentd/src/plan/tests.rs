@@ -2,6 +2,7 @@
 
 mod asked;
 mod beside;
+mod bulk;
 mod goldens;
 mod placement;
 mod posture;
@@ -20,7 +21,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::mark;
-use crate::model::observed::{GuestFacts, MountFacts, Protection, Sight, VmidFact};
+use crate::model::observed::{BackupFlag, GuestFacts, MountFacts, Protection, Sight, VmidFact};
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
 use crate::model::timekeeper::Steady;
@@ -92,6 +93,7 @@ fn facts(n: u32, number: u32) -> GuestFacts {
         volume: volumes(number).last().cloned(),
         path: "/srv/db".to_owned(),
         bytes: Some(4 << 30),
+        backup: BackupFlag::On,
     };
     GuestFacts {
         mark: mark::Mark::Of(uid(n)),

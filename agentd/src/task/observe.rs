@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use crate::gate::stranger;
 use crate::model::mark;
 use crate::model::observed::{
-    Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
-    VmidFact,
+    BackupFlag, Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight,
+    StorageFact, VmidFact,
 };
 use crate::model::record::VolumeId;
 use crate::plan::Questions;
@@ -29,6 +29,7 @@ use crate::port::pve::read::StoredVolume;
 use crate::port::pve::read::{GuestStatus, Power};
 use crate::port::pve::sight::{self, Wanted};
 use crate::port::pve::task::TaskEnd;
+use crate::port::pve::volume::InBackup;
 use crate::port::pve::{AclPath, ContentKind, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
 /// A configuration that nothing points at is read again after this long: the list does not tell of everything.
@@ -280,7 +281,12 @@ impl Eye {
 fn facts(config: &GuestConfig) -> GuestFacts {
     let mounts = config.mounts.iter().map(|(slot, disk)| {
         let volume = disk.volume().map(|id| VolumeId::new(id.as_str()));
-        (*slot, MountFacts { volume, path: disk.mount.clone().unwrap_or_default(), bytes: disk.size })
+        let backup = match disk.in_backup {
+            InBackup::Yes => BackupFlag::On,
+            InBackup::No => BackupFlag::Off,
+        };
+        let path = disk.mount.clone().unwrap_or_default();
+        (*slot, MountFacts { volume, path, bytes: disk.size, backup })
     });
     GuestFacts {
         mark: mark::read(&config.tags, &config.description),

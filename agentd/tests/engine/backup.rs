@@ -14,7 +14,14 @@ use super::world::{FastClock, World, end, guest, made, target, tasks, told, vmid
 
 fn backup(world: &World) -> Operation {
     let storage = world.policy().backup_storage.unwrap();
-    Operation::Backup(Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None })
+    Operation::Backup(Backup {
+        target: target(),
+        storage,
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+        leaves_out: Vec::new(),
+    })
 }
 
 fn killed(phase: &str) -> Fault {

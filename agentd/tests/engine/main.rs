@@ -8,6 +8,7 @@
 //! | `brake` | a bulk change in small documents gets no further than in a large one |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
+//! | `bulk` | a bulk volume is in the archives that go to its target, and in no others |
 //! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
 //! | `restore_test` | a backup, tried in a guest that is thrown away |
 //! | `roll_back` | a guest goes back and is made fresh, once |
@@ -33,6 +34,7 @@ mod approve;
 mod attach;
 mod backup;
 mod brake;
+mod bulk;
 mod destroy;
 mod disks;
 mod drift;

@@ -81,7 +81,14 @@ fn backup(ports: &Ports) -> Operation {
     let now = ports.clock.now();
     let due = DuePoint { tier: Tier::OffSite, point: now, begun: Begun::InTime, at: now };
     let (target, storage) = (target(), storage());
-    Operation::Backup(Backup { target, storage, why: BackupWhy::Schedule, due: Some(due), key: Some(key()) })
+    Operation::Backup(Backup {
+        target,
+        storage,
+        why: BackupWhy::Schedule,
+        due: Some(due),
+        key: Some(key()),
+        leaves_out: Vec::new(),
+    })
 }
 
 /// Takes one, and gives its record.

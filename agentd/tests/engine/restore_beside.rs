@@ -27,7 +27,7 @@ use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, open, targ
 const STRANGER: &str = "arch: amd64\nhostname: theirs\nmemory: 512\nostype: debian\n\
     rootfs: tank:301/vm-301-disk-0.raw,size=2G\nswap: 0\nunprivileged: 1\n";
 
-fn beside(world: &World, archive: &VolumeId) -> RestoreBeside {
+pub fn beside(world: &World, archive: &VolumeId) -> RestoreBeside {
     let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
     let seen = Seen { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
     let allows = Allows::RestoreBeside { archive: archive.clone() };
@@ -76,7 +76,14 @@ async fn a_copy_stands_isolated_beside_its_guest() {
         .iter()
         .for_each(|(key, value)| apply(&world.sim.node, &by_hand(key, value)).unwrap());
     let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None };
+    let backup = Backup {
+        target: target(),
+        storage,
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+        leaves_out: Vec::new(),
+    };
     let taken = end(&ports, 2, Operation::Backup(backup)).await;
     assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
     let before = world.guests();
@@ -129,7 +136,14 @@ async fn a_hostile_archive_is_refused_before_anything_is_made() {
         let ports = made(&world).await;
         apply(&world.sim.node, &edit).unwrap();
         let storage = world.policy().backup_storage.unwrap();
-        let backup = Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None };
+        let backup = Backup {
+            target: target(),
+            storage,
+            why: BackupWhy::Asked,
+            due: None,
+            key: None,
+            leaves_out: Vec::new(),
+        };
         let taken = end(&ports, 2, Operation::Backup(backup)).await;
         assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
         let refused = restore(&world, &ports).await;
@@ -165,6 +179,7 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
             why: BackupWhy::Asked,
             due: None,
             key: None,
+            leaves_out: Vec::new(),
         };
         end(&ports, n, Operation::Backup(backup))
     };

@@ -23,7 +23,14 @@ use super::world::{FastClock, World, end, find, made, open, target, tasks, told}
 
 fn quiesced(world: &World) -> Operation {
     let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None };
+    let backup = Backup {
+        target: target(),
+        storage,
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+        leaves_out: Vec::new(),
+    };
     Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() })
 }
 

@@ -63,7 +63,8 @@ impl World {
         let target =
             Target { uid: record.request.guest, name: "web".parse().unwrap(), vmid: 100.try_into().unwrap() };
         let storage = "backup2".parse().unwrap();
-        let backup = Backup { target, storage, why: BackupWhy::Asked, due: None, key: None };
+        let backup =
+            Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
         let new = NewOperation {
             id,
             operation: Operation::QuiescedBackup(QuiescedBackup { backup, bound }),

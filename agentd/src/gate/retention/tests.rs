@@ -41,6 +41,7 @@ fn backup(n: u64, hours: i64) -> BackupRecord {
         sealed: None,
         missing_since: None,
         label: None,
+        mounts: None,
     }
 }
 

@@ -10,7 +10,7 @@ use super::tier::Owed;
 use super::{Promised, known, owed, promised, target};
 use crate::model::record::BackupWhy;
 use crate::operation::{Backup, DuePoint, Target};
-use crate::plan::Context;
+use crate::plan::{Context, bulk};
 
 /// The backup, for the tier that is named; without one for the fastest that is due, else for the local one.
 ///
@@ -27,7 +27,8 @@ pub(in crate::plan) fn backup(
         let storage =
             inputs.policy.backup_storage.clone().filter(|_| tier.is_none_or(|tier| tier == Tier::Local));
         let storage = storage.ok_or_else(|| no_storage(tier))?;
-        return Ok(Backup { target, storage, why: BackupWhy::Asked, due: None, key: None });
+        let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, guest, &storage));
+        return Ok(Backup { target, storage, why, due: None, key: None, leaves_out });
     };
     target::judge(inputs, &promised).map_err(|closed| Problem::new(closed.code, closed.message))?;
     let open = owed.last.filter(super::tier::Due::is_open);
@@ -39,7 +40,8 @@ pub(in crate::plan) fn backup(
     });
     let storage = promised.target.cloned().ok_or_else(|| no_storage(tier))?;
     let why = if due.is_some() { BackupWhy::Schedule } else { BackupWhy::Asked };
-    Ok(Backup { target, storage, why, due, key: promised.key.cloned() })
+    let leaves_out = bulk::leaves_out(inputs, guest, &storage);
+    Ok(Backup { target, storage, why, due, key: promised.key.cloned(), leaves_out })
 }
 
 /// The tier of the guest's promise that is meant.

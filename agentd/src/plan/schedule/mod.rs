@@ -31,7 +31,7 @@ use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
 
-use super::{Action, Context, Inputs, Plan, posture};
+use super::{Action, Context, Inputs, Plan, bulk, posture};
 use crate::gate::of::effects;
 use crate::gate::retention::KeptTier;
 use crate::gate::{Provenance, Verdict, gate};
@@ -43,7 +43,6 @@ use crate::model::timekeeper::Belief;
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
 use points::Around;
 use tier::{Controller, Facts, Owed, State};
-pub use told::has_own_backups;
 
 /// A tier of a promise, without what only one kind of tier has.
 #[derive(Clone, Copy, Debug)]
@@ -213,15 +212,18 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
             let open = target::judge(inputs, &promised).and_then(|()| target::has_room(&known, &promised));
             verdict.conditions.extend(told::tier(&promised, &owed, &known));
             match open {
-                Ok(()) => begins = begins.or_else(|| operation(record, vmid, &promised, &owed, inputs.time)),
+                Ok(()) => begins = begins.or_else(|| operation(inputs, (record, vmid), &promised, &owed)),
                 Err(condition) => verdict.conditions.push(condition),
             }
             goes = goes.or_else(|| prune::next(context, &known, &promised, target));
             tiers.push((promised, owed));
         }
         goes = goes.or_else(|| prune::snapshot(context, &known, promise, target));
-        verdict.conditions.extend(told::volumes(promise));
-        let posture = posture::judge(promise, &tiers, &known, (inputs.observed, &inputs.records.proofs));
+        let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
+        let seen = inputs.observed.guests.get(&vmid);
+        let bulk = bulk::judge((promise, &tiers), &known, (wanted, seen));
+        verdict.conditions.extend(bulk.conditions());
+        let posture = posture::judge(&tiers, &known, (inputs.observed, &inputs.records.proofs), bulk);
         verdict.protection.get_or_insert_default().posture = Some(posture);
         let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
@@ -264,15 +266,15 @@ fn is_quiet(context: &Context<'_>, standing: Standing, record: &GuestRecord) -> 
 }
 
 fn operation(
-    record: &GuestRecord,
-    vmid: holdfast_protocol::id::Vmid,
+    inputs: &Inputs<'_>,
+    (record, vmid): (&GuestRecord, holdfast_protocol::id::Vmid),
     promised: &Promised<'_>,
     owed: &Owed,
-    time: Belief,
 ) -> Option<Action> {
     let due = owed.last.filter(|due| due.state == State::Now)?;
     let target = Target { uid: record.uid, name: record.name.clone(), vmid };
-    let point = Some(DuePoint { tier: promised.tier, point: due.point, begun: due.begun, at: time.at });
+    let point =
+        Some(DuePoint { tier: promised.tier, point: due.point, begun: due.begun, at: inputs.time.at });
     let operation = match promised.tier {
         Tier::Snapshot => Operation::Snapshot(Snapshot {
             target,
@@ -287,6 +289,7 @@ fn operation(
             why: BackupWhy::Schedule,
             due: point,
             key: promised.key.cloned(),
+            leaves_out: bulk::leaves_out(inputs, record.uid, promised.target?),
         }),
     };
     Some(Action { operation, reason: told::reason(promised.tier, &due) })

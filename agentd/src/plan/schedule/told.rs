@@ -1,8 +1,7 @@
 //! What a person is told of what is due.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{BulkBackup, VolumeKind};
-use holdfast_protocol::protection::{Protection, Tier};
+use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::Condition;
 
 use super::tier::{Due, Owed, State};
@@ -89,27 +88,4 @@ fn unsealed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
         promised.tier, newest.archive
     );
     Some(Condition { code: ErrorCode::BackupUnsealed, message })
-}
-
-fn own_backups(promise: &Protection) -> impl Iterator<Item = &str> {
-    let own = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
-    promise.volumes.iter().filter(move |volume| own(&volume.kind)).map(|volume| volume.name.as_str())
-}
-
-/// Whether volumes are promised a backup of their own.
-#[must_use]
-pub fn has_own_backups(promise: &Protection) -> bool {
-    own_backups(promise).next().is_some()
-}
-
-/// Volumes that are promised a backup of their own.
-pub(super) fn volumes(promise: &Protection) -> Option<Condition> {
-    let names: Vec<&str> = own_backups(promise).collect();
-    (!names.is_empty()).then(|| {
-        let message = format!(
-            "volumes {} are promised a backup of their own, which this agent cannot take yet: no backup holds them",
-            names.join(", ")
-        );
-        Condition { code: ErrorCode::Unsupported, message }
-    })
 }

@@ -103,6 +103,7 @@ impl Life {
             sealed: None,
             missing_since: None,
             label: None,
+            mounts: None,
         };
         let all = Arc::make_mut(&mut self.world.records.backups);
         all.push(record);

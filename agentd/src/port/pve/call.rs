@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use holdfast_protocol::id::{NodeName, SnapshotName, StorageName, Vmid};
+use holdfast_protocol::id::{MountPath, NodeName, SnapshotName, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -359,15 +359,24 @@ impl Call {
         Self::guest(Endpoint::RollBack, Role::Operate, node, own.vmid(), &tail)
     }
 
-    /// A whole backup of one guest. It removes none of the older ones: that is decided elsewhere.
-    pub(super) fn backup(node: &NodeName, vmid: Vmid, storage: &StorageName) -> Self {
-        let params = vec![
+    /// A whole backup of one guest, but for what lies beneath these mounts. It removes none of the older ones: that is
+    /// decided elsewhere.
+    pub(super) fn backup(
+        node: &NodeName,
+        vmid: Vmid,
+        storage: &StorageName,
+        leaves_out: &[MountPath],
+    ) -> Self {
+        let mut params: Params = vec![
             ("vmid".into(), vmid.into()),
             ("storage".into(), storage.as_str().into()),
             ("mode".into(), "snapshot".into()),
             ("compress".into(), "zstd".into()),
             ("remove".into(), "0".into()),
         ];
+        // A path has no character that a pattern could take for another; the folder itself stays, to be mounted on.
+        params
+            .extend(leaves_out.iter().map(|path| ("exclude-path".into(), Value::Text(format!("{path}/?*")))));
         let call = Self::plain(Endpoint::Backup, Role::Operate, format!("/nodes/{node}/vzdump"));
         Self { vmid: Some(vmid), ..call }.with(params)
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_protocol::id::{NodeName, SnapshotName, StorageName, Vmid};
+use holdfast_protocol::id::{MountPath, NodeName, SnapshotName, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde_json::Value as Json;
@@ -265,8 +265,8 @@ impl Pve for PveClient {
         self.started(Call::roll_back(&self.node, own))
     }
 
-    fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid> {
-        self.started(Call::backup(&self.node, vmid, storage))
+    fn backup(&self, vmid: Vmid, storage: &StorageName, leaves_out: &[MountPath]) -> Reply<'_, Upid> {
+        self.started(Call::backup(&self.node, vmid, storage, leaves_out))
     }
 
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret> {

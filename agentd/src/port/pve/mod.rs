@@ -39,7 +39,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use holdfast_protocol::id::{SnapshotName, StorageName, Vmid};
+use holdfast_protocol::id::{MountPath, SnapshotName, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
@@ -213,8 +213,9 @@ pub trait Pve: Send + Sync {
     /// the configuration is put back as well. A guest that runs is stopped, and stays so.
     fn roll_back(&self, own: &OwnSnapshot) -> Reply<'_, Upid>;
 
-    /// Starts a backup of one guest. `OK` of the task does not prove that the archive is there.
-    fn backup(&self, vmid: Vmid, storage: &StorageName) -> Reply<'_, Upid>;
+    /// Starts a backup of one guest without what lies beneath these mounts. `OK` of the task does not prove that the archive
+    /// is there.
+    fn backup(&self, vmid: Vmid, storage: &StorageName, leaves_out: &[MountPath]) -> Reply<'_, Upid>;
 
     /// Starts removing a backup that is listed beside a newer one. `OK` of the task does not prove that it is gone.
     fn remove_backup(&self, own: &OwnBackup) -> Reply<'_, Upid>;

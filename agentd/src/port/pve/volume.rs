@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use holdfast_protocol::desired::{BulkBackup, VolumeKind};
+
 use serde::{Deserialize, Serialize};
 
 /// The name of a volume: `storage:path-on-it`.
@@ -89,6 +91,18 @@ pub enum InBackup {
     Yes,
     /// Left out.
     No,
+}
+
+impl InBackup {
+    /// For a volume of the document. What goes to a target of its own is kept out of other backups call by call: Proxmox
+    /// takes a change of the flag from the next stop on (`docs/adr/0031`).
+    #[must_use]
+    pub const fn of(kind: &VolumeKind) -> Self {
+        match kind {
+            VolumeKind::Hot | VolumeKind::Bulk(BulkBackup::BackupTo(_)) => Self::Yes,
+            VolumeKind::Bulk(BulkBackup::None(_)) => Self::No,
+        }
+    }
 }
 
 /// One disk of a guest.

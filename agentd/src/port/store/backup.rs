@@ -8,13 +8,13 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time, vmid, word};
 use super::{Part, Store, StoreError, audit, window};
-use crate::model::record::{BackupRecord, BackupWhy, VolumeId};
+use crate::model::record::{BackupRecord, BackupWhy, HeldMounts, VolumeId};
 use crate::operation::PruneBackup;
 use crate::operation::progress::Progress;
 use crate::operation::window::without;
 
-const COLUMNS: &str =
-    "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label";
+const COLUMNS: &str = "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label, \
+     mounts";
 
 struct Raw {
     texts: [String; 5],
@@ -24,6 +24,7 @@ struct Raw {
     sealed: Option<String>,
     missing_since: Option<i64>,
     label: Option<String>,
+    mounts: Option<String>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -35,6 +36,7 @@ fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
         sealed: row.get(10)?,
         missing_since: row.get(11)?,
         label: row.get(12)?,
+        mounts: row.get(13)?,
     })
 }
 
@@ -56,6 +58,7 @@ impl Raw {
             sealed: self.sealed.map(|key| parsed("a key's fingerprint", &key)).transpose()?,
             missing_since: self.missing_since.map(time).transpose()?,
             label: self.label.map(|label| from_json("a backup's label", &label)).transpose()?,
+            mounts: self.mounts.map(|mounts| from_json("a backup's mounts", &mounts)).transpose()?,
         })
     }
 }
@@ -80,6 +83,7 @@ pub(super) struct Found<'a> {
     pub bytes: u64,
     pub at: Timestamp,
     pub sealed: Option<&'a KeyFingerprint>,
+    pub mounts: Option<&'a HeldMounts>,
 }
 
 /// One was found.
@@ -88,7 +92,7 @@ pub(super) fn found(
     progress: &Progress,
     found: &Found<'_>,
 ) -> Result<(), StoreError> {
-    let Found { archive, bytes, at, sealed } = *found;
+    let Found { archive, bytes, at, sealed, mounts } = *found;
     let due = progress.operation.due();
     let why = progress.operation.backup().map_or(BackupWhy::First, |backup| backup.why);
     // What stood still is the window's to say; its row and the backup's are written in one breath.
@@ -106,7 +110,7 @@ pub(super) fn found(
         .execute(
             &format!(
                 "INSERT OR REPLACE INTO backup ({COLUMNS})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12)"
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13)"
             ),
             (
                 archive.as_str(),
@@ -121,6 +125,7 @@ pub(super) fn found(
                 due.map(|due| micros(due.point)),
                 sealed.map(KeyFingerprint::as_str),
                 json("a backup's label", &label)?,
+                mounts.map(|mounts| json("a backup's mounts", mounts)).transpose()?,
             ),
         )
         .map_err(StoreError::sqlite("note a backup"))?;

@@ -259,8 +259,9 @@ fn learn(
         }
         (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec),
         (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
-        (Fact::BackupFound { archive, bytes, at, sealed }, _) => {
-            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed: sealed.as_ref() };
+        (Fact::BackupFound { archive, bytes, at, sealed, mounts }, _) => {
+            let (sealed, mounts) = (sealed.as_ref(), mounts.as_ref());
+            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts };
             backup::found(transaction, after, &found)
         }
         _ => Ok(()),

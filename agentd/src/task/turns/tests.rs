@@ -33,6 +33,7 @@ fn backup(n: u32) -> Action {
         why: BackupWhy::Asked,
         due: None,
         key: None,
+        leaves_out: Vec::new(),
     }))
 }
 

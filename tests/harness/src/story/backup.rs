@@ -22,5 +22,6 @@ pub(crate) fn backup(storage: &str) -> Operation {
         why: BackupWhy::Asked,
         due: None,
         key: None,
+        leaves_out: Vec::new(),
     })
 }

@@ -50,6 +50,13 @@ fn shortest() -> QuiesceBound {
 
 fn backup(storage: &str, bound: QuiesceBound) -> Operation {
     let storage = storage.parse().unwrap();
-    let backup = Backup { target: target(1), storage, why: BackupWhy::Asked, due: None, key: None };
+    let backup = Backup {
+        target: target(1),
+        storage,
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+        leaves_out: Vec::new(),
+    };
     Operation::QuiescedBackup(QuiescedBackup { backup, bound })
 }

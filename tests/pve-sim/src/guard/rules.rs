@@ -43,7 +43,6 @@ const BACKUP: &[Forbidden] = &[
     ("all", "it backs up guests that are not ours"),
     ("pool", "it backs up guests that nobody named"),
     ("exclude", "it backs up guests that nobody named"),
-    ("exclude-path", "it leaves data out of the archive"),
     ("prune-backups", "it deletes older backups by Proxmox's choice"),
     ("job-id", "it speaks in the name of another job"),
     ("stdout", "an archive goes to a storage"),
@@ -122,6 +121,14 @@ pub(super) fn judge(method: &str, segments: &[String], params: &Params) -> Vec<(
             found.push(((*name).to_owned(), format!("it must be {value}: {why}")));
         }
     }
+    if kind == Kind::Backup
+        && params.get("exclude-path").is_some_and(|given| !given.as_str().is_some_and(leaves_out_mounts))
+    {
+        found.push((
+            "exclude-path".to_owned(),
+            "it leaves more out than what lies beneath a mount".to_owned(),
+        ));
+    }
     if kind == Kind::Destroy {
         let bare = "a destroy is sent bare: what its parameters can do is nothing we want";
         let unnamed = params.keys().filter(|name| !ANYWHERE.iter().any(|(known, _)| known == name));
@@ -130,6 +137,17 @@ pub(super) fn judge(method: &str, segments: &[String], params: &Params) -> Vec<(
     let bound = params.iter().filter(|(name, value)| is_host_path(name, value));
     found.extend(bound.map(|(name, _)| (name.clone(), "it mounts a path of the node".to_owned())));
     found
+}
+
+/// Whether each pattern is what lies beneath one plain absolute path.
+fn leaves_out_mounts(given: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let beneath = |pattern: &str| {
+        pattern
+            .strip_suffix("/?*")
+            .is_some_and(|path| path.len() > 1 && path.starts_with('/') && path.chars().all(plain))
+    };
+    given.split('\0').all(beneath)
 }
 
 /// A mount point that is no volume, and a device of the node.

@@ -183,7 +183,7 @@ fn all() -> Vec<Call> {
         Call::snapshot(&node, vmid(), &new_snapshot()),
         Call::remove_snapshot(&node, &own_snapshot()),
         Call::roll_back(&node, &own_snapshot()),
-        Call::backup(&node, vmid(), &storage),
+        Call::backup(&node, vmid(), &storage, &["/srv/media".parse().unwrap()]),
         Call::remove_backup(&node, &own_backup()),
         Call::archive_config(&node, Role::Allocate, &archive),
         Call::storage_entries(),

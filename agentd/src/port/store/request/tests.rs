@@ -54,8 +54,14 @@ fn backup_of(n: u32, guest: u32) -> NewOperation {
     .unwrap();
     let vmid = Vmid::try_from(300 + guest).unwrap();
     let target = Target { uid: uid(guest), name: wanted.name, vmid };
-    let backup =
-        Backup { target, storage: "backup2".parse().unwrap(), why: BackupWhy::Asked, due: None, key: None };
+    let backup = Backup {
+        target,
+        storage: "backup2".parse().unwrap(),
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+        leaves_out: Vec::new(),
+    };
     NewOperation {
         id: id(n),
         operation: Operation::Backup(backup),

@@ -37,7 +37,8 @@ fn down() -> Vec<DownStack> {
 async fn granted(store: &Store, n: u128) -> Progress {
     let target = Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: vmid(300) };
     let storage = "backup2".parse().unwrap();
-    let backup = Backup { target, storage, why: BackupWhy::Asked, due: None, key: None };
+    let backup =
+        Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
     let new = NewOperation {
         id: id(n),
         operation: Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() }),
@@ -57,7 +58,7 @@ async fn granted(store: &Store, n: u128) -> Progress {
 /// The backup is found, and the operation ends.
 async fn taken(store: &Store, mut progress: Progress) {
     let archive = VolumeId::new(format!("backup2:backup/{}.tar.zst", progress.id));
-    let found = vec![Fact::BackupFound { archive, bytes: 7, at: at(20), sealed: None }];
+    let found = vec![Fact::BackupFound { archive, bytes: 7, at: at(20), sealed: None, mounts: None }];
     let succeeded = |step, facts| Event::Succeeded { step, facts, note: None };
     for event in [
         Event::Intended { step: 1 },
