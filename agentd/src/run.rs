@@ -24,8 +24,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::Local;
-use crate::api::routes::router;
+use crate::api::routes::{router, test_router};
+use crate::api::{Local, Standing};
 use crate::execute::entry::Keeper;
 use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
@@ -173,9 +173,9 @@ pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunErr
     let mut signals = Signals::listen()?;
     let parts = Parts::open(&settings)?;
     let laid_down = lay_down(&settings.trust, &parts).await;
-    let listeners = Listeners::bind(&settings.local_api.listen).await?;
+    let doors = Doors::bind(&settings).await?;
     let (stopper, stop) = stop::pair();
-    let mut tasks = start(&settings, parts, listeners, &stop, laid_down)?;
+    let mut tasks = start(&settings, parts, doors, &stop, laid_down)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent runs");
     let outcome = tokio::select! {
         name = signals.next() => {
@@ -213,6 +213,24 @@ async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<Problem> {
         Err(error) => return refused(&error),
     }
     None
+}
+
+/// Where guests call, and where throwaway guests do.
+struct Doors {
+    guests: Listeners,
+    tests: Listeners,
+}
+
+impl Doors {
+    async fn bind(settings: &Settings) -> Result<Self, RunError> {
+        let speech = settings.scratch.as_ref().and_then(|scratch| scratch.speech.as_ref());
+        let tests = speech.map(|speech| speech.door);
+        Ok(Self {
+            guests: Listeners::bind(&settings.local_api.listen).await?,
+            // The bridge of tests may be made later, or anew: without it nothing is tried, and guests are served all the same.
+            tests: Listeners::bind_ahead(tests.as_slice())?,
+        })
+    }
 }
 
 type Tasks = JoinSet<&'static str>;
@@ -267,7 +285,7 @@ impl Parts {
 fn start(
     settings: &Settings,
     parts: Parts,
-    listeners: Listeners,
+    doors: Doors,
     stop: &Stop,
     laid_down: Option<Problem>,
 ) -> Result<Tasks, RunError> {
@@ -287,7 +305,7 @@ fn start(
     };
     let status_door = status_door::open(&settings.state.dir)?;
     let bound =
-        listeners.addresses().map_err(|source| RunError::Kernel { what: "its own addresses", source })?;
+        doors.guests.addresses().map_err(|source| RunError::Kernel { what: "its own addresses", source })?;
     let first = bound.first().ok_or(RunError::Setting {
         at: "local_api.listen".to_owned(),
         rule: "at least one address of the guests' bridge, with port",
@@ -295,7 +313,7 @@ fn start(
     let guest_door = GuestDoor { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
 
     let mut tasks = Tasks::new();
-    start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
+    start_local_api(&mut tasks, &parts, &wires, doors, stop)?;
     let standing = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
@@ -323,22 +341,28 @@ fn start_local_api(
     tasks: &mut Tasks,
     parts: &Parts,
     wires: &Wires,
-    listeners: Listeners,
+    doors: Doors,
     stop: &Stop,
 ) -> Result<(), RunError> {
     let local = Local::new(
         parts.store.clone(),
         Arc::clone(&parts.clock),
         wires.view.subscribe(),
-        parts.leaf.pin(),
-        parts.identity.hub.clone(),
-        parts.quiesce_bound,
+        Standing {
+            pin: parts.leaf.pin(),
+            hub: parts.identity.hub.clone(),
+            quiesce_bound: parts.quiesce_bound,
+            test_guest: parts.policy.scratch.as_ref().and_then(TestPlace::guest_address),
+        },
     );
-    let (tls, stop) = (parts.leaf.server()?, stop.clone());
-    tasks.spawn(async move {
-        local_api::run(listeners, tls, router(local), stop).await;
-        "local_api"
-    });
+    let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];
+    for (listeners, router) in calls.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
+        let (tls, stop) = (parts.leaf.server()?, stop.clone());
+        tasks.spawn(async move {
+            local_api::run(listeners, tls, router, stop).await;
+            "local_api"
+        });
+    }
     Ok(())
 }
 
@@ -516,6 +540,7 @@ fn test_place(scratch: &ScratchSettings, bridge: &BridgeName) -> Result<TestPlac
         bridge: bridge.clone(),
         memory: scratch.memory_mib,
         cores: scratch.cores,
+        speech: scratch.speech.clone(),
     })
 }
 

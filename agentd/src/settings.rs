@@ -6,7 +6,7 @@
 //! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
@@ -15,7 +15,7 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::{Cores, MemoryMib};
 use serde::Deserialize;
 
-use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound};
+use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound, TestBridge};
 
 mod secret_file;
 
@@ -87,6 +87,9 @@ pub struct ScratchSettings {
     pub cores: Cores,
     /// Their own token.
     pub token: TokenSettings,
+    /// Where their controllers may speak to this agent. Without it they are looked at from outside alone.
+    #[serde(default)]
+    pub speech: Option<TestBridge>,
 }
 
 /// Which entries of storages the agent may make in Proxmox, once they are signed for.
@@ -421,7 +424,30 @@ impl Settings {
             let rule = "a storage without archives: with its token one could delete them there";
             return Some((at("storage"), rule));
         }
-        scratch.token.mistake("scratch.token")
+        scratch.token.mistake("scratch.token").or_else(|| self.speech_mistake(scratch.speech.as_ref()?))
+    }
+
+    fn speech_mistake(&self, speech: &TestBridge) -> Option<(String, &'static str)> {
+        let at = |field: &str| format!("scratch.speech.{field}");
+        if speech.bridge == self.proxmox.bridge {
+            return Some((
+                at("bridge"),
+                "a bridge of its own, apart from proxmox.bridge: guests are on that",
+            ));
+        }
+        let IpAddr::V4(own) = speech.door.ip() else {
+            return Some((at("door"), "an IPv4 address with its port"));
+        };
+        if !speech.guest.reaches(own) || speech.guest.address() == own {
+            return Some((at("guest"), "another address in the network of scratch.speech.door"));
+        }
+        if self.local_api.listen.contains(&speech.door) {
+            return Some((
+                at("door"),
+                "an address of its own, apart from local_api.listen: guests call there",
+            ));
+        }
+        None
     }
 
     fn place_mistake(&self) -> Option<(String, &'static str)> {

@@ -224,7 +224,8 @@ impl Keeper {
         match (serving.mode, self.reported) {
             (Mode::RestoreTest, Reported::Yes) => {}
             (Mode::RestoreTest, Reported::No) => {
-                if restore_test::run(&self.place, &windows, &stacks).await {
+                let host = (bootstrap.endpoint.as_str(), self.source_address);
+                if restore_test::run(&self.place, &windows, host, &stacks).await {
                     self.reported = Reported::Yes;
                 }
             }

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod alone;
 mod args;
 mod attempt;
 mod audit;

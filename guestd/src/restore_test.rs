@@ -1,8 +1,9 @@
-//! The restore test, inside the scratch guest: start what should run, wait until it is well, read the canaries, report.
+//! The restore test, inside the scratch guest: see that it is alone, start what should run, wait until it is well, read the canaries, report.
 //!
 //! What comes in: the stacks that the backup brought along. What goes out: one report, by this guest's own new token. What
 //! stood still when the backup was taken was started before this, by its marker, as after any boot.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use holdfast_protocol::local::MountView;
@@ -10,6 +11,7 @@ use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport
 use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
+use crate::alone;
 use crate::board;
 use crate::place::Place;
 use crate::program::words;
@@ -22,11 +24,16 @@ use crate::window::calls::Windows;
 /// Between two questions about health.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the words about a stack may be.
-const WHY_CHARS_MAX: usize = 500;
+/// How long the words about a stack may be: those of as many stacks as there may be fit into one body.
+const WHY_BYTES_MAX: usize = 256;
 
 /// Tests, and reports. True when the report was heard, or will never be.
-pub async fn run(place: &Place, windows: &Windows<'_>, stacks: &Stacks) -> bool {
+pub async fn run(
+    place: &Place,
+    windows: &Windows<'_>,
+    (endpoint, source): (&str, Option<IpAddr>),
+    stacks: &Stacks,
+) -> bool {
     let volumes = match windows.storage().await {
         Ok(storage) => storage.volumes,
         Err(error) => {
@@ -34,8 +41,12 @@ pub async fn run(place: &Place, windows: &Windows<'_>, stacks: &Stacks) -> bool 
             Vec::new()
         }
     };
-    let mut report = TestReport { guest: None, stacks: Vec::new(), canaries: canary::find(place) };
-    for stack in stacks.stacks.iter().filter(|stack| stack.restore_test == RestoreTest::Check) {
+    let mut report =
+        TestReport { guest: None, stacks: Vec::new(), canaries: canary::find(place), reached: Vec::new() };
+    report.reached = alone::reached(endpoint, source).await;
+    // What could speak with others is not started.
+    let stacks = if report.reached.is_empty() { stacks.stacks.as_slice() } else { &[] };
+    for stack in stacks.iter().filter(|stack| stack.restore_test == RestoreTest::Check) {
         if let Some(check) = check(place, stack, &volumes).await {
             info!(stack = %check.stack, health = ?check.health, "tested");
             report.stacks.push(check);
@@ -90,6 +101,7 @@ async fn until_well(
 }
 
 fn unhealthy(why: &str) -> StackHealth {
-    let why: String = words(why).chars().take(WHY_CHARS_MAX).collect();
+    let said = words(why);
+    let why = said[..said.floor_char_boundary(WHY_BYTES_MAX)].to_owned();
     StackHealth::Unhealthy { why: if why.is_empty() { "it says nothing".to_owned() } else { why } }
 }

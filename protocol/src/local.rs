@@ -23,6 +23,7 @@
 //! | `PUT /v1/quiesce-windows/{id}/released` | [`window::Released`] | [`window::WindowView`] |
 //! | `DELETE /v1/quiesce-windows/{id}` | | [`window::WindowView`] |
 //! | `GET /v1/restore-tests` | | [`restore_test::RestoreTestsView`] |
+//! | `POST /v1/restore-tests/report` | [`restore_test::TestReport`] | [`restore_test::Reported`] |
 //! | `GET /v1/audit` | | [`audit::AuditPage`] |
 //! | `GET /v1/openapi.json` | | [`openapi::document`] |
 //! | `GET /healthz` | | [`Healthy`] |

@@ -29,6 +29,8 @@ pub const NEEDS: &[Need] = &[
     Need { program: "busybox", package: "busybox-static", without: "the small golden image" },
     Need { program: "g++", package: "g++", without: "fuzzing: libFuzzer is written in C++" },
     Need { program: "ip", package: "iproute2", without: "guests on a bridge of their own" },
+    Need { program: "nft", package: "nftables", without: "the bridge on which restored backups are tried" },
+    Need { program: "sysctl", package: "procps", without: "a host that forwards, for the bridge of tests" },
     Need {
         program: "ssh-keygen",
         package: "openssh-client",

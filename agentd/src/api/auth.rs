@@ -113,7 +113,7 @@ fn takes_query(parts: &Parts) -> bool {
     WITH_QUERY.iter().any(|(method, taker)| *method == parts.method && path == Some(*taker))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<TokenHash> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<TokenHash> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let text = all.next()?.to_str().ok()?;
     let (scheme, token) = text.split_once(' ')?;

@@ -45,9 +45,9 @@ pub(super) async fn claim(
             schema: BootstrapSchema::V1,
             customer,
             guest,
-            hub: local.hub.clone(),
+            hub: local.standing.hub.clone(),
             endpoint: format!("https://{}", peer.to),
-            pin: local.pin,
+            pin: local.standing.pin,
             token,
             token_generation,
         })),
@@ -60,7 +60,7 @@ pub(super) async fn claim(
 }
 
 /// 256 random bits.
-fn fresh_token() -> Result<Secret, ApiError> {
+pub(super) fn fresh_token() -> Result<Secret, ApiError> {
     let mut bytes = Zeroizing::new([0_u8; 32]);
     getrandom::fill(bytes.as_mut_slice()).map_err(ApiError::Randomness)?;
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes.as_slice())))

@@ -63,6 +63,11 @@ pub enum ApiError {
     /// A query where none is taken.
     #[error("the query is refused: this call takes none")]
     NoQuery,
+    /// A guest reports a restore test.
+    #[error(
+        "only the throwaway guest of a restore test reports one, at its own door: this guest is the real one"
+    )]
+    NoTest,
     /// Too many requests.
     #[error("too many requests: wait {} s", .0.retry_after_s)]
     TooOften(TooOften),
@@ -105,6 +110,7 @@ impl ApiError {
             Self::ClaimRefused => ErrorCode::ClaimRefused,
             Self::ClaimTwice => ErrorCode::ClaimTwice,
             Self::NotYours => ErrorCode::NotYours,
+            Self::NoTest => ErrorCode::Forbidden,
             Self::NotFound(_) | Self::NoSuchCall | Self::Unmanaged => ErrorCode::NotFound,
             Self::Misdirected => ErrorCode::Misdirected,
             Self::Body(error) => error.code(),

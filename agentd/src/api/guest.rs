@@ -26,6 +26,20 @@ pub(super) async fn hello(
     scope: GuestScope,
     body: Body,
 ) -> Result<Data<HelloAnswer>, ApiError> {
+    let hello = read_hello(body).await?;
+    let said = HelloRecord {
+        version: hello.version,
+        health: hello.health,
+        boot_id: hello.boot_id,
+        build: hello.build.and_then(|build| String::from(build).try_into().ok()),
+        at: local.clock.now(),
+    };
+    local.store.record_hello(scope.uid(), said).await?;
+    Ok(Data(HelloAnswer { again_in_s: again_in_s(local.wanted.count().await?) }))
+}
+
+/// A hello whose words can be shown.
+pub(super) async fn read_hello(body: Body) -> Result<Hello, ApiError> {
     let hello: Hello = body::read("the hello", body).await?;
     let word = |what, text: &str| {
         let plain = text.chars().all(|c| c.is_ascii_graphic());
@@ -37,15 +51,7 @@ pub(super) async fn hello(
     };
     word("version", &hello.version)?;
     word("boot_id", &hello.boot_id)?;
-    let said = HelloRecord {
-        version: hello.version,
-        health: hello.health,
-        boot_id: hello.boot_id,
-        build: hello.build.and_then(|build| String::from(build).try_into().ok()),
-        at: local.clock.now(),
-    };
-    local.store.record_hello(scope.uid(), said).await?;
-    Ok(Data(HelloAnswer { again_in_s: again_in_s(local.wanted.count().await?) }))
+    Ok(hello)
 }
 
 fn again_in_s(guests: usize) -> u32 {
@@ -75,14 +81,18 @@ pub(super) async fn storage(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
 ) -> Result<Data<StorageView>, ApiError> {
-    let guest = wanted(&local, &scope).await?;
+    Ok(Data(mounts(wanted(&local, &scope).await?)))
+}
+
+/// The mounts of a guest, as it is wished.
+pub(super) fn mounts(guest: DesiredGuest) -> StorageView {
     let volumes = guest.volumes.into_iter().map(|volume| MountView {
         name: volume.name,
         mount: volume.mount,
         size_gib: volume.size_gib,
         kind: volume.kind,
     });
-    Ok(Data(StorageView { rootfs_gib: guest.size.rootfs_gib, volumes: volumes.collect() }))
+    StorageView { rootfs_gib: guest.size.rootfs_gib, volumes: volumes.collect() }
 }
 
 async fn wanted(local: &Local, scope: &GuestScope) -> Result<DesiredGuest, ApiError> {

@@ -20,6 +20,7 @@
 //! | [`rate`], [`seats`] | how often, and how many at once |
 //! | [`routes`] | the table of calls |
 //! | [`windows`] | quiesce windows: asked for, entered, left |
+//! | [`test_door`] | what throwaway guests say while a backup is tried |
 //! | [`work`] | snapshots, rollback and backups, asked for |
 //! | [`wanted`] | the document in use, by guest |
 
@@ -39,6 +40,7 @@ pub mod rate;
 pub mod restore_tests;
 pub mod routes;
 pub mod seats;
+pub mod test_door;
 pub mod wanted;
 pub mod windows;
 pub mod work;
@@ -79,6 +81,19 @@ pub struct Peer {
     pub to: SocketAddr,
 }
 
+/// What stays as it is while the agent runs.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Of the certificate that guests see.
+    pub pin: Pin,
+    /// The hub's URL, which guests only show.
+    pub hub: String,
+    /// How long programs may stand still for a backup.
+    pub quiesce_bound: QuiesceBound,
+    /// From where a throwaway guest may speak.
+    pub test_guest: Option<IpAddr>,
+}
+
 /// What the handlers need.
 pub struct Local {
     store: Store,
@@ -86,24 +101,19 @@ pub struct Local {
     view: watch::Receiver<Arc<View>>,
     wanted: wanted::Wanted,
     holders: holders::Holders,
-    pin: Pin,
-    hub: String,
-    quiesce_bound: QuiesceBound,
+    standing: Standing,
     by_guest: rate::Rates<GuestUid>,
     by_address: rate::Rates<IpAddr>,
 }
 
 impl Local {
-    /// `pin` is that of the certificate that guests see, `hub` the hub's URL, which guests only show, `quiesce_bound` how
-    /// long programs may stand still for a backup.
+    /// Nothing was asked yet.
     #[must_use]
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
         view: watch::Receiver<Arc<View>>,
-        pin: Pin,
-        hub: String,
-        quiesce_bound: QuiesceBound,
+        standing: Standing,
     ) -> Arc<Self> {
         Arc::new(Self {
             wanted: wanted::Wanted::new(store.clone()),
@@ -111,12 +121,14 @@ impl Local {
             store,
             clock,
             view,
-            pin,
-            hub,
-            quiesce_bound,
+            standing,
             by_guest: rate::Rates::per_minute(REQUESTS_PER_MINUTE),
             by_address: rate::Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
         })
+    }
+
+    fn is_of_a_test(&self, from: IpAddr) -> bool {
+        self.standing.test_guest == Some(from.to_canonical())
     }
 
     /// The address this guest must call from: the wanted one, or for a guest that is wanted no more the one it was last

@@ -1,9 +1,10 @@
-//! `GET /v1/restore-tests`: what was found when backups of this guest were restored. Deliberately absent: starting one.
+//! `GET /v1/restore-tests`: what was found when backups of this guest were restored. Deliberately absent: starting one, and
+//! reporting one, which is heard at the door of throwaway guests alone (`test_door`).
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use holdfast_protocol::local::restore_test::{RestoreTestView, RestoreTestsView};
+use holdfast_protocol::local::restore_test::{Reported, RestoreTestView, RestoreTestsView};
 
 use super::Local;
 use super::auth::GuestScope;
@@ -20,6 +21,11 @@ pub(super) async fn all(
 ) -> Result<Data<RestoreTestsView>, ApiError> {
     let tests = local.store.restore_tests(scope.uid(), SHOWN).await?;
     Ok(Data(RestoreTestsView { tests: tests.into_iter().map(view).collect() }))
+}
+
+/// A guest is not its own throwaway copy, which has a door of its own.
+pub(super) async fn report(_scope: GuestScope) -> Result<Data<Reported>, ApiError> {
+    Err(ApiError::NoTest)
 }
 
 fn view(test: TestRecord) -> RestoreTestView {

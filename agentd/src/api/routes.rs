@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::door::door;
 use super::error::ApiError;
 use super::frame::{Data, described, frame};
-use super::{Local, audit, auth, backups, claim, due, guest, operations, restore_tests, windows, work};
+use super::{
+    Local, audit, auth, backups, claim, due, guest, operations, restore_tests, test_door, windows, work,
+};
 
 /// One path and what its methods do.
 pub type Call = (&'static str, MethodRouter<Arc<Local>>);
@@ -39,6 +41,7 @@ pub fn table() -> Vec<Call> {
         ("/v1/quiesce-windows/{id}/quiesced", put(windows::quiesced)),
         ("/v1/quiesce-windows/{id}/released", put(windows::released)),
         ("/v1/restore-tests", get(restore_tests::all)),
+        ("/v1/restore-tests/report", post(restore_tests::report)),
         ("/v1/audit", get(audit::audit)),
     ]
 }
@@ -46,6 +49,11 @@ pub fn table() -> Vec<Call> {
 /// Everything that is served to guests.
 pub fn router(local: Arc<Local>) -> Router {
     guarded(local, table())
+}
+
+/// Everything that is served to throwaway guests.
+pub fn test_router(local: Arc<Local>) -> Router {
+    guarded(local, test_door::table())
 }
 
 /// These calls behind their guards: the frame around all, then how often an address may call, then the door.
@@ -62,12 +70,12 @@ pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
         .layer(from_fn_with_state(clock, frame))
 }
 
-async fn healthz() -> Data<Healthy> {
+pub(super) async fn healthz() -> Data<Healthy> {
     Data(Healthy { ok: Serving::Serving })
 }
 
 /// The description of all the others, made once.
-async fn openapi() -> Response {
+pub(super) async fn openapi() -> Response {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
     described(&DOCUMENT)
 }

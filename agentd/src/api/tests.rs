@@ -4,6 +4,7 @@ mod audit;
 mod due;
 mod holders;
 mod openapi;
+mod test_door;
 mod windows;
 mod work;
 
@@ -69,6 +70,8 @@ struct World {
     store: Store,
     clock: Arc<TestClock>,
     router: Router,
+    /// The door of throwaway guests.
+    tests: Router,
     _dir: tempfile::TempDir,
 }
 
@@ -118,11 +121,15 @@ impl World {
             store.clone(),
             as_clock,
             view,
-            pin,
-            "https://hub.example".to_owned(),
-            QuiesceBound::usual(),
+            Standing {
+                pin,
+                hub: "https://hub.example".to_owned(),
+                quiesce_bound: QuiesceBound::usual(),
+                test_guest: Some(IpAddr::from(test_door::AT)),
+            },
         );
-        Self { store, clock, router: routes::router(local), _dir: dir }
+        let tests = routes::test_router(Arc::clone(&local));
+        Self { store, clock, router: routes::router(local), tests, _dir: dir }
     }
 
     fn pass(&self, seconds: i64) {
@@ -165,11 +172,15 @@ impl World {
     }
 
     async fn send(&self, from: [u8; 4], request: Request<Body>) -> Answer {
+        Self::sent(&self.router, from, request).await
+    }
+
+    async fn sent(router: &Router, from: [u8; 4], request: Request<Body>) -> Answer {
         let mut request = request;
         let to = SocketAddr::from(([10, 66, 0, 1], 8443));
         request.headers_mut().entry("host").or_insert(to.to_string().parse().unwrap());
         request.extensions_mut().insert(Peer { from: IpAddr::from(from), to });
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
         let status = response.status();
         let retry_after =
             response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());

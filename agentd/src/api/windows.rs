@@ -49,7 +49,7 @@ pub(super) async fn ask(
             rule: "local or off_site: a snapshot is asked for as a snapshot, and holds for a moment only",
         });
     }
-    let ask = Ask::QuiescedBackup { tier: wish.tier, bound: local.quiesce_bound };
+    let ask = Ask::QuiescedBackup { tier: wish.tier, bound: local.standing.quiesce_bound };
     write_down(&local, &scope, (fresh_id(), ask), call.key(&bytes)?).await
 }
 

@@ -12,8 +12,8 @@ use super::trouble::{Next, Trouble};
 use super::{
     lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
     step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune, step_read_back,
-    step_renew, step_restore, step_roll_back, step_room, step_snapshot, step_test, step_vmid, step_volume,
-    step_window,
+    step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot, step_test, step_vmid,
+    step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -126,7 +126,9 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::probe(context).await,
         Step::ProveStranger | Step::ConfirmTakenOver => Ok(Probed::Not),
         Step::TakeOver => step_adopt::probe(context).await,
-        Step::ConfirmIsolated | Step::ObserveBoot | Step::ConfirmReaped => Ok(Probed::Not),
+        Step::ConfirmIsolated | Step::ObserveBoot | Step::AwaitReport | Step::ConfirmReaped => {
+            Ok(Probed::Not)
+        }
         Step::StopScratch | Step::ReapScratch => step_test::probe(context).await,
     }
 }
@@ -157,6 +159,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::ConfirmTakenOver => step_adopt::confirm(context).await,
         Step::ConfirmIsolated => step_test::isolated(context).await,
         Step::ObserveBoot => step_test::observe(context).await,
+        Step::AwaitReport => step_report::act(context).await,
         Step::StopScratch | Step::ReapScratch => step_test::reap(context).await,
         Step::ConfirmReaped => step_test::reaped(context).await,
         Step::AwaitHello => step_hello::act(context).await,

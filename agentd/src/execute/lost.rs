@@ -124,6 +124,7 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::ConfirmHandedOver
         | Step::ConfirmIsolated
         | Step::ObserveBoot
+        | Step::AwaitReport
         | Step::ConfirmReaped => None,
     }
 }

@@ -47,6 +47,7 @@ mod step_protection;
 mod step_prune;
 mod step_read_back;
 mod step_renew;
+mod step_report;
 mod step_restore;
 mod step_roll_back;
 mod step_room;
@@ -67,6 +68,7 @@ use tokio::sync::watch;
 use crate::model::limits;
 use crate::model::view::ProgressLines;
 use crate::operation::Operation;
+use crate::port::bridge::Bridges;
 use crate::port::clock::Clock;
 use crate::port::pve::Pve;
 use crate::port::store::Store;
@@ -88,6 +90,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Where guests find us.
     pub door: GuestDoor,
+    /// The host's bridges.
+    pub bridges: Bridges,
     /// How much heavy work may run at once, and who waits for a place.
     pub heavy: HeavyLane,
     /// Hashes of archives that were checked.
@@ -128,6 +132,7 @@ impl Ports {
             store,
             clock,
             door,
+            bridges: Bridges::of_the_kernel(),
             heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
             digests: Arc::new(DigestCache::default()),
             lines,

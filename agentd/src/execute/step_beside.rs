@@ -113,6 +113,7 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         pool: beside.pool.clone(),
         nets: layout.nets,
         bridge: beside.bridge.clone(),
+        plugged: None,
         env: BootstrapEnv::new(Secret::new(PENDING.to_owned())).map_err(|error| fault(error.to_string()))?,
         hostname: beside.hostname().ok_or_else(|| fault(format!("{} has no name for a copy", guest.name)))?,
         description: Description::try_from(text).map_err(|error| fault(error.to_string()))?,

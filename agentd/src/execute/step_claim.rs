@@ -1,6 +1,6 @@
 //! The claim: minted at the last moment, handed over in the environment, taken out once it is used.
 //!
-//! Only its hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
+//! A throwaway guest gets one that is worth nothing at its guest's door, and the other way round. Only the hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,9 +15,11 @@ use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::Trouble;
 use crate::model::planted::{Bug, planted};
+use crate::operation::Operation;
 use crate::operation::step::Step;
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
+use crate::port::store::test_access::TestHolder;
 
 /// A claim must live at least this long when the guest starts: a first boot takes up to a minute, and the controller
 /// asks more than once.
@@ -55,9 +57,12 @@ async fn is_fresh(context: &Context<'_>, config: &GuestConfig) -> Result<bool, T
     let Some(Ok(ticket)) = value.map(|value| Ticket::open(&Secret::new(value.to_owned()))) else {
         return Ok(false);
     };
-    let uid = context.progress.operation.uid();
     let needed_until = context.ports.clock.now().checked_add(LIFE_LEFT).unwrap_or(jiff::Timestamp::MAX);
-    Ok(context.ports.store.claim_lives(uid, ticket.claim.hash(), needed_until).await?)
+    let (store, claim) = (&context.ports.store, ticket.claim.hash());
+    Ok(match &context.progress.operation {
+        Operation::RestoreTest(_) => store.test_claim_lives(context.progress.id, claim, needed_until).await?,
+        other => store.claim_lives(other.uid(), claim, needed_until).await?,
+    })
 }
 
 async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Acted, Trouble> {
@@ -69,15 +74,21 @@ async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Acted, 
     let now = context.ports.clock.now();
     let life = SignedDuration::from_secs(i64::from(CLAIM_SECONDS));
     let expires_at = now.checked_add(life).unwrap_or(jiff::Timestamp::MAX);
-    context.ports.store.mint_claim(context.progress.operation.uid(), claim.hash(), expires_at, now).await?;
-    let door = &context.ports.door;
-    let ticket = Ticket {
-        schema: TicketSchema::V1,
-        endpoint: door.endpoint.clone(),
-        pin: door.pin,
-        claim,
-        mode: Mode::Serve,
+    let store = &context.ports.store;
+    let (endpoint, mode) = match &context.progress.operation {
+        Operation::RestoreTest(test) => {
+            let speech = test.place.speech.as_ref();
+            let speech = speech.ok_or_else(|| Trouble::fault("this throwaway guest may not speak"))?;
+            let test = TestHolder { operation: context.progress.id, guest: test.guest };
+            store.mint_test_claim(test, claim.hash(), expires_at).await?;
+            (format!("https://{}", speech.door), Mode::RestoreTest)
+        }
+        other => {
+            store.mint_claim(other.uid(), claim.hash(), expires_at, now).await?;
+            (context.ports.door.endpoint.clone(), Mode::Serve)
+        }
     };
+    let ticket = Ticket { schema: TicketSchema::V1, endpoint, pin: context.ports.door.pin, claim, mode };
     let sealed = ticket.seal().map_err(|error| Trouble::fault(error.to_string()))?;
     let env = BootstrapEnv::new(sealed).map_err(|error| Trouble::fault(error.to_string()))?;
     change(context, config, vec![ConfigChange::SetEnv(env)]).await

@@ -58,8 +58,13 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         Step::ShutDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
         Step::FirstStart => {
-            // A guest that is made again from its backup has its token still, and a throwaway guest never gets one.
-            if matches!(&context.progress.operation, Operation::Provision(made) if made.lost.is_none()) {
+            // A guest that is made again from its backup has its token still.
+            let claims = match &context.progress.operation {
+                Operation::Provision(made) => made.lost.is_none(),
+                Operation::RestoreTest(test) => test.place.speech.is_some(),
+                _ => false,
+            };
+            if claims {
                 step_claim::renew_when_old(context).await?;
             }
             pve.start(vmid).await?

@@ -1,7 +1,7 @@
 //! A backup, tried: restored into a throwaway guest, looked at before it is started and after, and destroyed.
 //!
 //! The archive brings along what made the guest the guest; the restore call itself writes all of it anew, with every
-//! network unplugged, so there is no moment at which the throwaway guest could be taken for its guest or reach anybody.
+//! network unplugged but the one that ends at the agent's own door, so there is no moment at which the throwaway guest could be taken for its guest or reach anybody.
 //! By that call's own line, which names this very operation, it is known from its first moment to its last. What goes
 //! out: one [`Fact::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
 //! itself, and judging what a failure says of the backup (`operation::restore_test`).
@@ -11,6 +11,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::secret::Secret;
+use holdfast_protocol::strict::chain;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::vmid;
@@ -25,9 +26,11 @@ use crate::gate::layout::{Layout, layout};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark;
+use crate::model::policy::TestBridge;
 use crate::operation::log::Fact;
 use crate::operation::step::Step;
 use crate::operation::{Operation, RestoreTest};
+use crate::port::bridge::BridgeError;
 use crate::port::pve::beside::Caps;
 use crate::port::pve::change::Description;
 use crate::port::pve::config::Switch;
@@ -66,6 +69,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
         let text = format!("its disks would lie on {}, which {why}: the backup is not tried", place.storage);
         return Err(Trouble::give_up(ErrorCode::StorageFull, text));
     }
+    alone(context)?;
     let node = pve.node_status().await?;
     let free = node.memory_total.saturating_sub(node.memory_used);
     let needed = (u64::from(place.memory.get()) << 20) + node.memory_total / limits::TEST_HEAD_ROOM_SHARE;
@@ -84,6 +88,22 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     Ok(Acted::Learnt(Learnt::note(note)))
 }
 
+/// Whether nothing else is plugged into the bridge on which it will speak.
+fn alone(context: &Context<'_>) -> Result<(), Trouble> {
+    let Some(speech) = &spec(context)?.place.speech else { return Ok(()) };
+    let unknown = |error: BridgeError| Trouble::give_up(ErrorCode::Unavailable, chain(&error));
+    let others = context.ports.bridges.ports(&speech.bridge).map_err(unknown)?;
+    if others.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is plugged into {}, where a throwaway guest is alone: unplug it; the backup is not tried",
+        others.join(", "),
+        speech.bridge
+    );
+    Err(Trouble::give_up(ErrorCode::Forbidden, text))
+}
+
 /// Judged once more, right before: the archive may have been exchanged meanwhile.
 pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
     permitted(&Effect::TryBackup, Provenance::Schedule)?;
@@ -97,7 +117,8 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         storage: test.place.storage.clone(),
         pool: test.place.pool.clone(),
         nets: layout.nets,
-        bridge: test.place.bridge.clone(),
+        bridge: test.place.net_bridge().clone(),
+        plugged: test.place.speech.as_ref().map(|speech| speech.guest),
         env: BootstrapEnv::new(Secret::new(PENDING.to_owned())).map_err(|error| fault(error.to_string()))?,
         hostname: test.hostname().ok_or_else(|| fault(format!("{} has no name for a test", test.name)))?,
         description: Description::try_from(text).map_err(|error| fault(error.to_string()))?,
@@ -111,16 +132,21 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
 /// Whether it has any way out. Looked at in what Proxmox made, not in what was asked for.
 pub(super) async fn isolated(context: &Context<'_>) -> Result<Acted, Trouble> {
     let config = own_copy(context).await?;
-    made(&config, &spec(context)?.place.bridge)?;
-    let wrong = ways_out(&config);
+    let place = &spec(context)?.place;
+    made(&config, place.net_bridge())?;
+    let wrong = ways_out(&config, place.speech.as_ref());
     if wrong.is_empty() {
-        return Ok(Acted::Learnt(Learnt::note("every network is unplugged")));
+        alone(context)?;
+        return Ok(Acted::Learnt(Learnt::note(match &place.speech {
+            Some(speech) => format!("{} is its only way, and ends at {}", speech.bridge, speech.door),
+            None => "every network is unplugged".to_owned(),
+        })));
     }
     let text = format!("it is not started, since it would not be alone: {}", wrong.join("; "));
     Err(Trouble::give_up(ErrorCode::Forbidden, text))
 }
 
-fn ways_out(config: &GuestConfig) -> Vec<String> {
+fn ways_out(config: &GuestConfig, speech: Option<&TestBridge>) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut hold = |right: bool, what: String| {
         if !right {
@@ -130,16 +156,28 @@ fn ways_out(config: &GuestConfig) -> Vec<String> {
     hold(config.unprivileged == Switch::On, "it is privileged".to_owned());
     hold(config.onboot == Switch::Off, "it would start with the node".to_owned());
     hold(config.raw_lxc.is_empty(), "it has raw lxc lines".to_owned());
+    // That all are on the bridge of tests was seen before; without a gateway they lead no further.
+    let mut plugged = Vec::new();
     for (number, net) in &config.nets {
-        hold(net.split(',').any(|part| part == "link_down=1"), format!("net{number} is plugged in"));
+        let parts: Vec<&str> = net.split(',').collect();
+        hold(!parts.iter().any(|part| part.starts_with("gw")), format!("net{number} has a gateway"));
+        if !parts.contains(&"link_down=1") {
+            let own = speech.is_some_and(|speech| parts.contains(&format!("ip={}", speech.guest).as_str()));
+            plugged.push((number, own));
+        }
     }
+    for (number, _) in plugged.iter().filter(|(_, own)| !own) {
+        hold(false, format!("net{number} is plugged in"));
+    }
+    hold(plugged.len() <= 1, "more than one network is plugged in".to_owned());
     for disk in config.mounts.values().chain(&config.rootfs) {
         hold(matches!(disk.backing, Backing::Volume(_)), format!("{:?} is no volume", disk.backing));
     }
     wrong
 }
 
-/// It comes up and stays up for a while. Nobody inside is asked: without a network nobody there could answer.
+/// It comes up and stays up for a while. Nobody inside is asked: where no bridge is set up for that, nobody could answer
+/// (`step_report` listens where one is).
 pub(super) async fn observe(context: &Context<'_>) -> Result<Acted, Trouble> {
     let clock = &context.ports.clock;
     let until = clock.monotonic() + Duration::from_secs(limits::TEST_STAYS_UP_S);
@@ -156,7 +194,8 @@ pub(super) async fn observe(context: &Context<'_>) -> Result<Acted, Trouble> {
         clock.sleep(LOOK).await;
     }
     let why = format!(
-        "it was restored and stayed up for {} s; it has no network, so nobody inside could say whether its programs run",
+        "it was restored and stayed up for {} s; it has no network, so nobody inside could say whether its programs run; `agentd \
+         setup --test-network` makes one that ends here",
         limits::TEST_STAYS_UP_S
     );
     let tested = Fact::Tested { verdict: TestVerdict::BootedOnly, why: why.clone() };

@@ -114,7 +114,12 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
     match context.step.undo() {
         Undo::Nothing(why) => Ok(Left::Nothing(Some(why.to_owned()))),
         Undo::ForgetClaim => {
-            context.ports.store.forget_claim(context.progress.operation.uid()).await?;
+            match &context.progress.operation {
+                Operation::RestoreTest(_) => {
+                    context.ports.store.forget_test_access(context.progress.id).await?
+                }
+                other => context.ports.store.forget_claim(other.uid()).await?,
+            }
             Ok(Left::Nothing(None))
         }
         Undo::ProtectAgain => Ok(Left::Nothing(step_protection::put_back(context).await?)),

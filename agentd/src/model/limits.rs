@@ -53,6 +53,13 @@ pub const TEST_STAYS_UP_S: u64 = 30;
 /// A look at a booting guest takes no longer than this, Proxmox's own slowness included.
 pub const TEST_BOOT_S: u64 = 300;
 
+/// A throwaway guest's controller starts the stacks one after another and asks each how it is. A shop with a large database
+/// is up in a few minutes; what is not up after this does not come up.
+pub const TEST_REPORT_S: u64 = 1_800;
+
+/// A controller that has not said hello by then does not speak, and what is known is that the guest boots.
+pub const TEST_HELLO_S: u64 = 300;
+
 /// A backup that did not come back is tried again after this, unless a newer one is there before: a day, in which somebody
 /// has read of it.
 pub const TEST_FAILED_AGAIN_H: i64 = 24;

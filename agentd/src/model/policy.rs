@@ -4,9 +4,11 @@
 //! operator's signature. Nothing a document says widens it.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, PoolName, StorageName, Vmid};
+use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::size::{Cores, MemoryMib};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,36 @@ pub struct TestPlace {
     pub memory: MemoryMib,
     /// No more cores than this.
     pub cores: Cores,
+    /// Where their controllers may speak to this agent. Without it every network stays unplugged, and a test says *booted
+    /// only* at best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speech: Option<TestBridge>,
+}
+
+impl TestPlace {
+    /// The bridge that all networks of a throwaway guest name.
+    #[must_use]
+    pub fn net_bridge(&self) -> &BridgeName {
+        self.speech.as_ref().map_or(&self.bridge, |speech| &speech.bridge)
+    }
+
+    /// From where a throwaway guest may speak, if it may.
+    #[must_use]
+    pub fn guest_address(&self) -> Option<IpAddr> {
+        self.speech.as_ref().map(|speech| IpAddr::V4(speech.guest.address()))
+    }
+}
+
+/// A bridge without ports that ends at the agent's door: `systemd/holdfast-test-bridge.service` makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestBridge {
+    /// The bridge.
+    pub bridge: BridgeName,
+    /// The throwaway guest's address there. There is one at a time, so there is one address.
+    pub guest: Ipv4Cidr,
+    /// The agent's door there, for throwaway guests alone.
+    pub door: SocketAddr,
 }
 
 /// How much may be done without a signature.

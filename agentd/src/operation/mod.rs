@@ -242,7 +242,7 @@ impl Operation {
             Self::PruneBackup(_) => vec![Step::RemoveBackup],
             Self::Destroy(_) => Destroy::steps(),
             Self::RestoreBeside(_) => RestoreBeside::steps(),
-            Self::RestoreTest(_) => RestoreTest::steps(),
+            Self::RestoreTest(test) => test.steps(),
             Self::HandOverVolume(_) => HandOver::steps(),
             Self::AdoptGuest(_) => Adopt::steps(),
         }

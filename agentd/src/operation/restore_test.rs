@@ -2,7 +2,10 @@
 //!
 //! It shows whether the backup comes back. It holds no guest's lane: what it makes is nobody's, and a guest goes on being
 //! backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so there is one at a
-//! time on a box. A test that fails takes back what it made; what it showed is kept either way.
+//! time on a box. A test that fails takes back what it made; what it showed is kept either way. What its controller says is
+//! judged in [`verdict`].
+
+pub mod verdict;
 
 use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
 use holdfast_protocol::local::restore_test::TestVerdict;
@@ -66,28 +69,26 @@ impl RestoreTest {
         (self.guest, &self.name, None)
     }
 
-    /// Its steps, in order.
-    pub(super) fn steps() -> Vec<Step> {
-        vec![
-            Step::ChooseVmid,
-            Step::JudgeArchive,
-            Step::Restore,
-            Step::ConfirmIsolated,
-            Step::FirstStart,
-            Step::ObserveBoot,
-            Step::StopScratch,
-            Step::ReapScratch,
-            Step::ConfirmReaped,
-        ]
+    /// Its steps, in order. Where its controller may speak it is heard; else it is only looked at from outside.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps = vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::ConfirmIsolated];
+        steps.extend(match self.place.speech {
+            Some(_) => &[Step::HandOverClaim, Step::FirstStart, Step::AwaitReport][..],
+            None => &[Step::FirstStart, Step::ObserveBoot],
+        });
+        steps.extend([Step::StopScratch, Step::ReapScratch, Step::ConfirmReaped]);
+        steps
     }
 
     /// What it means that a test was taken back because this step failed: whether the backup is to blame.
     #[must_use]
     pub const fn verdict_of(failed: Step) -> TestVerdict {
         match failed {
-            Step::Restore | Step::ConfirmIsolated | Step::FirstStart | Step::ObserveBoot => {
-                TestVerdict::Failed
-            }
+            Step::Restore
+            | Step::ConfirmIsolated
+            | Step::FirstStart
+            | Step::ObserveBoot
+            | Step::AwaitReport => TestVerdict::Failed,
             // Nothing of the backup was asked yet.
             _ => TestVerdict::NotRun,
         }
@@ -118,6 +119,7 @@ mod tests {
                 bridge: "vmbr0".parse().unwrap(),
                 memory: MemoryMib::try_from(1024).unwrap(),
                 cores: Cores::MIN,
+                speech: None,
             },
         }
     }
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn every_step_before_the_restore_says_nothing_about_the_backup() {
         let verdicts: Vec<TestVerdict> =
-            RestoreTest::steps().into_iter().map(RestoreTest::verdict_of).collect();
+            of("web-1").steps().into_iter().map(RestoreTest::verdict_of).collect();
         let (before, rest) = verdicts.split_at(2);
         assert_eq!(before, [TestVerdict::NotRun; 2]);
         assert_eq!(&rest[..4], [TestVerdict::Failed; 4]);

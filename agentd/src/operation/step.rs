@@ -111,6 +111,8 @@ pub enum Step {
     ConfirmIsolated,
     /// Sees how a throwaway guest comes up.
     ObserveBoot,
+    /// Waits for what a throwaway guest's own controller reports.
+    AwaitReport,
     /// Stops the throwaway guest.
     StopScratch,
     /// Destroys the throwaway guest that this operation made.
@@ -176,6 +178,8 @@ pub enum Probe {
     GuestStands,
     /// A hello later than the operation stands in our records.
     HelloHeard,
+    /// A report of this very operation's guest stands in our records.
+    ReportHeard,
     /// The window stands in our records.
     WindowGranted,
     /// Our records say that everything stands still, or the bound passed.
@@ -290,6 +294,7 @@ impl Step {
         Self::ConfirmTakenOver,
         Self::ConfirmIsolated,
         Self::ObserveBoot,
+        Self::AwaitReport,
         Self::StopScratch,
         Self::ReapScratch,
         Self::ConfirmReaped,
@@ -349,6 +354,7 @@ impl Step {
             Self::ConfirmTakenOver => "confirm_taken_over",
             Self::ConfirmIsolated => "confirm_isolated",
             Self::ObserveBoot => "observe_boot",
+            Self::AwaitReport => "await_report",
             Self::StopScratch => "stop_scratch",
             Self::ReapScratch => "reap_scratch",
             Self::ConfirmReaped => "confirm_reaped",
@@ -379,6 +385,7 @@ impl Step {
             | Self::ConfirmTakenOver
             | Self::ConfirmIsolated
             | Self::ObserveBoot
+            | Self::AwaitReport
             | Self::ConfirmReaped => Undo::Nothing("it only looks"),
             Self::StopScratch | Self::ReapScratch => Undo::Nothing("nobody needs it any more"),
             Self::ProveStranger => {
@@ -458,6 +465,7 @@ impl Step {
             Self::TakeBackup => Probe::ArchiveListed,
             Self::ConfirmIsolated | Self::ConfirmReaped => Probe::LookAgain,
             Self::ObserveBoot => Probe::GuestRuns,
+            Self::AwaitReport => Probe::ReportHeard,
             Self::StopScratch => Probe::GuestStands,
             Self::ReapScratch => Probe::GuestGone,
             Self::RemoveBackup => Probe::ArchiveGone,
@@ -485,6 +493,7 @@ impl Step {
             Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
             Self::ConfirmGone | Self::ConfirmIsolated | Self::ConfirmReaped => (60, limits::STEP_TRIES),
             Self::ObserveBoot => (limits::TEST_BOOT_S, 1),
+            Self::AwaitReport => (limits::TEST_REPORT_S, 1),
             Self::StopScratch => (limits::SHORT_TASK_MAX_S, limits::STEP_TRIES),
             Self::ReapScratch => (limits::DESTROY_MAX_S, 2),
             Self::ProveTarget

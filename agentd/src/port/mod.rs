@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
+//! | [`bridge`] | what is plugged into a bridge of this host |
 //! | [`clock`] | time |
 //! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`helper`] | the root helper |
@@ -23,6 +24,7 @@
 
 pub mod atomic_file;
 pub mod backoff;
+pub mod bridge;
 pub mod clock;
 pub mod golden_dump;
 pub mod helper;

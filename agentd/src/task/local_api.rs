@@ -17,7 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -70,6 +70,29 @@ impl Listeners {
             listeners.push(listener.map_err(|source| ListenError { address, source })?);
         }
         Ok(Self(listeners))
+    }
+
+    /// Binds all addresses, or none, whether the box has them yet or not.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn bind_ahead(addresses: &[SocketAddr]) -> Result<Self, ListenError> {
+        let bind = |address: SocketAddr| -> io::Result<TcpListener> {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            socket.set_reuseaddr(true)?;
+            rustix::net::sockopt::set_ip_freebind(&socket, true)?;
+            socket.bind(address)?;
+            socket.listen(CONNECTIONS_ALL)
+        };
+        let bound =
+            addresses.iter().map(|&address| bind(address).map_err(|source| ListenError { address, source }));
+        Ok(Self(bound.collect::<Result<_, _>>()?))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Where they are bound.

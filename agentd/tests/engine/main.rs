@@ -11,6 +11,7 @@
 //! | `bulk` | a bulk volume is in the archives that go to its target, and in no others |
 //! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
 //! | `restore_test` | a backup, tried in a guest that is thrown away |
+//! | `spoken_test` | the same with its controller heard, on a bridge that ends at the agent |
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
 //! | `lanes` | what guests ask for, one after another and side by side |
@@ -52,6 +53,7 @@ mod restore_beside;
 mod restore_test;
 mod roll_back;
 mod snapshot;
+mod spoken_test;
 mod storage;
 mod window;
 mod world;

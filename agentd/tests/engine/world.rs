@@ -15,6 +15,7 @@ use agentd::model::timekeeper::Synchrony;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::{NumberWish, Operation, Provision, Snapshot, Target};
+use agentd::port::bridge::Bridges;
 use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::pve::task::{TaskKind, TaskQuery};
 use agentd::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role};
@@ -123,6 +124,7 @@ impl World {
         let pace = Duration::from_millis(1);
         let builder = Sim::builder().state_dir(&state).seed(seed).pace(pace).login_delay(pace);
         let sim = builder.hot_mounts(hot_mounts).guard().start().await.unwrap();
+        std::fs::create_dir_all(dir.path().join("net/hftest0/brif")).unwrap();
         let golden = find(&state, "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst");
         let golden_sha256 = agentd::execute::DigestCache::default().sha256(&golden).unwrap();
         Self { sim, dir, golden, golden_sha256 }
@@ -174,7 +176,13 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(FastClock::start());
         let client = self.client();
         let scratch = client.for_scratch().map(|client| Arc::new(client) as Arc<dyn Pve>);
-        Ports { failpoints, scratch, ..Ports::new(Arc::new(client), self.store().await, clock, door) }
+        let bridges = Bridges::at(self.dir.path().join("net"));
+        Ports {
+            failpoints,
+            scratch,
+            bridges,
+            ..Ports::new(Arc::new(client), self.store().await, clock, door)
+        }
     }
 
     pub async fn sound(&self) -> Ports {
@@ -203,6 +211,7 @@ impl World {
                 storage: "tank".parse().unwrap(),
                 bridge: "vmbr0".parse().unwrap(),
                 memory: 128.try_into().unwrap(),
+                speech: None,
                 cores: 1.try_into().unwrap(),
             }),
             brake: BrakeRule::usual(),

@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use crate::world::{Expect, WEB_AT, World};
 
 /// What each path of the table takes, as the protocol's page says.
-const TAKES: [(&str, &[&str]); 19] = [
+const TAKES: [(&str, &[&str]); 20] = [
     ("/healthz", &["GET"]),
     ("/v1/openapi.json", &["GET"]),
     ("/v1/claim", &["POST"]),
@@ -25,6 +25,7 @@ const TAKES: [(&str, &[&str]); 19] = [
     ("/v1/quiesce-windows/{id}/quiesced", &["PUT"]),
     ("/v1/quiesce-windows/{id}/released", &["PUT"]),
     ("/v1/restore-tests", &["GET"]),
+    ("/v1/restore-tests/report", &["POST"]),
     ("/v1/audit", &["GET"]),
 ];
 

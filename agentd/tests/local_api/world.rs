@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agentd::api::{Local, routes};
+use agentd::api::{Local, Standing, routes};
 use agentd::model::boot::{BootId, BootMoment};
 use agentd::model::policy::QuiesceBound;
 use agentd::model::timekeeper::Synchrony;
@@ -136,9 +136,12 @@ impl World {
             store.clone(),
             clock,
             view,
-            leaf.pin(),
-            "https://hub.example".to_owned(),
-            QuiesceBound::usual(),
+            Standing {
+                pin: leaf.pin(),
+                hub: "https://hub.example".to_owned(),
+                quiesce_bound: QuiesceBound::usual(),
+                test_guest: None,
+            },
         );
         let calls = Arc::new(AtomicU64::new(0));
         let counted = routes::table()

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
 use super::due::DueView;
-use super::restore_test::RestoreTestsView;
+use super::restore_test::{Reported, RestoreTestsView, TestReport};
 use super::window::{Quiesced, Released, WindowRequest, WindowView};
 use super::work::{
     Accepted, BackupRequest, BackupView, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
@@ -293,6 +293,17 @@ pub const CALLS: &[Call] = &[
         "What was found when backups of this guest were restored, the newest first.",
         Answer::Done(framed::<RestoreTestsView>),
     ),
+    Call {
+        method: Method::Post,
+        body: Some((Needed::Always, of::<TestReport>)),
+        refusals: &[Forbidden, NotYours],
+        ..get(
+            "/v1/restore-tests/report",
+            "reportRestoreTest",
+            "What the controller of a throwaway guest found. Only at the door of throwaway guests; the first report stands.",
+            Answer::Done(framed::<Reported>),
+        )
+    },
     work(
         "/v1/quiesce-windows",
         "askForWindow",

@@ -23,7 +23,16 @@ pub struct TestReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 17))]
     pub canaries: Vec<Canary>,
+    /// Ports of the host that let the scratch guest in although none but the agent's should: it is not alone then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub reached: Vec<u16>,
 }
+
+/// `POST /v1/restore-tests/report`: the report is written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reported {}
 
 /// One stack in a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agentd::model::policy::{BrakeRule, Golden, Policy, TestPlace, VmidRange};
+use agentd::model::policy::{BrakeRule, Golden, Policy, TestBridge, TestPlace, VmidRange};
 use agentd::model::record::VolumeId;
 use agentd::operation::{NumberWish, Provision, Target};
 use holdfast_protocol::desired::DesiredGuest;
@@ -88,9 +88,20 @@ impl Kit {
                 storage: "tank".parse().unwrap(),
                 bridge: "vmbr0".parse().unwrap(),
                 memory: 128.try_into().unwrap(),
+                speech: None,
                 cores: 1.try_into().unwrap(),
             }),
             brake: BrakeRule::usual(),
+        }
+    }
+
+    /// The bridge on which throwaway guests are heard.
+    #[must_use]
+    pub fn test_bridge(&self) -> TestBridge {
+        TestBridge {
+            bridge: "hftest0".parse().unwrap(),
+            guest: "10.254.254.2/30".parse().unwrap(),
+            door: "10.254.254.1:8443".parse().unwrap(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentd::execute::{DigestCache, GuestDoor, Ports};
+use agentd::port::bridge::Bridges;
 use agentd::port::clock::Clock;
 use agentd::port::pve::{ApiToken, Pve, PveClient, Role};
 use agentd::port::store::{OpenError, Store};
@@ -166,7 +167,21 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(self.box_clock.clone());
         let failpoints = Arc::clone(conductor) as Arc<dyn agentd::execute::failpoint::Failpoints>;
         let scratch = pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>);
-        Ports { failpoints, scratch, digests: digests(), ..Ports::new(Arc::new(pve), store, clock, door) }
+        let bridges = self.bridges();
+        Ports {
+            failpoints,
+            scratch,
+            bridges,
+            digests: digests(),
+            ..Ports::new(Arc::new(pve), store, clock, door)
+        }
+    }
+
+    /// A bridge for tests, with nothing plugged in.
+    fn bridges(&self) -> Bridges {
+        let root = self.dir.path().join("net");
+        std::fs::create_dir_all(root.join("hftest0/brif")).unwrap();
+        Bridges::at(root)
     }
 
     /// The tasks of an agent that was just killed hold its folder until the runtime has dropped them.

@@ -69,6 +69,7 @@ fn places(settings: &Settings) -> Places {
         scratch: settings.scratch.as_ref().map(|scratch| ScratchPlaces {
             pool: scratch.pool.clone(),
             storage: scratch.storage.clone(),
+            bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
             tried: proxmox.backup_storage.iter().cloned().collect(),
         }),
         guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),

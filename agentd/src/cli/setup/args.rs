@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
+use holdfast_protocol::net::{CidrError, Ipv4Cidr};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 use holdfast_trust::operators::OperatorsError;
@@ -21,8 +22,9 @@ use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
 use super::plan::{Choices, Golden, Scratch, Trust, archive_vmid};
+use super::test_bridge;
 use crate::cli::Output;
-use crate::model::policy::GoldenDump;
+use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::VolumeId;
 use crate::settings::ConfigPath;
 
@@ -61,6 +63,17 @@ pub struct SetupArguments {
     /// How many cores a throwaway guest gets.
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = cores)]
     pub(super) scratch_cores: Cores,
+    /// Also make a bridge on which throwaway guests reach the agent and nobody else, so that their controllers can say
+    /// whether the programs of a restored backup run: this box's address there; the guest gets the next one.
+    #[arg(
+        long,
+        value_name = "ADDRESS/PREFIX",
+        num_args = 0..=1,
+        default_missing_value = "10.254.254.1/30",
+        requires = "scratch_pool",
+        value_parser = test_network
+    )]
+    pub(super) test_network: Option<TestBridge>,
     /// Where root disks and hot volumes go.
     #[arg(long, required_unless_present = "remove")]
     pub(super) storage: Option<StorageName>,
@@ -215,6 +228,11 @@ fn vmid_range(text: &str) -> Result<[Vmid; 2], String> {
     if first <= last { Ok(range) } else { Err("the first VMID is above the last".to_owned()) }
 }
 
+fn test_network(text: &str) -> Result<TestBridge, String> {
+    let own: Ipv4Cidr = text.parse().map_err(|error: CidrError| error.to_string())?;
+    test_bridge::both_ends(own).map_err(str::to_owned)
+}
+
 /// Why the choices are not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
@@ -332,6 +350,7 @@ impl SetupArguments {
             storage,
             memory: self.scratch_memory,
             cores: self.scratch_cores,
+            speech: self.test_network.clone(),
         }))
     }
 

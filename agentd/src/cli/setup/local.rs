@@ -61,6 +61,13 @@ pub enum LocalAct {
         /// What.
         text: String,
     },
+    /// Writes a file that all may read.
+    PlainFile {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        text: String,
+    },
     /// Lays down the helper's policy, or puts the user's number and the folder of goldens in it right.
     HelperPolicy {
         /// Where.
@@ -223,7 +230,9 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             // They say which images root approved: the agent reads them and cannot change them.
             give(path, choices, Given::ToRead)?;
         }
-        LocalAct::TrustFile { path, text } => atomic_file::write(path, text.as_bytes(), Readers::All)?,
+        LocalAct::TrustFile { path, text } | LocalAct::PlainFile { path, text } => {
+            atomic_file::write(path, text.as_bytes(), Readers::All)?
+        }
         LocalAct::HelperPolicy { path } => {
             let user = choices.system_user.clone().unwrap_or_default();
             let owner = owner(&user).ok_or(LocalError::NoUser { user })?;
@@ -340,6 +349,11 @@ pub fn settings_text(choices: &Choices) -> String {
         line("storage", quoted(scratch.storage.as_str()));
         line("memory_mib", scratch.memory.get().to_string());
         line("cores", scratch.cores.get().to_string());
+        if let Some(speech) = &scratch.speech {
+            line("\n[scratch.speech]\nbridge", quoted(speech.bridge.as_str()));
+            line("guest", quoted(&speech.guest.to_string()));
+            line("door", quoted(&speech.door.to_string()));
+        }
         line("\n[scratch.token]\nid", quoted(&choices.token_id(Role::Scratch)));
         line("secret_file", quoted(&choices.secret_file(Role::Scratch).display().to_string()));
     }

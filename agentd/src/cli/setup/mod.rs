@@ -6,7 +6,7 @@
 //! Proxmox ─▶ seen ────────────────┘
 //! ```
 //! One table (`privilege`) says which operation needs which privilege where; `doctor` reads the same. Deliberately
-//! absent: guests, storages, networks: all of these must be there already.
+//! absent: guests, storages, networks of guests: all of these must be there already.
 
 mod args;
 mod helper;
@@ -18,6 +18,7 @@ mod script;
 mod seen;
 pub mod settle;
 mod show;
+mod test_bridge;
 mod trust;
 mod way;
 pub mod write;
@@ -172,6 +173,7 @@ impl Todo {
         let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices));
         let mut after = trust::steps(choices)?;
         after.push(local::settings_step(choices));
+        after.extend(test_bridge::steps(choices));
         after.extend(helper::steps(choices)?);
         Ok(Self { before: local::prepare(choices), steps, after })
     }

@@ -13,7 +13,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 
 use super::privilege::{PLACES, Place, pve_role, pve_roles};
-use crate::model::policy::GoldenDump;
+use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::{AclPath, Role, VolumeId};
 
 /// A golden archive that root approves here and now.
@@ -114,6 +114,7 @@ impl Choices {
             scratch: self.scratch.as_ref().map(|scratch| ScratchPlaces {
                 pool: scratch.pool.clone(),
                 storage: scratch.storage.clone(),
+                bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
                 tried: backups().collect(),
             }),
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
@@ -151,6 +152,8 @@ pub struct Scratch {
     pub memory: MemoryMib,
     /// How many cores.
     pub cores: Cores,
+    /// Where they may speak to the agent.
+    pub speech: Option<TestBridge>,
 }
 
 /// What of Proxmox is for throwaway guests.
@@ -160,6 +163,8 @@ pub struct ScratchPlaces {
     pub pool: PoolName,
     /// Where their disks go.
     pub storage: StorageName,
+    /// The bridge on which they speak, where they may.
+    pub bridge: Option<BridgeName>,
     /// Where the backups lie that are tried.
     pub tried: Vec<StorageName>,
 }
@@ -212,6 +217,11 @@ impl Places {
                 unique(names.map(|name: StorageName| AclPath::storage(&name)))
             }
             Place::GoldenVmid => unique(self.golden_vmids.iter().copied().map(AclPath::guest)),
+            Place::ScratchBridge => {
+                let own =
+                    |scratch: &ScratchPlaces| scratch.bridge.clone().unwrap_or_else(|| self.bridge.clone());
+                self.scratch.iter().map(|scratch| AclPath::bridge(&own(scratch))).collect()
+            }
             Place::Bridge => {
                 let tagged = self.vlans.iter().map(|vlan| AclPath::vlan(&self.bridge, *vlan));
                 std::iter::once(AclPath::bridge(&self.bridge)).chain(tagged).collect()
@@ -380,6 +390,7 @@ pub(super) mod tests {
             storage: "labdir".parse().unwrap(),
             memory: 2048.try_into().unwrap(),
             cores: 2.try_into().unwrap(),
+            speech: None,
         });
         let wanted = Wanted::of(&wide);
         assert_eq!(wanted.pools.len(), 2);

@@ -36,6 +36,8 @@ pub enum Place {
     GoldenVmid,
     /// The bridge of our guests, and each VLAN on it.
     Bridge,
+    /// The bridge that throwaway guests' networks name.
+    ScratchBridge,
 }
 
 /// One line of the table.
@@ -148,7 +150,7 @@ pub const NEEDS: &[Need] = &[
         Place::ScratchStorage,
         &["Datastore.AllocateSpace", "Datastore.Audit"],
     ),
-    need("write a throwaway guest's network out", Role::Scratch, Place::Bridge, &["SDN.Use"]),
+    need("write a throwaway guest's network out", Role::Scratch, Place::ScratchBridge, &["SDN.Use"]),
     need(
         "make entries of storages, switch them on and off",
         Role::Storage,
@@ -190,12 +192,12 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (_, Place::TriedStorage) => "HfStRead",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
-        (_, Place::Bridge) => "HfSdn",
+        (_, Place::Bridge | Place::ScratchBridge) => "HfSdn",
     })
 }
 
 /// All places.
-pub const PLACES: [Place; 11] = [
+pub const PLACES: [Place; 12] = [
     Place::Pool,
     Place::ScratchPool,
     Place::Node,
@@ -207,6 +209,7 @@ pub const PLACES: [Place; 11] = [
     Place::Target,
     Place::GoldenVmid,
     Place::Bridge,
+    Place::ScratchBridge,
 ];
 
 /// The Proxmox roles that these tokens need, with their privileges.
@@ -252,6 +255,9 @@ mod tests {
                 Place::Storages => "`/storage` itself, with `--target` only",
                 Place::Target => "`/storage/{each --target}`",
                 Place::GoldenVmid => "`/vms/{number in the golden archive's name}`",
+                Place::ScratchBridge => {
+                    "`/sdn/zones/localnetwork/{bridge of tests}`, with `--scratch-pool` only; without `--test-network` `{bridge}`"
+                }
                 Place::Bridge => "`/sdn/zones/localnetwork/{bridge}`, and `/{vlan}` below it",
             };
             let role = pve_role(need.role, need.place).unwrap();

@@ -21,6 +21,7 @@ fn place() -> TestPlace {
         storage: "fast".parse().unwrap(),
         bridge: "vmbr0".parse().unwrap(),
         memory: 1024.try_into().unwrap(),
+        speech: None,
         cores: 1.try_into().unwrap(),
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. What the archive would bring along
 //! and must not live twice is written out: description, host name, environment, start with the node, every network
-//! (without a hardware address, unplugged) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
+//! (without a hardware address, unplugged but for the one by which a throwaway guest speaks) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
 //! archive's configuration, and so make none that the backup does not hold. Sizes of CPU and memory are named for a copy
 //! that will be started. Deliberately absent: what [`super::restore`] names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{BridgeName, GuestName, MountPath, PoolName, StorageName, Vmid};
+use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib};
 
 use super::call::{Params, Value};
@@ -31,6 +32,8 @@ pub struct BesideRequest {
     pub nets: BTreeSet<u8>,
     /// Where they would be plugged in.
     pub bridge: BridgeName,
+    /// The address under which the first of them is plugged in; a copy that stands still, or nobody may hear, has none.
+    pub plugged: Option<Ipv4Cidr>,
     /// What stands in its environment in place of an old ticket.
     pub env: BootstrapEnv,
     /// Host name.
@@ -71,8 +74,7 @@ impl BesideRequest {
             ("onboot".into(), Value::Text("0".to_owned())),
             ("rootfs".into(), format!("{storage}:{}", self.rootfs.get()).into()),
         ];
-        let net = |n: &u8| format!("name=eth{n},bridge={},ip=manual,link_down=1", self.bridge);
-        params.extend(self.nets.iter().map(|n| (format!("net{n}").into(), net(n).into())));
+        params.extend(self.networks());
         params.extend(self.mounts.iter().map(|(slot, (path, size))| {
             (format!("mp{slot}").into(), format!("{storage}:{},mp={path},backup=1", size.get()).into())
         }));
@@ -84,5 +86,16 @@ impl BesideRequest {
             ]);
         }
         params
+    }
+
+    /// All unplugged but the first, where that has an address. It gets no gateway: nothing lies behind its bridge.
+    fn networks(&self) -> Params {
+        let first = self.nets.first().copied().unwrap_or(0);
+        let plugged = self.plugged.map(|cidr| (first, format!("ip={cidr}")));
+        let unplugged = self.nets.iter().map(|&n| (n, "ip=manual,link_down=1".to_owned()));
+        let rest = unplugged.filter(|(n, _)| plugged.as_ref().is_none_or(|(first, _)| n != first));
+        let net = |n: u8, how: &str| format!("name=eth{n},bridge={},{how}", self.bridge);
+        let all = plugged.iter().cloned().chain(rest);
+        all.map(|(n, how)| (format!("net{n}").into(), net(n, &how).into())).collect()
     }
 }

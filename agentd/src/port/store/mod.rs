@@ -67,6 +67,7 @@ mod rows;
 pub mod shown;
 pub mod snapshot;
 pub mod storage;
+pub mod test_access;
 mod tier;
 pub mod window;
 

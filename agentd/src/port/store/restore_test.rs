@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row, Transaction};
 
 use super::rows::{from_json, micros, parsed, time, word};
-use super::{Store, StoreError, beside};
+use super::{Store, StoreError, beside, test_access};
 use crate::model::record::{TestRecord, VolumeId};
 use crate::operation::RestoreTest;
 use crate::operation::log::Status;
@@ -93,6 +93,7 @@ pub(super) fn ended(
             .map_or("it was ended before it saw anything", |problem: &Problem| problem.message.as_str());
         seen(transaction, test, by, (verdict, why), at)?;
     }
+    test_access::gone(transaction, by.id)?;
     beside::gone(transaction, by.id)
 }
 

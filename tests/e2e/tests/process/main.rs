@@ -17,4 +17,5 @@ mod kill;
 mod kill_intake;
 mod lifecycle;
 mod stand;
+mod test_bridge;
 mod windows;

@@ -22,6 +22,13 @@ pub(super) fn stories() -> Vec<Story> {
             second_one_in: SECONDS,
             ..Story::done("restore_test", Ground::GuestRuns, trial)
         },
+        // The same with the throwaway guest's controller heard: what is killed between its words hears them again.
+        Story {
+            may_take: throwaway,
+            unclear: Status::Parked,
+            second_one_in: SECONDS_OF_HEARD,
+            ..Story::done("restore_test, heard", Ground::GuestRuns, heard)
+        },
         Story {
             refused: Some("first_start"),
             may_take: throwaway,
@@ -32,9 +39,18 @@ pub(super) fn stories() -> Vec<Story> {
     ]
 }
 
+/// But for the claim and the report they are those of the first.
+const SECONDS_OF_HEARD: usize = 20;
+
 /// What is under the numbers of throwaway guests is nobody's.
 fn throwaway(name: &str) -> bool {
     name.contains("vm-900-") || name.contains("900.conf")
+}
+
+fn heard(kit: &Kit) -> Operation {
+    let Operation::RestoreTest(mut test) = trial(kit) else { unreachable!("a trial is one") };
+    test.place.speech = Some(kit.test_bridge());
+    Operation::RestoreTest(test)
 }
 
 fn trial(kit: &Kit) -> Operation {

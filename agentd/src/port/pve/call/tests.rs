@@ -65,6 +65,7 @@ fn restore_beside() -> BesideRequest {
         pool: "holdfast".parse().unwrap(),
         nets: [0, 3].into(),
         bridge: "vmbr0".parse().unwrap(),
+        plugged: None,
         env: BootstrapEnv::new(Secret::new("pending".to_owned())).unwrap(),
         hostname: "web-1-beside".parse().unwrap(),
         description: Description::try_from("one\ntwo".to_owned()).unwrap(),

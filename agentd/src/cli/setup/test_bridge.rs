@@ -1,0 +1,125 @@
+//! The bridge on which throwaway guests speak to the agent and to nobody else: what `setup` writes for its unit.
+//!
+//! What comes in: the address that `--test-network` gives this box there. What goes out: the bridge with both ends, the
+//! file that `holdfast-test-bridge.service` reads, and steps. Deliberately absent: making the bridge and its rules, which
+//! the unit does, so that they are there after every boot.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::local::PORT;
+use holdfast_protocol::net::Ipv4Cidr;
+
+use super::local::{LocalAct, LocalStep};
+use super::plan::Choices;
+use super::settle::Standing;
+use crate::model::policy::TestBridge;
+
+/// The unit.
+pub const UNIT: &str = "holdfast-test-bridge.service";
+/// A short name that no one else's bridge has.
+const BRIDGE: &str = "hftest0";
+
+/// Both ends of the bridge, from this box's address there. The throwaway guest gets the next one.
+///
+/// # Errors
+/// When the network has no room for two.
+pub fn both_ends(own: Ipv4Cidr) -> Result<TestBridge, &'static str> {
+    const RULE: &str =
+        "an address of this box with room for one guest after it, such as 10.254.254.1/30: prefix 8 to 30";
+    if !(8..=30).contains(&own.prefix()) {
+        return Err(RULE);
+    }
+    let host_bits = u32::MAX >> own.prefix();
+    // Neither the network's own address nor the one of all.
+    let is_a_hosts = |bits: u32| ![0, host_bits].contains(&(bits & host_bits));
+    let next = own.address().to_bits().wrapping_add(1);
+    let fits = is_a_hosts(own.address().to_bits()) && is_a_hosts(next);
+    let next = Ipv4Addr::from_bits(next);
+    if !fits {
+        return Err(RULE);
+    }
+    Ok(TestBridge {
+        bridge: BRIDGE.parse().map_err(|_| RULE)?,
+        guest: format!("{next}/{}", own.prefix()).parse().map_err(|_| RULE)?,
+        door: SocketAddr::from((own.address(), PORT)),
+    })
+}
+
+/// Steps, once the settings are written.
+#[must_use]
+pub fn steps(choices: &Choices) -> Vec<LocalStep> {
+    let speech = choices.scratch.as_ref().and_then(|scratch| scratch.speech.as_ref());
+    let Some(speech) = speech else { return Vec::new() };
+    let path = file(&choices.config);
+    let text = environment(speech);
+    let standing = match std::fs::read_to_string(&path) {
+        Ok(there) if there == text => Standing::Done,
+        Ok(_) => Standing::Differs("it says other things"),
+        Err(_) => Standing::Missing,
+    };
+    let is_shipped = Path::new("/usr/lib/systemd/system").join(UNIT).exists();
+    let runs =
+        standing == Standing::Done && Path::new("/sys/class/net").join(speech.bridge.as_str()).exists();
+    let what = format!("what the bridge of tests reads, {}", path.display());
+    let mut steps = vec![LocalStep { what, standing, act: LocalAct::PlainFile { path, text } }];
+    if choices.system_user.is_some() && is_shipped {
+        let what = format!("unit {UNIT}, from boot on");
+        let standing = if runs { Standing::Done } else { Standing::Missing };
+        // Restarted too: it may stand with another address.
+        for words in [["systemctl", "enable", UNIT], ["systemctl", "restart", UNIT]] {
+            let act = LocalAct::Command(words.map(str::to_owned).to_vec());
+            steps.push(LocalStep { what: what.clone(), standing: standing.clone(), act });
+        }
+    }
+    steps
+}
+
+/// Beside the settings.
+fn file(config: &Path) -> PathBuf {
+    config.with_file_name("test-bridge.env")
+}
+
+/// As systemd reads an `EnvironmentFile`.
+fn environment(speech: &TestBridge) -> String {
+    format!(
+        "# Written by `agentd setup --test-network`; read by {UNIT}.\nBRIDGE={}\nADDRESS={}\nPREFIX={}\nPORT={}\n",
+        speech.bridge,
+        speech.door.ip(),
+        speech.guest.prefix(),
+        speech.door.port()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guest_gets_the_address_after_the_boxs_own() {
+        let both = both_ends("10.254.254.1/30".parse().unwrap()).unwrap();
+        assert_eq!((both.bridge.as_str(), both.guest.to_string().as_str()), ("hftest0", "10.254.254.2/30"));
+        assert_eq!(both.door.to_string(), "10.254.254.1:8443");
+        insta::assert_snapshot!(environment(&both), @r"
+        # Written by `agentd setup --test-network`; read by holdfast-test-bridge.service.
+        BRIDGE=hftest0
+        ADDRESS=10.254.254.1
+        PREFIX=30
+        PORT=8443
+        ");
+    }
+
+    #[test]
+    fn a_network_without_room_for_two_is_refused() {
+        for bad in [
+            "10.254.254.2/30",
+            "10.254.254.3/30",
+            "10.254.254.0/30",
+            "10.254.254.1/31",
+            "10.254.254.1/32",
+            "10.0.0.1/7",
+        ] {
+            assert!(both_ends(bad.parse().unwrap()).is_err(), "{bad}");
+        }
+    }
+}

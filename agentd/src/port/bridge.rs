@@ -1,0 +1,84 @@
+//! Bridges of this host, as the kernel shows them: whether one is there, and what is plugged into it.
+//!
+//! What comes in: `/sys/class/net`. What goes out: the names of a bridge's ports. Deliberately absent: making or changing
+//! one, which takes root (`systemd/holdfast-test-bridge.service`), and firewall rules, which nobody without root can read;
+//! whether those hold is found out from inside the throwaway guest (`guestd`).
+
+use std::io;
+use std::path::PathBuf;
+
+use holdfast_protocol::id::BridgeName;
+
+/// What the kernel shows.
+#[derive(Clone, Debug)]
+pub struct Bridges {
+    root: PathBuf,
+}
+
+/// Why a bridge's ports are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeError {
+    /// It is not there.
+    #[error("there is no bridge {0}: run `systemctl restart holdfast-test-bridge`")]
+    Absent(BridgeName),
+    /// The kernel does not say.
+    #[error("the kernel does not show what is plugged into {bridge}")]
+    Unreadable {
+        /// Which.
+        bridge: BridgeName,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Bridges {
+    /// Those of the kernel.
+    #[must_use]
+    pub fn of_the_kernel() -> Self {
+        Self::at("/sys/class/net")
+    }
+
+    /// Those that stand in a folder of the same form.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// What is plugged into a bridge, sorted.
+    ///
+    /// # Errors
+    /// [`BridgeError`].
+    pub fn ports(&self, bridge: &BridgeName) -> Result<Vec<String>, BridgeError> {
+        let unreadable = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => BridgeError::Absent(bridge.clone()),
+            _ => BridgeError::Unreadable { bridge: bridge.clone(), source },
+        };
+        let folder = self.root.join(bridge.as_str()).join("brif");
+        let entries = std::fs::read_dir(folder).map_err(unreadable)?;
+        let names =
+            entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<Result<Vec<_>, _>>()?;
+        names.sort();
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_what_stands_in_brif() {
+        let dir = tempfile::tempdir().unwrap();
+        let bridges = Bridges::at(dir.path());
+        let name: BridgeName = "hftest0".parse().unwrap();
+        assert!(matches!(bridges.ports(&name), Err(BridgeError::Absent(_))));
+        let brif = dir.path().join("hftest0/brif");
+        std::fs::create_dir_all(&brif).unwrap();
+        assert_eq!(bridges.ports(&name).unwrap(), Vec::<String>::new());
+        for port in ["veth901i0", "enp1s0"] {
+            std::fs::write(brif.join(port), "").unwrap();
+        }
+        assert_eq!(bridges.ports(&name).unwrap(), ["enp1s0", "veth901i0"]);
+    }
+}
