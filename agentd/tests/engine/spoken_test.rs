@@ -117,7 +117,14 @@ fn report(health: StackHealth, canaries: &[Canary]) -> TestReport {
 /// A backup with the guest standing still, whose controller told one canary.
 async fn quiesced(world: &World, ports: &Ports) {
     let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None };
+    let backup = Backup {
+        target: target(),
+        storage,
+        why: BackupWhy::Asked,
+        due: None,
+        key: None,
+        leaves_out: Vec::new(),
+    };
     let operation = Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() });
     let progress = open(ports, 7, operation).await;
     let id = progress.id;
