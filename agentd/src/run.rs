@@ -29,8 +29,10 @@ use crate::api::{Local, Standing};
 use crate::execute::entry::Keeper;
 use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::heavy::HeavyLane;
+use crate::execute::offsite::Asker;
 use crate::execute::{GuestDoor, Ports};
 use crate::model::limits;
+use crate::model::offsite::Pruners;
 use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, TestPlace, VmidRange};
 use crate::model::record::VolumeId;
 use crate::model::storage::StorageView;
@@ -43,6 +45,7 @@ use crate::port::hub::{Contact, Hub};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder};
 use crate::port::local_tls::{LeafError, LocalLeaf};
 use crate::port::mounts::Mounts;
+use crate::port::pbs::Direct;
 use crate::port::privilege::Unprivileged;
 use crate::port::pve::storekeeper;
 use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
@@ -148,6 +151,7 @@ struct Wires {
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
+    pruners: watch::Sender<Arc<Pruners>>,
 }
 
 /// Everything that is opened before the first loop starts.
@@ -296,6 +300,7 @@ fn start(
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
+        pruners: watch::channel(Arc::default()).0,
         contact: watch::channel(Contact {
             reached_at: None,
             problem: None,
@@ -424,6 +429,8 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         view: wires.storage.clone(),
         pve: Arc::clone(&parts.pve),
         keeper: parts.keeper.clone(),
+        asker: Asker { key: Arc::clone(&parts.host_key), dial: Arc::new(Direct) },
+        pruners: wires.pruners.clone(),
         clock: Arc::clone(&parts.clock),
     };
     let stop = stop.clone();
@@ -452,7 +459,8 @@ fn start_reconcile(
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
-    let ports = Ports { scratch, lines, heavy, failpoints, ..ports };
+    let pruners = wires.pruners.subscribe();
+    let ports = Ports { scratch, lines, heavy, failpoints, pruners, ..ports };
     let reconcile = Reconcile {
         ports,
         eye,

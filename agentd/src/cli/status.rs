@@ -80,6 +80,7 @@ fn page(status: &AgentStatus) -> String {
     }
     if let Some(targets) = status.sections.storage.as_ref().filter(|all| !all.is_empty()) {
         section(&mut page, "Storage", super::storage::table(targets, status.at));
+        page.push_str(&super::storage::off_site(targets));
     }
     if let Some(operations) = status.sections.operations.as_ref().filter(|all| !all.is_empty()) {
         section(&mut page, "Operations", operation_table(operations, status.at));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::report::TargetReport;
+use holdfast_protocol::storage::report::{OffSiteReport, TargetReport};
 use holdfast_seal::OpenError;
 use holdfast_seal::token::Token;
 use jiff::Timestamp;
@@ -166,10 +166,23 @@ fn page(status: &AgentStatus) -> String {
             let _infallible = writeln!(page, "  ! {} in Proxmox: {difference}", target.name);
         }
     }
+    page.push_str(&off_site(targets));
     for held in status.sections.waiting.iter().flatten().filter(|held| held.guest.is_none()) {
         let _infallible = writeln!(page, "  ! waits for a signature: {} ({})", held.effect, held.reason);
     }
     page
+}
+
+/// What backup servers say of our backups.
+pub(super) fn off_site(targets: &[TargetReport]) -> String {
+    let mut text = String::new();
+    for target in targets {
+        for line in target.off_site.iter().flat_map(OffSiteReport::lines) {
+            // Writing into a String cannot fail.
+            let _infallible = writeln!(text, "  {}: {line}", target.name);
+        }
+    }
+    text
 }
 
 /// A line for each.

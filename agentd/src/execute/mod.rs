@@ -13,6 +13,7 @@
 //! | [`run`] | one operation to its end |
 //! | `attempt` | one try of one step |
 //! | `lost` | finding a task whose reply was lost |
+//! | [`offsite`] | one question to a backup server |
 //! | [`recover`] | what the recovery plan adopts or parks |
 //! | `identity` | is this still our guest? |
 //! | `step_*` | each step's probe and effect |
@@ -30,6 +31,7 @@ mod freed;
 pub mod heavy;
 mod identity;
 mod lost;
+pub mod offsite;
 pub mod recover;
 pub mod run;
 mod step_adopt;
@@ -66,6 +68,7 @@ use holdfast_protocol::pin::Pin;
 use tokio::sync::watch;
 
 use crate::model::limits;
+use crate::model::offsite::Pruners;
 use crate::model::view::ProgressLines;
 use crate::operation::Operation;
 use crate::port::bridge::Bridges;
@@ -100,6 +103,8 @@ pub struct Ports {
     pub lines: watch::Sender<ProgressLines>,
     /// Where tests stop the world; nowhere in production.
     pub failpoints: Arc<dyn Failpoints>,
+    /// Who removes backups from backup servers, as these said last.
+    pub pruners: watch::Receiver<Arc<Pruners>>,
 }
 
 /// Where guests find us: it goes into their ticket.
@@ -137,6 +142,7 @@ impl Ports {
             digests: Arc::new(DigestCache::default()),
             lines,
             failpoints: failpoint::from_environment(),
+            pruners: watch::channel(Arc::default()).1,
         }
     }
 }

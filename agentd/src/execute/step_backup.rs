@@ -23,7 +23,7 @@ use crate::model::limits;
 use crate::model::record::{HeldMounts, VolumeId};
 use crate::operation::Operation;
 use crate::operation::log::Fact;
-use crate::plan::bulk;
+use crate::plan::{bulk, offsite};
 use crate::port::pve::read::StoredVolume;
 use crate::port::pve::task::TaskEnd;
 use crate::port::pve::volume::{Disk, InBackup};
@@ -89,14 +89,20 @@ fn held(config: &GuestConfig, leaves_out: &[MountPath]) -> HeldMounts {
     HeldMounts { holds, left_out }
 }
 
-/// The key that it must be encrypted with.
-fn key<'a>(context: &'a Context<'_>) -> Option<&'a KeyFingerprint> {
-    context.progress.operation.backup()?.key.as_ref()
+/// The key that it must be encrypted with: the promised one, else that of the backup server that it goes to, whoever asked.
+async fn key(context: &Context<'_>) -> Result<Option<KeyFingerprint>, Trouble> {
+    let promised = context.progress.operation.backup().and_then(|backup| backup.key.clone());
+    if promised.is_some() {
+        return Ok(promised);
+    }
+    let (storage, targets) = (storage(context)?, context.ports.store.storage_targets().await?);
+    let approved = targets.iter().find(|target| target.approval.name.as_str() == storage.as_str());
+    Ok(approved.and_then(|target| offsite::key(&target.approval)).cloned())
 }
 
 /// What is to be encrypted does not leave the box for a storage that would take it in the clear.
 async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), Trouble> {
-    let Some(key) = key(context) else { return Ok(()) };
+    let Some(key) = key(context).await? else { return Ok(()) };
     let storage = storage(context)?;
     let entries = context.ports.pve.storage_entries().await?;
     let entry = entries.get(storage.as_str());
@@ -196,10 +202,14 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     let at = at.unwrap_or_else(|| context.ports.clock.now());
     let note = Some(format!("{} ({} MiB)", entry.volid, entry.size >> 20));
     let sealed = entry.sealed.clone();
-    let unsealed = key(context).filter(|key| sealed.as_ref() != Some(key)).map(|key| {
+    let lacks = match key(context).await? {
+        Some(key) => (sealed.as_ref() != Some(&key)).then(|| format!("not encrypted with key {key}")),
+        // Nobody named a key for it, and nothing goes to a backup server in the clear without a word.
+        None => (entry.format.starts_with("pbs-") && sealed.is_none()).then(|| "not encrypted".to_owned()),
+    };
+    let unsealed = lacks.map(|lacks| {
         let text = format!(
-            "{} is not encrypted with key {key}, by the word of its storage: it counts as none; look at the entry of that \
-             storage in Proxmox",
+            "{} is {lacks}, by the word of its storage: it counts as none; look at the entry of that storage in Proxmox",
             entry.volid
         );
         Fact::Condition(Problem::new(ErrorCode::BackupUnsealed, text))

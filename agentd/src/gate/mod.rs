@@ -12,6 +12,7 @@
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
 //! | [`entry`] | what a signature allows to be done to a target's entry in Proxmox |
+//! | [`offsite`] | what an approval allows to be asked of a backup server |
 //! | [`held`] | what an operator would sign |
 //! | [`stranger`] | may this guest be taken over |
 //! | [`order`] | may this signed job be taken |
@@ -26,6 +27,7 @@ pub mod entry;
 pub mod held;
 pub mod layout;
 pub mod of;
+pub mod offsite;
 pub mod only_copy;
 pub mod order;
 pub mod protection;

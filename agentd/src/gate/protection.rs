@@ -59,6 +59,7 @@ const fn effect(facet: Facet) -> Effect {
         | Facet::Target
         | Facet::Consistency
         | Facet::RestoreTest
+        | Facet::Verify
         | Facet::Volume => Effect::LowerProtection,
     }
 }

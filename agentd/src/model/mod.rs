@@ -8,6 +8,7 @@ pub mod holder;
 pub mod limits;
 pub mod mark;
 pub mod observed;
+pub mod offsite;
 pub mod parked;
 pub mod planted;
 pub mod policy;

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::id::{GoldenVersion, GuestUid, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
+use holdfast_protocol::storage::report::PrunedBy;
 use jiff::Timestamp;
 
 use super::mark::Mark;
+use super::offsite::Verification;
 use super::policy::Sha256Hex;
 use super::record::VolumeId;
 
@@ -41,6 +43,10 @@ pub enum Shelf {
     Listed {
         /// Backups that it refuses to delete.
         protected: BTreeSet<VolumeId>,
+        /// What its server found when it looked through them, where one did.
+        verified: BTreeMap<VolumeId, Verification>,
+        /// Who removes backups there, where it is a backup server that was asked.
+        pruned_by: Option<PrunedBy>,
     },
     /// It did not: its backups are neither there nor gone.
     Dark(String),

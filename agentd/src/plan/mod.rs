@@ -8,6 +8,7 @@
 //! | module | decides |
 //! | --- | --- |
 //! | `adopt` | what becomes of a guest that our records do not know |
+//! | [`aside`] | what is said beside the word about a tier |
 //! | [`asked`] | what becomes of what guests asked for |
 //! | `detach` | what becomes of a signature about a storage target |
 //! | [`absent`] | what to do for a guest that is not there |
@@ -27,6 +28,7 @@
 //! | [`storage`] | what becomes of each storage target |
 //! | `placement` | where a guest's disks may be made |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
+//! | [`offsite`] | what is made of a backup server's word |
 //! | [`owed`] | what a signed job left to do to that entry |
 //! | `trial` | which backup is tried next |
 //! | [`posture`] | how well each guest is protected |
@@ -35,6 +37,7 @@
 
 mod absent;
 mod adopt;
+pub mod aside;
 pub mod asked;
 mod beside;
 pub mod bulk;
@@ -47,6 +50,7 @@ mod hand;
 mod hold;
 pub mod lost;
 mod number;
+pub mod offsite;
 pub mod ordered;
 pub mod owed;
 mod placement;

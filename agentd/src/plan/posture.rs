@@ -11,6 +11,7 @@ use holdfast_protocol::id::OperationId;
 use holdfast_protocol::protection::{Posture, PostureReport, Tier};
 use jiff::{SignedDuration, Timestamp};
 
+use super::aside;
 use super::bulk::Bulk;
 use super::schedule::tier::{Owed, State};
 use super::schedule::{Known, Promised, is_good};
@@ -109,9 +110,15 @@ fn tier(
             format!("storage {} does not answer, so its {tier} backups are unknown: {why}", newest.storage);
         return said(Posture::Unknown, text);
     }
+    let told = aside::words(promised, newest, known, observed.shelves.get(&newest.storage));
+    let said = |is, why: String| Said { is, why: format!("{why}{told}") };
     if let Some(due) = owed.last.filter(super::schedule::tier::Due::is_missed) {
         let why =
             format!("its {tier} backup of {} was missed, the newest is of {}", due.point, taken_at(newest));
+        return said(Posture::Attention, why);
+    }
+    if aside::is_damaged(newest, observed.shelves.get(&newest.storage)) {
+        let why = format!("the server found its newest {tier} backup of {} damaged", taken_at(newest));
         return said(Posture::Attention, why);
     }
     let Some(days) = promised.test_every else {

@@ -14,6 +14,7 @@
 //! | [`local_tls`] | the certificate that guests pin |
 //! | [`marker`] | the marker on a disk, by which it is told from another |
 //! | [`mounts`] | the kernel's word about mounts and disks |
+//! | [`pbs`] | a backup server's own API |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
 //! | [`sealed_token`] | a token that lies sealed |
@@ -34,6 +35,7 @@ pub mod identity;
 pub mod local_tls;
 pub mod marker;
 pub mod mounts;
+pub mod pbs;
 pub mod privilege;
 pub mod pve;
 pub mod sealed_token;

@@ -6,6 +6,7 @@
 //! carries: without that our token is not shown its backups. Deliberately absent: removing anything.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::id::{GuestUid, StorageName};
@@ -58,13 +59,28 @@ impl Shelves {
                         ports.store.note_listed(listed, now).await?;
                     }
                     let protected = list.iter().filter(|row| row.protected);
-                    Shelf::Listed { protected: protected.map(|row| VolumeId::new(&row.volid)).collect() }
+                    let verified =
+                        list.iter().filter_map(|row| Some((VolumeId::new(&row.volid), row.verification?)));
+                    Shelf::Listed {
+                        protected: protected.map(|row| VolumeId::new(&row.volid)).collect(),
+                        verified: verified.collect(),
+                        pruned_by: None,
+                    }
                 }
                 Err(error) => Shelf::Dark(chain(&error)),
             };
             self.0.insert(storage, (forward, shelf));
         }
-        Ok(self.0.iter().map(|(storage, (_, shelf))| (storage.clone(), shelf.clone())).collect())
+        let pruners = Arc::clone(&ports.pruners.borrow());
+        let told = |storage: &StorageName, shelf: &Shelf| match shelf {
+            Shelf::Listed { protected, verified, .. } => Shelf::Listed {
+                protected: protected.clone(),
+                verified: verified.clone(),
+                pruned_by: pruners.get(storage).copied(),
+            },
+            Shelf::Dark(why) => Shelf::Dark(why.clone()),
+        };
+        Ok(self.0.iter().map(|(storage, (_, shelf))| (storage.clone(), told(storage, shelf))).collect())
     }
 }
 

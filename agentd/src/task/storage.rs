@@ -25,12 +25,16 @@ use tokio::task::JoinSet;
 
 mod entries;
 mod memory;
+mod offsite;
 
 use self::entries::{Entries, With};
 use self::memory::{Memory, line, report};
+use self::offsite::OffSite;
 use super::stop::Stop;
 use crate::execute::entry::Keeper;
+use crate::execute::offsite::Asker;
 use crate::execute::storage::{Order, Outcome, perform};
+use crate::model::offsite::Pruners;
 use crate::model::storage::{Looked, MountSeen, StorageView, TargetMemory, TargetRecord};
 use crate::plan::storage::{Deed, Judged, Known, judge, problem, waiting};
 use crate::port::clock::Clock;
@@ -61,6 +65,10 @@ pub struct StorageTask {
     pub pve: Arc<dyn Pve>,
     /// What can make them; none where root gave no token for it.
     pub keeper: Option<Keeper>,
+    /// What asks backup servers.
+    pub asker: Asker,
+    /// Who removes backups from them.
+    pub pruners: watch::Sender<Arc<Pruners>>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -75,6 +83,7 @@ struct State {
     targets: BTreeMap<TargetName, Memory>,
     under_way: JoinSet<(TargetName, Outcome)>,
     entries: Entries,
+    off_site: OffSite,
 }
 
 /// One target at one look.
@@ -106,6 +115,11 @@ impl StorageTask {
                     self.ended(&mut state, ended).await;
                 }
                 news = state.entries.news() => state.entries.hear(news, &with).await,
+                news = state.off_site.news() => {
+                    if let Err(error) = state.off_site.hear(news, &state.records, &self.pruners, &with).await {
+                        tracing::warn!(error = chain(&error), "what a backup server said is asked again");
+                    }
+                }
                 heard = news(&mut changes, now) => if heard == Heard::NoMore { return },
                 () = self.clock.sleep(pause) => {}
             }
@@ -134,6 +148,7 @@ impl StorageTask {
         let standings = looked.iter().map(|look| (look.name.clone(), look.judged.standing)).collect();
         let with = With { store: &self.store, keeper: self.keeper.as_ref(), clock: self.clock.as_ref() };
         state.entries.step(&state.records, &state.wanted, &standings, &with).await?;
+        state.off_site.step(&state.records, &state.wanted, &self.asker, &with).await?;
         self.begin(state, looked).await
     }
 
@@ -153,6 +168,7 @@ impl StorageTask {
         }
         // Also for another document: its credentials may be the right ones now.
         state.entries.changed();
+        state.off_site.changed();
         state.records = records;
         state.read_at = Some(now);
         Ok(())
@@ -184,7 +200,9 @@ impl StorageTask {
                 Problem::new(ErrorCode::StorageWrong, format!("storage {name} in Proxmox: {what}"))
             }));
             let told = report(name, judged, (wanted, record), since, device.clone());
-            view.targets.extend(told.map(|told| TargetReport { entry, ..told }));
+            view.problems.extend(state.off_site.problems(name));
+            let off_site = state.off_site.report(name);
+            view.targets.extend(told.map(|told| TargetReport { entry, off_site, ..told }));
         }
         self.view.send_if_modified(|kept| {
             let changed = **kept != view;

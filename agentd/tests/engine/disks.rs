@@ -9,10 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agentd::execute::offsite::Asker;
 use agentd::model::storage::StorageView;
 use agentd::port::clock::RealClock;
 use agentd::port::helper::Helper;
 use agentd::port::mounts::Mounts;
+use agentd::port::pbs::Direct;
 use agentd::task::intake::Outcome;
 use agentd::task::stop;
 use agentd::task::storage::StorageTask;
@@ -175,6 +177,8 @@ fn look_after(agent: &Agent) -> (Storage, stop::Stopper) {
         view: sender,
         pve: Arc::clone(&agent.ports.pve),
         keeper: None,
+        asker: Asker { key: Arc::new(holdfast_seal::HostKey::generate()), dial: Arc::new(Direct) },
+        pruners: watch::channel(Arc::default()).0,
         clock: Arc::new(RealClock::start()),
     };
     tokio::spawn(task.run(stop));

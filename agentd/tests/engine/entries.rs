@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::execute::entry::Keeper;
+use agentd::execute::offsite::Asker;
 use agentd::model::storage::{StorageView, TargetRecord};
 use agentd::plan::entry::differences;
 use agentd::port::helper::Helper;
@@ -27,17 +28,20 @@ use tokio::sync::watch;
 
 use super::drift::{Agent, start};
 use super::jobs::{ended, lay_down, leave, signed};
+use super::servers::Dialled;
 use super::world::{FastClock, World};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 const KEY_FILE: &[u8] = include_bytes!("../../../seal/tests/backup-key.json");
 
 /// A box whose storage loop has a sealed token, beside a backup server that answers.
-struct Ground {
-    world: World,
-    agent: Agent,
+pub struct Ground {
+    pub world: World,
+    pub agent: Agent,
     key: Arc<HostKey>,
     view: watch::Receiver<Arc<StorageView>>,
+    /// Policies and guests of the document.
+    pub guests: serde_json::Value,
     generation: u64,
     _stopper: Stopper,
 }
@@ -46,7 +50,7 @@ fn fingerprint() -> String {
     vec!["86"; 32].join(":")
 }
 
-fn server() -> Medium {
+pub fn server() -> Medium {
     let key = BackupKey::parse(KEY_FILE).unwrap();
     serde_json::from_value(json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1", "namespace": "hf",
         "fingerprint": fingerprint(), "key": key.fingerprint() } }))
@@ -55,7 +59,7 @@ fn server() -> Medium {
 
 impl Ground {
     #[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let world = World::start().await;
         let mut agent = start(&world).await;
         lay_down(&agent).await;
@@ -78,16 +82,29 @@ impl Ground {
             view: sender,
             pve: Arc::clone(&agent.ports.pve),
             keeper: Some(Keeper { key: Arc::clone(&key), token, carrier, targets }),
+            asker: Asker {
+                key: Arc::clone(&key),
+                dial: Arc::new(Dialled(world.dir.path().join("pve/run/outside/10.66.0.1"))),
+            },
+            pruners: watch::channel(Arc::default()).0,
             clock: Arc::new(FastClock::start()),
         };
         tokio::spawn(task.run(stop));
-        let ground = Self { world, agent, key, view, generation: 0, _stopper: stopper };
+        let ground = Self {
+            world,
+            agent,
+            key,
+            view,
+            guests: json!({ "guests": [] }),
+            generation: 0,
+            _stopper: stopper,
+        };
         ground.serve(SECRET);
         ground
     }
 
     /// What the backup server takes from now on.
-    fn serve(&self, secret: &str) {
+    pub fn serve(&self, secret: &str) {
         let place = self.world.dir.path().join("pve/run/outside/10.66.0.1");
         std::fs::create_dir_all(place.join("store1")).unwrap();
         std::fs::create_dir_all(self.world.dir.path().join("pve/run/outside/nas")).unwrap();
@@ -103,11 +120,11 @@ impl Ground {
         creds.seal(&to.recipient().unwrap()).unwrap()
     }
 
-    fn good(&self) -> Sealed {
+    pub fn good(&self) -> Sealed {
         self.sealed("off1", &server(), &self.key)
     }
 
-    async fn wish(&mut self, state: &str, name: &str, medium: &Medium, creds: Option<&Sealed>) {
+    pub async fn wish(&mut self, state: &str, name: &str, medium: &Medium, creds: Option<&Sealed>) {
         self.generation += 1;
         let role = if matches!(medium, Medium::Pbs { .. }) { "pbs-offsite" } else { "bulk-data" };
         let mut target = json!({ "name": name, "medium": medium, "class": "slow", "role": role, "state": state,
@@ -115,13 +132,14 @@ impl Ground {
         if let Some(creds) = creds {
             target.as_object_mut().unwrap().insert("creds".to_owned(), creds.as_str().into());
         }
-        let document = json!({ "schema": "holdfast.desired/v1", "generation": self.generation, "poll_interval_s": 10,
-            "guests": [], "storage": [target] });
+        let mut document = json!({ "schema": "holdfast.desired/v1", "generation": self.generation, "poll_interval_s": 10,
+            "storage": [target] });
+        document.as_object_mut().unwrap().extend(self.guests.as_object().unwrap().clone());
         let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
         self.agent.ports.store.offer_desired(desired, self.agent.ports.clock.now()).await.unwrap();
     }
 
-    async fn until(&mut self, what: &str, is: impl Fn(&StorageView) -> bool) -> Arc<StorageView> {
+    pub async fn until(&mut self, what: &str, is: impl Fn(&StorageView) -> bool) -> Arc<StorageView> {
         let waited = tokio::time::timeout(Duration::from_secs(30), self.view.wait_for(|view| is(view))).await;
         if let Ok(Ok(view)) = waited.map(|view| view.map(|view| Arc::clone(&view))) {
             return view;
@@ -129,7 +147,7 @@ impl Ground {
         panic!("never {what}: {:#?}", self.view.borrow())
     }
 
-    async fn sign(&mut self, verb: &str) {
+    pub async fn sign(&mut self, verb: &str) {
         let view = self
             .until("it waits for a signature", |view| {
                 view.waiting.iter().any(|one| one.payload.contains(verb))
@@ -143,7 +161,7 @@ impl Ground {
     }
 
     /// Waits until nothing is owed to the entry any more.
-    async fn settled(&self) -> TargetRecord {
+    pub async fn settled(&self) -> TargetRecord {
         let mut changes = self.agent.ports.store.changes();
         let waiting = async {
             loop {

@@ -26,6 +26,7 @@
 //! | `protection` | what is promised about backups, raised by documents and lowered by a signature |
 //! | `window` | quiesce windows: granted, captured, labelled, and what becomes of them when somebody fails |
 //! | `offsite` | backups to a backup server: encrypted with K or none, and everything that is made of one |
+//! | `servers` | backup servers asked by their own API: what is told of them, what they look through, who prunes |
 //! | `parked` | what a person answers to parked work, and what a restart plans |
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
@@ -52,6 +53,7 @@ mod protection;
 mod restore_beside;
 mod restore_test;
 mod roll_back;
+mod servers;
 mod snapshot;
 mod spoken_test;
 mod storage;

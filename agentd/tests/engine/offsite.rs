@@ -138,6 +138,12 @@ async fn what_arrived_unencrypted_is_an_alarm() {
     assert_eq!(alarm.code, ErrorCode::BackupUnsealed, "{alarm}");
     let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
     assert_eq!(record.sealed, None);
+    // Also where nobody promised anything.
+    let (target, storage) = (target(), storage());
+    let asked =
+        Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
+    let done = end(&ports, 2, Operation::Backup(asked)).await;
+    assert_eq!(done.conditions().next().unwrap().code, ErrorCode::BackupUnsealed, "{}", told(&done));
 }
 
 /// The entry lost its key or has another one: nothing is sent.

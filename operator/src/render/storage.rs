@@ -1,7 +1,7 @@
 //! Storage targets: those that need a person first, each with why beneath the table.
 
 use holdfast_protocol::id::HostName;
-use holdfast_protocol::storage::report::{TargetReport, TargetStanding};
+use holdfast_protocol::storage::report::{OffSiteReport, TargetReport, TargetStanding};
 use jiff::Timestamp;
 
 use super::clean;
@@ -41,6 +41,11 @@ pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: St
     for (host, target) in &sorted {
         for difference in &target.entry {
             text.push_str(&format!("\n{host}, {} in Proxmox: {}\n", target.name, clean(difference)));
+        }
+    }
+    for (host, target) in &sorted {
+        for line in target.off_site.iter().flat_map(OffSiteReport::lines) {
+            text.push_str(&format!("\n{host}, {}: {}\n", target.name, clean(&line)));
         }
     }
     text
@@ -87,6 +92,7 @@ mod tests {
             entry: Vec::new(),
             device: None,
             iops: Some(92),
+            off_site: None,
         }
     }
 

@@ -16,6 +16,7 @@ use super::retention::Retention;
 use super::zone::Zone;
 use crate::desired::{BulkBackup, VolumeKind};
 use crate::id::VolumeName;
+use crate::size::TestDays;
 
 /// Of what a facet is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +58,8 @@ pub enum Facet {
     Consistency,
     /// How often one is restored for a test.
     RestoreTest,
+    /// How often the server looks through one.
+    Verify,
     /// Whether the volume is backed up, and where to.
     Volume,
 }
@@ -73,6 +76,7 @@ impl Facet {
             Self::Key => "key",
             Self::Consistency => "consistency",
             Self::RestoreTest => "restore test",
+            Self::Verify => "verification",
             Self::Volume => "backup",
         }
     }
@@ -171,14 +175,18 @@ impl Judge {
     fn off_site(&mut self, tier: Tier, old: &OffSiteTier, new: &OffSiteTier) -> OffSiteTier {
         OffSiteTier {
             key: self.weigh(tier, Facet::Key, (&old.key, &new.key), |_, _| false, ToString::to_string),
+            verify_days: self.weigh(
+                tier,
+                Facet::Verify,
+                (&old.verify_days, &new.verify_days),
+                as_often,
+                how_often,
+            ),
             backup: self.backup(tier, &old.backup, &new.backup),
         }
     }
 
     fn backup(&mut self, tier: Tier, old: &BackupTier, new: &BackupTier) -> BackupTier {
-        let days = |days: &Option<crate::size::TestDays>| {
-            days.map_or_else(|| "never".to_owned(), |days| format!("every {days}"))
-        };
         let tests = (&old.restore_test_days, &new.restore_test_days);
         BackupTier {
             target: self.weigh(
@@ -197,17 +205,7 @@ impl Judge {
                 |old, new| new >= old,
                 |consistency| consistency.as_str().to_owned(),
             ),
-            restore_test_days: self.weigh(
-                tier,
-                Facet::RestoreTest,
-                tests,
-                |old, new| match (old, new) {
-                    (None, _) => true,
-                    (Some(_), None) => false,
-                    (Some(old), Some(new)) => new <= old,
-                },
-                days,
-            ),
+            restore_test_days: self.weigh(tier, Facet::RestoreTest, tests, as_often, how_often),
         }
     }
 
@@ -315,6 +313,19 @@ impl Judge {
 fn as_dense((old, old_zone): &(Vec<Calendar>, Zone), (new, new_zone): &(Vec<Calendar>, Zone)) -> bool {
     let held = |old: &Calendar| new.iter().any(|new| new.points().holds(old.points()));
     old_zone == new_zone && old.iter().all(held)
+}
+
+/// Whether something is done at least as often.
+fn as_often(old: &Option<TestDays>, new: &Option<TestDays>) -> bool {
+    match (old, new) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(old), Some(new)) => new <= old,
+    }
+}
+
+fn how_often(days: &Option<TestDays>) -> String {
+    days.map_or_else(|| "never".to_owned(), |days| format!("every {days}"))
 }
 
 /// Only what was not backed up at all is known to lose nothing.

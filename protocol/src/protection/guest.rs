@@ -95,7 +95,11 @@ impl Protection {
             lines.push(format!("local: {}", backup_words(tier)));
         }
         if let Some(tier) = &self.tiers.off_site {
-            lines.push(format!("off-site: {}, encrypted with key {}", backup_words(&tier.backup), tier.key));
+            let looked = tier.verify_days.map_or_else(String::new, |days| {
+                format!(", looked through by its server every {days}, which proves nothing about the key")
+            });
+            let words = backup_words(&tier.backup);
+            lines.push(format!("off-site: {words}, encrypted with key {}{looked}", tier.key));
         }
         lines.extend(
             self.volumes.iter().map(|volume| format!("volume {}: {}", volume.name, kind_words(&volume.kind))),

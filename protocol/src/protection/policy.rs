@@ -116,6 +116,10 @@ pub struct BackupTier {
 pub struct OffSiteTier {
     /// With which key: a backup that is not encrypted with it counts as none.
     pub key: KeyFingerprint,
+    /// The server is asked to look through a backup of it at least this often, where it is at all. That shows whether the
+    /// bytes are as they were sent; it proves nothing about the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_days: Option<TestDays>,
     /// The rest.
     pub backup: BackupTier,
 }

@@ -11,6 +11,7 @@
 
 pub mod access;
 pub mod archive;
+pub mod backup_api;
 pub mod call;
 pub mod clock;
 pub mod door;

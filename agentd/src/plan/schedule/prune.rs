@@ -1,10 +1,12 @@
 //! Which backup or scheduled snapshot goes next: the oldest that the retention in force no longer keeps.
 //!
-//! Nothing goes by a clock that is not steady, from a storage that did not answer, or that Proxmox refuses to delete. The
+//! Nothing goes by a clock that is not steady, from a storage that did not answer, that Proxmox refuses to delete, or from a
+//! backup server that lets our token remove nothing: such a server prunes by itself, which is told. The
 //! law is `gate/retention`'s, which is asked again before the removal is sent.
 
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Protection;
+use holdfast_protocol::storage::report::PrunedBy;
 
 use super::{Known, Promised};
 use crate::gate::Prune;
@@ -33,8 +35,8 @@ pub(super) fn next(
     let stays = with().find(|(_, effect)| **effect == Some(Prune::Last)).map(|(backup, _)| backup)?;
     let may = |backup: &BackupRecord| {
         let shelf = inputs.observed.shelves.get(&backup.storage);
-        let listed =
-            matches!(shelf, Some(Shelf::Listed { protected }) if !protected.contains(&backup.archive));
+        let listed = matches!(shelf, Some(Shelf::Listed { protected, pruned_by, .. })
+                if !protected.contains(&backup.archive) && *pruned_by != Some(PrunedBy::Server));
         // Under another number our token is not shown it; and a list proves something only about its own storage.
         listed && backup.vmid == stays.vmid && backup.storage == stays.storage
     };

@@ -92,6 +92,7 @@ mod tests {
             made_epoch_s: Some(1),
             protected: false,
             sealed: None,
+            verification: None,
         }
     }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::ending::TaskEnd;
 use super::upid::Upid;
 use super::wire::{Row, Unreadable, rows, split_tags};
+use crate::model::offsite::{Verification, VerifyTask};
 use crate::model::storage::EntrySeen;
 
 /// Which Proxmox VE answers.
@@ -335,6 +336,8 @@ pub struct StoredVolume {
     pub protected: bool,
     /// The key that a backup is encrypted with. That it is encrypted, and nobody says with which, is no key.
     pub sealed: Option<KeyFingerprint>,
+    /// What a backup server found when it looked through it last.
+    pub verification: Option<Verification>,
 }
 
 impl StoredVolume {
@@ -349,10 +352,16 @@ impl StoredVolume {
                 made_epoch_s: row.whole_opt("ctime")?,
                 protected: row.flag("protected")?,
                 sealed: row.text_opt("encrypted")?.and_then(|text| text.parse().ok()),
+                verification: row.row("verification").ok().and_then(verification),
             })
         };
         rows(value)?.into_iter().map(of).collect()
     }
+}
+
+fn verification(said: Row<'_>) -> Option<Verification> {
+    let (state, upid) = (said.text("state").ok()?, said.text("upid").ok()?);
+    Some(Verification { well: state == "ok", at: VerifyTask::parse(&upid)?.began() })
 }
 
 /// A network interface inside a running guest, with its addresses.

@@ -112,6 +112,7 @@ pub fn report(
         reason: judged.reason.clone(),
         entry: Vec::new(),
         device,
+        off_site: None,
         iops: record.and_then(|record| record.marked).and_then(|marked| marked.iops),
     })
 }

@@ -23,7 +23,7 @@ fn usual() -> Value {
         "tiers": {
             "snapshot": { "schedule": { "at": ["*:00"], "zone": "UTC", "jitter_min": 0, "window_min": 30 }, "retention": { "keep": { "last": 24 } } },
             "local": backup(),
-            "off_site": { "key": key, "backup": backup() }
+            "off_site": { "key": key, "verify_days": 7, "backup": backup() }
         },
         "volumes": [
             { "name": "cache", "kind": { "bulk": { "none": "made again at start" } } },
@@ -76,6 +76,8 @@ fn each_loosening_is_named_and_stays_out_of_force() {
             Facet::Schedule,
         ),
         ("/tiers/off_site/key", json!(other_key), Facet::Key),
+        ("/tiers/off_site/verify_days", json!(8), Facet::Verify),
+        ("/tiers/off_site/verify_days", json!(null), Facet::Verify),
         ("/tiers/off_site/backup/target", json!("backup3"), Facet::Target),
         ("/tiers/off_site/backup/retention", json!({ "keep": { "last": 1 } }), Facet::Retention),
         ("/volumes/1/kind", json!({ "bulk": { "none": "to save room" } }), Facet::Volume),
@@ -100,6 +102,7 @@ fn what_is_provably_no_weaker_is_in_force_at_once() {
         ("/tiers/local/retention", json!("keep_all")),
         ("/tiers/local/retention", json!({ "keep": { "last": 3, "daily": 14, "yearly": 1 } })),
         ("/tiers/local/restore_test_days", json!(7)),
+        ("/tiers/off_site/verify_days", json!(1)),
         ("/tiers/local/schedule/jitter_min", json!(0)),
         ("/tiers/local/schedule/window_min", json!(1440)),
         ("/tiers/local/schedule/at", json!(["Sunday 12:00", "Mon..Sun *-*-* 2:30:00"])),

@@ -31,6 +31,7 @@ fn own_backup() -> OwnBackup {
         made_epoch_s: Some(1),
         protected: false,
         sealed: None,
+        verification: None,
     };
     let [old, new] = ["backup2:backup/old", "backup2:backup/new"].map(crate::model::record::VolumeId::new);
     let found = OwnBackup::find(vmid(), &"backup2".parse().unwrap(), (&old, &new), &[row("old"), row("new")]);
