@@ -102,6 +102,7 @@ impl Keeper {
         let mut backoff = Backoff::default();
         loop {
             self.bring_back().await;
+            self.look_for_orphan();
             let serving = self.serving.borrow_and_update().clone();
             if let Some(serving) = serving {
                 self.serve(&serving).await;
@@ -130,6 +131,21 @@ impl Keeper {
         let open = board::load(&self.place).open;
         self.orphan = open.map(|open| open.id).or(marker.map(|marker| marker.window));
         board::update(&self.place, |told| (told.open, told.problem) = (None, None));
+    }
+
+    /// Another process of ours may die with a window open while this one lives, a person's `guestd backup` for one: nobody
+    /// else tells the agent that it is over.
+    fn look_for_orphan(&mut self) {
+        let is_open = |place: &Place| board::load(place).open.map(|open| open.id);
+        if Marker::is_there(&self.place) || is_open(&self.place).is_none() {
+            return;
+        }
+        // Whoever has the turn has that window, and closes it before the turn is given back.
+        let Asked::Ours(_turn) = turn::take(&self.place) else { return };
+        if let Some(id) = is_open(&self.place) {
+            self.orphan = Some(id);
+            board::update(&self.place, |told| told.open = None);
+        }
     }
 
     /// The agent holds this guest's lane for the window until it hears, or until its bound. Whatever it answers is well.

@@ -120,6 +120,13 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
+    /// The same; it dies at this moment, as by kill -9.
+    pub fn start_until(&self, point: &str, verb: &str) -> Running {
+        let mut command = self.command(verb);
+        command.env("GUESTD_DIES_AT", point).stderr(Stdio::piped()).stdout(Stdio::null());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
     /// `guestd resume`.
     pub fn resume(&self, rest: &[&str]) -> Output {
         self.ask("resume", rest)

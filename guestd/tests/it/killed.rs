@@ -71,6 +71,23 @@ async fn the_next_start_brings_everything_back() {
     }
 }
 
+/// The controller lives, and a person's `guestd backup` dies: the lane, which the agent holds for it, is given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_by_hand_that_dies_is_brought_back_and_told_by_the_controller() {
+    for point in ["Granted", "MarkerWritten", "AllStopped", "QuiescedTold", "MarkerGone"] {
+        let (agent, guest, world, before) = guest().await;
+        let controller = guest.run();
+        until("hello", || agent.read(|book| !book.hellos.is_empty()), String::new).await;
+        assert!(guest.start_until(point, "backup").died().await, "{point}: {}", told(&guest));
+        let told_agent = || windows(&agent, |w| w.released.len() + w.given_up as usize > 0);
+        until(&format!("{point}: told"), told_agent, || format!("{:?} {}", world.states(), told(&guest)))
+            .await;
+        assert_eq!((world.states(), world.marker()), (before, false), "{point}");
+        assert!(told(&guest)["open"].is_null(), "{point}");
+        assert_eq!(controller.stop().0.code(), Some(0));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_timer_brings_everything_back_when_nobody_starts() {
     for point in POINTS {
