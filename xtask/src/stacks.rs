@@ -40,7 +40,7 @@ pub fn run() -> Result<()> {
     let golden =
         Golden::read(&made_of(&recipe, &options).context("the golden image was not built")?.manifest_file)?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
-    let shared = tempfile::Builder::new().prefix("holdfast-stacks-programs-").tempdir()?;
+    let shared = tempfile::Builder::new().prefix("holdfast-programs-").tempdir()?;
     let programs = user::share(&programs, shared.path())?;
     let mut test = cargo();
     test.args(["test", "--locked"]).args(PROGRAM_PACKAGES);

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use e2e::wait;
 use serde_json::Value;
 
 use super::guest::Guest;
 use super::shop;
 use super::stand::Stand;
+
+/// A stack is back soon after its controller was killed; nothing is measured by it.
+const BOUND: Duration = Duration::from_secs(300);
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,25 @@ pub fn take(stand: &Stand, shop: &Guest, want: Want) -> Taken {
     };
     let copy = archive.metadata().unwrap().modified().unwrap().duration_since(begun).unwrap();
     Taken { archive, acknowledged, still, copy, gap: gap(shop, acknowledged) }
+}
+
+/// The controller is killed while it has stacks stopped: they come back without it, and so does the lane.
+pub fn interrupted(stand: &Stand, shop: &Guest) {
+    stand.step("a window whose controller is killed");
+    let before = stand.archives().len();
+    let closed = || shop::journal(shop).1.len();
+    let stopped_before = closed();
+    shop.run(&["systemd-run", "--quiet", "--unit=window", "guestd", "backup"]);
+    wait::until("a container that was told to stop", BOUND, || Ok((closed() > stopped_before).then_some(())))
+        .unwrap();
+    shop.run(&["systemctl", "kill", "--signal=KILL", "window.service"]);
+    wait::until("all of it is back", BOUND, || {
+        Ok((!shop.path("/var/lib/holdfast/quiesce.json").exists()).then_some(()))
+    })
+    .unwrap();
+    // Whatever became of its backup, the next one has the guest's lane.
+    shop.run(&["guestd", "backup", "--crash-consistent"]);
+    assert!(stand.archives().len() > before);
 }
 
 /// What the controller says of its last window.

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 
 use e2e::place::{Place, User};
 
-/// Sparse: what is not written takes no room.
-const SIZE: &str = "40G";
+/// Twice what it holds at most. All of it is taken at the beginning: a machine that has no room says so before anything is
+/// written to a disk that then fails.
+const SIZE: &str = "12G";
+
+/// What the folders of the suite's runs begin with.
+pub const PREFIX: &str = "holdfast-stacks-";
 
 /// It is there until it is dropped.
 pub struct Disk {
@@ -17,13 +21,32 @@ pub struct Disk {
 impl Disk {
     /// Makes the file, and mounts it on an empty folder.
     pub fn new(image: &Path, mount: &Path) -> Self {
-        // One that a killed run left is only a file: the kernel keeps what is still mounted of it.
+        left_over(&std::env::temp_dir().join(PREFIX));
         let _ = std::fs::remove_file(image);
         std::fs::create_dir_all(mount).unwrap();
-        run("truncate", &["--size", SIZE, path(image)]);
-        run("mkfs.btrfs", &["--quiet", path(image)]);
-        run("mount", &["-o", "loop,noatime", path(image), path(mount)]);
+        run("fallocate", &["--length", SIZE, path(image)]);
+        run("mkfs.btrfs", &["--quiet", "--nodiscard", path(image)]);
+        run("mount", &["-o", "loop,noatime,nodiscard", path(image), path(mount)]);
         Self { image: image.to_owned(), mount: mount.to_owned() }
+    }
+
+    /// How much of it is in use, for people.
+    pub fn used(&self) -> String {
+        run("df", &["--human-readable", "--output=used", path(&self.mount)])
+            .lines()
+            .last()
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+}
+
+/// What killed runs left mounted. The kernel refuses where somebody works.
+fn left_over(prefix: &Path) {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4));
+    for point in points.filter(|point| point.starts_with(path(prefix))) {
+        let _refused = Place::default().command("umount", User::Same).arg(point).output();
     }
 }
 

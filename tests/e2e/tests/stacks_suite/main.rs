@@ -35,6 +35,8 @@ fn a_backup_of_real_programs_is_what_its_label_says() {
     let labels = backup::labels(&shop);
     assert_eq!(labels["crash"].len(), 2, "the first backup of all, and ours: {labels:#?}");
     assert_eq!(labels["application"].len(), 1, "{labels:#?}");
+    backup::interrupted(&stand, &shop);
+    shop::unharmed(&stand, &shop);
     restored::after_a_power_cut(&stand, &cut);
     restored::after_an_orderly_end(&stand, &still);
     backup::figures(&cut, &still);

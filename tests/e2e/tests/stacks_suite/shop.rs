@@ -90,7 +90,7 @@ pub fn containers(guest: &Guest) -> Vec<(String, String)> {
     all
 }
 
-/// After the backups: exactly what ran runs, and nothing is left of the windows.
+/// After a window: exactly what ran runs, and nothing is left of it.
 pub fn unharmed(stand: &Stand, shop: &Guest) {
     stand.step("what ran runs again, what a person stopped stays stopped");
     let wanted =
@@ -101,5 +101,4 @@ pub fn unharmed(stand: &Stand, shop: &Guest) {
     }
     goes_on(shop);
     assert!(!shop.path("/var/lib/holdfast/quiesce.json").exists(), "no marker is left");
-    assert_eq!(journal(shop).1.len(), 1, "the till was stopped once, for the one window");
 }

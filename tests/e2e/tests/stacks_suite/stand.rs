@@ -26,7 +26,7 @@ const RESTORED_S: &str = "600";
 pub struct Stand {
     pub stage: Stage,
     key: PathBuf,
-    _disk: Disk,
+    disk: Disk,
     folder: TempDir,
     begun: Instant,
 }
@@ -41,7 +41,7 @@ impl Stand {
     /// Sets everything up and waits for the guest.
     pub fn new() -> Self {
         let begun = Instant::now();
-        let folder = tempfile::Builder::new().prefix("holdfast-stacks-").tempdir().unwrap();
+        let folder = tempfile::Builder::new().prefix(disk::PREFIX).tempdir().unwrap();
         open(folder.path());
         let mount = folder.path().join("disk");
         let disk = Disk::new(&named("HOLDFAST_STACKS_DISK"), &mount);
@@ -57,7 +57,7 @@ impl Stand {
             agent_user: User::Unprivileged,
         });
         let key = folder.path().join("key");
-        let mut stand = Self { stage: stage.unwrap(), key, _disk: disk, folder, begun };
+        let mut stand = Self { stage: stage.unwrap(), key, disk, folder, begun };
         stand.step("a Proxmox, a hub, an agent");
         stand.stage.start_simulator().unwrap();
         stand.stage.start_hub().unwrap();
@@ -130,7 +130,7 @@ impl Stand {
         self.stage.stop_agent().unwrap();
         self.stage.stop_hub().unwrap();
         self.stage.nothing_forbidden_was_sent().unwrap();
-        self.step("the end");
+        self.step(&format!("the end; {} of the disk in use", self.disk.used()));
     }
 }
 
