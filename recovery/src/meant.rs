@@ -62,8 +62,11 @@ impl fmt::Display for Repair {
 #[must_use]
 pub fn near(typed: &str) -> Vec<Word> {
     let typed: Zeroizing<Vec<char>> = Zeroizing::new(typed.chars().collect());
-    let mut found: Vec<(usize, Word)> =
-        Word::all().filter_map(|word| Some((slips(&typed, word.as_str())?, word))).collect();
+    let has = letters(typed.iter().copied());
+    let mut found: Vec<(usize, Word)> = Word::all()
+        .filter(|word| within_reach(has, letters(word.as_str().chars())))
+        .filter_map(|word| Some((slips(&typed, word.as_str())?, word)))
+        .collect();
     found.sort_by_key(|(slips, word)| (*slips, word.number()));
     found.into_iter().take(OFFERED).map(|(_, word)| word).collect()
 }
@@ -96,6 +99,17 @@ fn swaps(words: &[Word; PLACES]) -> Vec<(usize, Repair)> {
         }
     }
     swaps
+}
+
+/// Which letters there are, a bit each; whatever is no letter of the list is one more.
+fn letters(text: impl Iterator<Item = char>) -> u32 {
+    text.map(|letter| if letter.is_ascii_lowercase() { u32::from(letter) - u32::from('a') } else { 31 })
+        .fold(0, |bits, letter| bits | 1 << letter)
+}
+
+/// A slip brings in or loses one letter at most, so most words are ruled out by a glance.
+const fn within_reach(typed: u32, word: u32) -> bool {
+    (typed & !word).count_ones() as usize <= SLIPS_MAX && (word & !typed).count_ones() as usize <= SLIPS_MAX
 }
 
 /// How many letters were left out, put in, replaced, or swapped with the next; nothing beyond [`SLIPS_MAX`].
@@ -151,6 +165,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(of(typed, "abacus"), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_glance_rules_out_no_word_that_is_near() {
+        for typed in ["abakus", "zyoology", "crushd", "qq", "a", "é", "yo"] {
+            let letters_typed: Vec<char> = typed.chars().collect();
+            for word in Word::all().map(Word::as_str) {
+                let near = slips(&letters_typed, word).is_some();
+                assert!(
+                    !near || within_reach(letters(typed.chars()), letters(word.chars())),
+                    "{typed} {word}"
+                );
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod fixture;
+#[path = "../../tests/support/terminal.rs"]
 mod terminal;
 
 use std::fs;

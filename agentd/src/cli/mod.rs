@@ -10,6 +10,7 @@
 //! | `enroll` | [`enroll`] |
 //! | `golden` | [`golden`] |
 //! | `parked` | [`parked`] |
+//! | `recover` | [`recover`] |
 //! | `recovery` | [`recovery`] |
 //! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
@@ -29,12 +30,14 @@ pub mod doctor;
 pub mod enroll;
 pub mod golden;
 pub mod parked;
+pub mod recover;
 pub mod recovery;
 pub mod run;
 pub mod setup;
 pub mod status;
 mod step_down;
 pub mod storage;
+mod terminal;
 pub mod thaw;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
@@ -64,6 +67,8 @@ enum Command {
     Parked(parked::ParkedArguments),
     /// Tell what the agent found open when it started, and what came of it.
     Recovery(recovery::RecoveryArguments),
+    /// Open a wrapped backup key with the recovery code from the sheet, by hand and without a hub.
+    Recover(recover::RecoverArguments),
     /// Let a guest use the local API again that was frozen because two held its claim or its token.
     Thaw(thaw::ThawArguments),
     /// The images that guests are made from: have one built, show them, ask for an approval.
@@ -105,6 +110,9 @@ pub enum CommandError {
     /// `recovery`.
     #[error(transparent)]
     Recovery(#[from] recovery::RecoveryError),
+    /// `recover`.
+    #[error(transparent)]
+    Recover(#[from] recover::RecoverError),
     /// `storage`.
     #[error(transparent)]
     Storage(storage::StorageCommandError),
@@ -130,6 +138,7 @@ impl CommandError {
             Self::Doctor(error) => error.exit_code(),
             Self::Status(error) => error.exit_code(),
             Self::Parked(error) => error.exit_code(),
+            Self::Recover(error) => error.exit_code(),
             Self::Recovery(error) => error.exit_code(),
             Self::Storage(error) => error.exit_code(),
             Self::Thaw(error) => error.exit_code(),
@@ -161,6 +170,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Status(arguments) => Ok(status::run(&arguments)?),
         Command::Storage(command) => storage::run(&command).map_err(CommandError::Storage),
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
+        Command::Recover(arguments) => Ok(recover::run(&arguments)?),
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
         Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),
         Command::Golden(arguments) => Ok(golden::run(arguments)?),

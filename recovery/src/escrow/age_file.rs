@@ -40,13 +40,12 @@ impl EscrowFile {
     /// [`OpenError`].
     pub fn parse(text: &[u8]) -> Result<Self, OpenError> {
         if text.len() > FILE_BYTES_MAX {
-            return Err(OpenError::TooLong(text.len()));
+            return Err(OpenError::TooLong);
         }
         let bytes = armour::take_off(text).ok_or(OpenError::Broken)?;
         // In lines of our length it may be longer than it came.
-        let length = armour::put_on(&bytes).len();
-        if length > FILE_BYTES_MAX {
-            return Err(OpenError::TooLong(length));
+        if armour::put_on(&bytes).len() > FILE_BYTES_MAX {
+            return Err(OpenError::TooLong);
         }
         let factor = work_factor(&bytes)?;
         if !(WORK_FACTOR..=WORK_FACTOR_MAX).contains(&factor) {

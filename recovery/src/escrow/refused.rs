@@ -32,10 +32,8 @@ pub enum WrapError {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Too long.
-    #[error(
-        "the escrow file is {0} bytes long; at most {FILE_BYTES_MAX} are looked at: take another copy of it"
-    )]
-    TooLong(usize),
+    #[error("the escrow file is longer than {FILE_BYTES_MAX} bytes, so it is none: take another copy of it")]
+    TooLong,
     /// No such file, a cut one, or a changed one.
     #[error("the escrow file is damaged or no age file as text: take another copy of it")]
     Broken,
@@ -135,7 +133,7 @@ impl OpenError {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::TooLong(_) => ErrorCode::Size,
+            Self::TooLong => ErrorCode::Size,
             Self::Broken | Self::Readers => ErrorCode::EscrowBroken,
             Self::Work(_) => ErrorCode::EscrowWork,
             Self::Code => ErrorCode::EscrowCode,

@@ -15,7 +15,14 @@ use super::Breach;
 const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "agentd",
-        &["holdfast-manual", "holdfast-protocol", "holdfast-seal", "holdfast-tls", "holdfast-trust"],
+        &[
+            "holdfast-manual",
+            "holdfast-protocol",
+            "holdfast-recovery",
+            "holdfast-seal",
+            "holdfast-tls",
+            "holdfast-trust",
+        ],
         &[],
     ),
     ("e2e", &[], &["agentd", "hubd"]),

@@ -25,7 +25,7 @@ pub fn at_terminal(folder: &Path, line: &str, answers: &[(&str, &str)]) -> Strin
         if count == 0 {
             break;
         }
-        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        shown.push_str(&String::from_utf8_lossy(bytes.get(..count).unwrap_or_default()));
         if let Some((prompt, answer)) = next
             && shown[seen..].contains(prompt)
         {

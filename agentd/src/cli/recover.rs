@@ -1,0 +1,199 @@
+//! `agentd recover`: opens an escrow file with the recovery code from the sheet, without a hub and without this box's own
+//! records. The agent need not run, nor be set up.
+//!
+//! With `--to` the key file is written, as Proxmox takes it. Without it the code is only tried: a drill. The words are read
+//! from the terminal alone, not shown, and never from arguments, environment or a pipe. What is wrong with them is told
+//! before anything slow is done, by the places of the words, with what was probably meant. Exit code 0: it opened. 65: the
+//! file is none, or was changed. 66: it cannot be read. 73: the key file cannot be made. 74: there is no terminal, or nothing
+//! more came from it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_recovery::RecoveryCode;
+use holdfast_recovery::checksum::PLACES;
+use holdfast_recovery::code::ReadError;
+use holdfast_recovery::escrow::{Escrow, EscrowFile, FILE_BYTES_MAX, OpenError, Wanted};
+use holdfast_recovery::locked::Locked;
+use holdfast_recovery::typed::{TYPED_BYTES_MAX, TypingError};
+
+use super::terminal::{Line, Terminal};
+
+/// A pause after a code that does not open the file, twice as long each time.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+pub struct RecoverArguments {
+    /// The wrapped key (`escrow.age`): from the hub, from a backup disk, or from the second page of the sheet.
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// Write the key file here. It must not be there yet. Without this the code is only tried.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The wrapped key cannot be read.
+    #[error("{} cannot be read", .path.display())]
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It is no escrow file, or what is in it is refused.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// No terminal, or none any more.
+    #[error(
+        "the words are typed at a terminal, and there is none: run this in one (with `ssh -t` from afar)"
+    )]
+    Terminal(#[source] io::Error),
+    /// Ended by the person.
+    #[error("nothing more was typed, so nothing was opened")]
+    Ended,
+    /// The code cannot be kept.
+    #[error(transparent)]
+    Code(ReadError),
+    /// The key file.
+    #[error("{} cannot be made; it must not be there yet", .path.display())]
+    Unwritten {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The key cannot be written as text.
+    #[error("the key cannot be written as a key file: this is a fault of this program")]
+    Key(#[source] holdfast_seal::OpenError),
+}
+
+impl RecoverError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unread { .. } => 66,
+            Self::Open(_) => 65,
+            Self::Terminal(_) | Self::Ended => 74,
+            Self::Unwritten { .. } => 73,
+            Self::Code(_) | Self::Key(_) => 70,
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`RecoverError`].
+pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
+    let file = EscrowFile::parse(&read(&arguments.from)?)?;
+    // Before the words are asked for: nobody types them twice for a file that is in the way.
+    if let Some(path) = arguments.to.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
+        let source = io::ErrorKind::AlreadyExists.into();
+        return Err(RecoverError::Unwritten { path: path.to_owned(), source });
+    }
+    let mut terminal = Terminal::open().map_err(RecoverError::Terminal)?;
+    let escrow = open(&file, &mut terminal)?;
+    drop(terminal);
+    let context = escrow.context();
+    println!("The code opens the file.");
+    println!("host         {} (customer {}, epoch {})", context.host_name, context.customer, context.epoch);
+    println!("sheet        {}, made on {}", context.code, context.made_at);
+    println!("fingerprint  {}", escrow.key().fingerprint());
+    if let Some(path) = &arguments.to {
+        write(path, &escrow)?;
+        println!("The key file is {}.", path.display());
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, RecoverError> {
+    let unread = |source| RecoverError::Unread { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unread)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
+    Ok(bytes)
+}
+
+/// Asks until a code opens the file, or nothing more is typed.
+fn open(file: &EscrowFile, terminal: &mut Terminal) -> Result<Escrow, RecoverError> {
+    let mut pause = PAUSE;
+    loop {
+        let code = ask(terminal)?;
+        match file.open(&code, Wanted::WhateverItIs) {
+            Err(error @ OpenError::Code) => {
+                terminal.say(&format!("{error}\n")).map_err(RecoverError::Terminal)?;
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// Asks until what is typed is a code.
+fn ask(terminal: &mut Terminal) -> Result<RecoveryCode, RecoverError> {
+    let mut typed = Locked::with_capacity(2 * TYPED_BYTES_MAX).map_err(RecoverError::Terminal)?;
+    let mut question = "The eleven words (not shown): ".to_owned();
+    loop {
+        terminal.say(&question).map_err(RecoverError::Terminal)?;
+        let line = terminal.line(&mut typed).map_err(RecoverError::Terminal)?;
+        if line == Line::Ended {
+            return Err(RecoverError::Ended);
+        }
+        let slip = match RecoveryCode::read(typed.as_text()) {
+            Ok(code) => return Ok(code),
+            Err(ReadError::Typing(slip)) => slip,
+            Err(error @ ReadError::Memory(_)) => return Err(RecoverError::Code(error)),
+        };
+        if let TypingError::Count(count) = slip
+            && count < PLACES
+            && line == Line::Typed
+        {
+            question = format!("{count} of {PLACES}, go on: ");
+            continue;
+        }
+        terminal.say(&told(&slip)).map_err(RecoverError::Terminal)?;
+        typed.truncate(0);
+        "All eleven words again (not shown): ".clone_into(&mut question);
+    }
+}
+
+/// What is wrong, and what was probably meant. For the terminal alone.
+fn told(slip: &TypingError) -> String {
+    let mut text = format!("{slip}\n");
+    match slip {
+        TypingError::Unknown(slips) => {
+            for slip in slips {
+                let meant: Vec<&str> = slip.meant().collect();
+                if !meant.is_empty() {
+                    text += &format!("  word {}: did you mean {}?\n", slip.place.number(), meant.join(", "));
+                }
+            }
+        }
+        TypingError::Mismatch(mismatch) => {
+            for repair in mismatch.repairs() {
+                text += &format!("  perhaps {repair}\n");
+            }
+        }
+        TypingError::TooLong(_) | TypingError::Count(_) => {}
+    }
+    text
+}
+
+fn write(path: &Path, escrow: &Escrow) -> Result<(), RecoverError> {
+    let json = escrow.key().to_json().map_err(RecoverError::Key)?;
+    let unwritten = |source| RecoverError::Unwritten { path: path.to_owned(), source };
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritten)?;
+    file.write_all(json.expose().as_bytes()).and_then(|()| file.sync_all()).map_err(unwritten)
+}

@@ -1,0 +1,82 @@
+//! The terminal that a recovery code is typed at. It is opened by its own name, so that neither a pipe nor a file can be
+//! taken for it, and what is typed is not shown.
+//!
+//! What comes in goes from the kernel into locked memory: the standard library's reader would keep a copy. Ctrl-C is read as
+//! a character, since the signal would end the program and leave a terminal that shows nothing.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+
+use holdfast_recovery::Locked;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
+
+const CTRL_C: u8 = 0x03;
+
+/// The kernel hands over no longer line at once.
+const LINE_BYTES: usize = 4096;
+
+/// How a line ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// With a line in it.
+    Typed,
+    /// With nothing in it.
+    Empty,
+    /// Nothing more comes: Ctrl-C, Ctrl-D, or the terminal is gone.
+    Ended,
+}
+
+/// The terminal. What is typed is not shown as long as this lives.
+pub struct Terminal {
+    device: File,
+    before: Termios,
+}
+
+impl Terminal {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn open() -> io::Result<Self> {
+        let device = File::options().read(true).write(true).open("/dev/tty")?;
+        let before = tcgetattr(&device)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+        hidden.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+        // Hidden before anything is asked: what is typed the moment the question shows is not shown either.
+        tcsetattr(&device, OptionalActions::Flush, &hidden)?;
+        Ok(Self { device, before })
+    }
+
+    /// Says something.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn say(&mut self, text: &str) -> io::Result<()> {
+        self.device.write_all(text.as_bytes())
+    }
+
+    /// Takes one line, behind what was typed before.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read, or there is no room for more.
+    pub fn line(&mut self, typed: &mut Locked) -> io::Result<Line> {
+        let mut bytes = Zeroizing::new([0_u8; LINE_BYTES]);
+        let length = self.device.read(bytes.as_mut_slice())?;
+        self.say("\n")?;
+        let line = bytes.get(..length).unwrap_or_default();
+        if line.is_empty() || line.contains(&CTRL_C) {
+            return Ok(Line::Ended);
+        }
+        typed.push(line).map_err(io::Error::other)?;
+        Ok(if line.trim_ascii().is_empty() { Line::Empty } else { Line::Typed })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A terminal that went away needs nothing back.
+        let _ = tcsetattr(&self.device, OptionalActions::Now, &self.before);
+    }
+}
