@@ -2,6 +2,7 @@
 
 mod audit;
 mod due;
+mod fuzz;
 mod holders;
 mod openapi;
 mod test_door;

@@ -1,0 +1,164 @@
+//! A client that knows nothing but the served document: it makes requests of its schemas, some that fit and some that
+//! nearly do, and holds every answer to what the document says of it. As tools that read OpenAPI do, and in the same run as
+//! everything else. By a fixed seed; `HOLDFAST_FUZZ_SEED` and `HOLDFAST_FUZZ_REQUESTS` choose others.
+
+mod dice;
+mod schema;
+
+use std::collections::BTreeMap;
+
+use axum::http::header::CONTENT_TYPE;
+use dice::Dice;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use schema::Schemas;
+use serde_json::Value;
+
+use super::*;
+
+/// A few seconds' worth.
+const REQUESTS: u64 = 12_000;
+
+/// One call of the document.
+struct Spoken<'a> {
+    method: String,
+    path: &'a str,
+    said: &'a Value,
+}
+
+fn calls(document: &Value) -> Vec<Spoken<'_>> {
+    let mut calls = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, said) in methods.as_object().unwrap() {
+            calls.push(Spoken { method: method.to_uppercase(), path, said });
+        }
+    }
+    calls
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What a client need not write in another way.
+const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, &PLAIN).to_string()
+}
+
+impl Spoken<'_> {
+    /// A request for this call.
+    fn request(
+        &self,
+        schemas: &Schemas<'_>,
+        known: &[String],
+        token: &str,
+        dice: &mut Dice,
+    ) -> Request<Body> {
+        let (mut path, mut query, mut headers) = (self.path.to_owned(), Vec::new(), Vec::new());
+        for part in self.said["parameters"].as_array().into_iter().flatten() {
+            let (name, place) = (part["name"].as_str().unwrap(), part["in"].as_str().unwrap());
+            if place != "path" && dice.one_in(2) {
+                continue;
+            }
+            // An id that was given to us, more often than one that was not.
+            let said = if place == "path" && !known.is_empty() && !dice.one_in(4) {
+                dice.of(known).clone()
+            } else {
+                text(&schemas.say(&part["schema"], dice))
+            };
+            match place {
+                "path" => path = path.replace(&format!("{{{name}}}"), &encoded(&said)),
+                "query" => query.push(format!("{name}={}", encoded(&said))),
+                _ => headers.push((name.to_owned(), said)),
+            }
+        }
+        if !query.is_empty() {
+            path = format!("{path}?{}", query.join("&"));
+        }
+        let mut request = Request::builder().method(self.method.as_str()).uri(path);
+        for (name, said) in headers {
+            if said.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+                request = request.header(name, said);
+            }
+        }
+        if !dice.one_in(20) {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let body = self.said["requestBody"]["content"]["application/json"].get("schema");
+        let body = body.filter(|_| !dice.one_in(20)).map(|schema| schemas.say(schema, dice).to_string());
+        request.header(CONTENT_TYPE, "application/json").body(Body::from(body.unwrap_or_default())).unwrap()
+    }
+
+    /// What the document says of an answer of this status.
+    fn promised(&self, status: StatusCode) -> Option<&Value> {
+        self.said["responses"].get(status.as_str())
+    }
+}
+
+/// Ids and names that an answer gave us: they are asked for later.
+fn learn(known: &mut Vec<String>, value: &Value) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                let id = ["id", "operation", "snapshot", "name"].contains(&name.as_str());
+                match value {
+                    Value::String(text) if id && known.len() < 64 && !known.contains(text) => {
+                        known.push(text.clone());
+                    }
+                    inner => learn(known, inner),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| learn(known, item)),
+        _ => {}
+    }
+}
+
+fn chosen(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_knows_the_document_alone_is_never_surprised() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    let document: Value =
+        serde_json::from_slice(&world.get(WEB_AT, "/v1/openapi.json", None).await.body).unwrap();
+    let (schemas, calls) = (Schemas(&document), calls(&document));
+    let seed = chosen("HOLDFAST_FUZZ_SEED", 20_261_122);
+    let mut dice = Dice(seed);
+    let mut known = Vec::new();
+    let mut heard: BTreeMap<(&str, u16), u64> = BTreeMap::new();
+    for number in 0..chosen("HOLDFAST_FUZZ_REQUESTS", REQUESTS) {
+        let call = dice.of(&calls);
+        world.pass(2);
+        let request = call.request(&schemas, &known, &token, &mut dice);
+        let asked = format!("seed {seed}, request {number}: {} {}", request.method(), request.uri());
+        let answer = world.send(WEB_AT, request).await;
+        *heard.entry((call.path, answer.status.as_u16())).or_default() += 1;
+        // That a guest's own work fills its lane is told by 503 too, with the time to wait.
+        let full = answer.status.as_u16() == ErrorCode::Busy.http_status() && answer.retry_after.is_some();
+        let body = String::from_utf8_lossy(&answer.body);
+        assert!(full || !answer.status.is_server_error(), "{asked}: {body}");
+        let promised = call.promised(answer.status);
+        let promised = promised.unwrap_or_else(|| panic!("{asked}: {} is not told of", answer.status));
+        let value: Value = serde_json::from_slice(&answer.body).unwrap();
+        if let Some(form) = promised["content"]["application/json"].get("schema") {
+            assert_eq!(schemas.breach(form, &value, ""), None, "{asked}");
+        }
+        if let Some(code) = value["error"]["code"].as_str() {
+            let told = promised["description"].as_str().unwrap();
+            assert!(told.contains(&format!("`{code}`")), "{asked}: {code} is not told of: {told}");
+        }
+        learn(&mut known, &value);
+    }
+    // It got somewhere: most calls were answered as asked at least once.
+    let answered: std::collections::BTreeSet<&str> =
+        heard.keys().filter(|(_, status)| *status < 300).map(|(path, _)| *path).collect();
+    println!("{} requests by seed {seed}: {heard:?}", heard.values().sum::<u64>());
+    assert!(answered.len() >= 10, "{answered:?}");
+    for status in [200, 202, 400, 401, 404] {
+        assert!(heard.keys().any(|(_, heard)| *heard == status), "{status} was never heard");
+    }
+}
