@@ -230,7 +230,7 @@ impl Keeper {
             // Without stacks there are no windows, and a scratch guest still tells its canaries.
             Err(error) => (Stacks::default(), Some(chain(&error))),
         };
-        board::update(&self.place, |told| told.file_problem = file_problem);
+        board::update(&self.place, |told| told.file_problem = file_problem.clone());
         let bootstrap = &serving.bootstrap;
         let agent = match Agent::new(&bootstrap.endpoint, bootstrap.pin, self.source_address) {
             Ok(agent) => agent,
@@ -241,7 +241,8 @@ impl Keeper {
             (Mode::RestoreTest, Reported::Yes) => {}
             (Mode::RestoreTest, Reported::No) => {
                 let host = (bootstrap.endpoint.as_str(), self.source_address);
-                if restore_test::run(&self.place, &windows, host, &stacks).await {
+                let known = file_problem.as_deref().map_or(Ok(&stacks), Err);
+                if restore_test::run(&self.place, &windows, host, known).await {
                     self.reported = Reported::Yes;
                 }
             }

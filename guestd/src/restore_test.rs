@@ -32,7 +32,7 @@ pub async fn run(
     place: &Place,
     windows: &Windows<'_>,
     (endpoint, source): (&str, Option<IpAddr>),
-    stacks: &Stacks,
+    stacks: Result<&Stacks, &str>,
 ) -> bool {
     let volumes = match windows.storage().await {
         Ok(storage) => storage.volumes,
@@ -44,8 +44,12 @@ pub async fn run(
     let mut report =
         TestReport { guest: None, stacks: Vec::new(), canaries: canary::find(place), reached: Vec::new() };
     report.reached = alone::reached(endpoint, source).await;
+    if let Err(why) = stacks {
+        report.stacks.extend(unread(why));
+    }
     // What could speak with others is not started.
-    let stacks = if report.reached.is_empty() { stacks.stacks.as_slice() } else { &[] };
+    let stacks = stacks.ok().filter(|_| report.reached.is_empty());
+    let stacks = stacks.map_or(&[][..], |stacks| stacks.stacks.as_slice());
     for stack in stacks.iter().filter(|stack| stack.restore_test == RestoreTest::Check) {
         if let Some(check) = check(place, stack, &volumes).await {
             info!(stack = %check.stack, health = ?check.health, "tested");
@@ -66,6 +70,12 @@ pub async fn run(
             error.code().is_some_and(|code| code != holdfast_protocol::code::ErrorCode::Unavailable)
         }
     }
+}
+
+/// A backup whose stacks cannot even be named has not come back, whatever its canaries say.
+fn unread(why: &str) -> Option<StackCheck> {
+    let stack = "stacks-toml".parse().ok()?;
+    Some(StackCheck { stack, health: unhealthy(why), took_ms: 0 })
 }
 
 /// One stack. None when it should not run, and does not.

@@ -50,6 +50,7 @@ struct Bench {
 const BENCHES: &[Bench] = &[
     Bench { package: "agentd", target: "plan", title: "The plan", profile: "bench" },
     Bench { package: "agentd", target: "journal", title: "The journal", profile: "bench" },
+    Bench { package: "agentd", target: "local_api", title: "The local API", profile: "bench" },
     Bench { package: "hubd", target: "checkin", title: "Check-ins at the hub", profile: "bench" },
     Bench { package: "e2e", target: "footprint", title: "The agent at rest", profile: "dev" },
 ];

@@ -18,12 +18,21 @@ use serde::Serialize;
 use world::{Order, World};
 
 /// Guests, the order of their uids, and how often each side is measured. More than a document may hold, to show that the cost stays linear.
-const HOSTS: &[(u32, Order, u32)] = &[
-    (1_000, Order::Made, 41),
-    (10_000, Order::Made, 21),
-    (10_000, Order::None, 21),
-    (100_000, Order::Made, 9),
+const HOSTS: &[(u32, Order, Kept, u32)] = &[
+    (1_000, Order::Made, Kept::Nothing, 41),
+    (10_000, Order::Made, Kept::Nothing, 21),
+    (10_000, Order::None, Kept::Nothing, 21),
+    (100_000, Order::Made, Kept::Nothing, 9),
+    (1_000, Order::Made, Kept::Promises, 41),
+    (10_000, Order::Made, Kept::Promises, 21),
 ];
+
+/// Whether backups are promised, and were taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    Promises,
+}
 
 /// The form that `cargo bench-all` reads.
 #[derive(Debug, Serialize)]
@@ -39,14 +48,15 @@ struct Figure {
 
 fn main() -> Result<()> {
     let mut out = std::io::stdout();
-    for (guests, order, pairs) in HOSTS {
-        writeln!(out, "BENCH {}", serde_json::to_string(&measure(*guests, *order, *pairs)?)?)?;
+    for (guests, order, kept, pairs) in HOSTS {
+        writeln!(out, "BENCH {}", serde_json::to_string(&measure(*guests, *order, *kept, *pairs)?)?)?;
     }
     Ok(())
 }
 
-fn measure(guests: u32, order: Order, pairs: u32) -> Result<Figure> {
+fn measure(guests: u32, order: Order, kept: Kept, pairs: u32) -> Result<Figure> {
     let world = World::settled(guests, order)?;
+    let world = if kept == Kept::Promises { world.promised()? } else { world };
     let inputs = world.inputs();
     let pairing = bare::Pairing::of(&world);
     let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -73,8 +83,12 @@ fn measure(guests: u32, order: Order, pairs: u32) -> Result<Figure> {
         Order::Made => "",
         Order::None => ", uids in no order",
     };
+    let promised = match kept {
+        Kept::Nothing => "",
+        Kept::Promises => ", each with a nightly backup promised and seven kept",
+    };
     Ok(Figure {
-        name: format!("plan of {guests} settled guests{lie}"),
+        name: format!("plan of {guests} settled guests{lie}{promised}"),
         ours,
         baseline: median(&mut bare),
         ratio: median(&mut ratios),

@@ -1,21 +1,25 @@
 //! A host on which every guest is as wanted: two volumes each, under the VMIDs from 1000 up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use agentd::model::mark::Mark;
 use agentd::model::observed::{
     BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
 };
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
-use agentd::model::record::{Access, GuestRecord, Place, Records, VolumeId};
+use agentd::model::record::{
+    Access, BackupRecord, BackupWhy, GuestRecord, Place, Records, TierRecord, VolumeId,
+};
 use agentd::model::timekeeper::{Belief, Steady};
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+use holdfast_protocol::protection::{Protection as Promise, Tier};
 use holdfast_protocol::report::Running;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -26,6 +30,36 @@ pub struct World {
     pub observed: Observed,
     pub records: Records,
     policy: Policy,
+    now: Timestamp,
+}
+
+/// A day on which all is well.
+fn noon() -> Result<Timestamp> {
+    Ok("2026-11-22T12:00:00Z".parse()?)
+}
+
+fn backup_of(guest: GuestUid, vmid: Vmid, nights_ago: i64) -> Result<BackupRecord> {
+    let point = "2026-11-22T02:30:00Z"
+        .parse::<Timestamp>()?
+        .checked_sub(SignedDuration::from_hours(24 * nights_ago))?;
+    Ok(BackupRecord {
+        archive: VolumeId::new(format!("backups:backup/vzdump-lxc-{vmid}-{nights_ago}.tar.zst")),
+        guest,
+        vmid,
+        storage: "backups".parse()?,
+        bytes: 1 << 30,
+        taken_at: point.checked_add(SignedDuration::from_mins(5))?,
+        taken_by: OperationId::new(Uuid::from_u128(
+            u128::from(vmid.number()) << 8 | nights_ago.unsigned_abs() as u128,
+        )),
+        why: BackupWhy::Schedule,
+        tier: Some(Tier::Local),
+        point: Some(point),
+        sealed: None,
+        missing_since: None,
+        label: None,
+        mounts: None,
+    })
 }
 
 /// How the guests' uids lie to one another.
@@ -71,7 +105,34 @@ impl World {
             goldens: BTreeMap::new(),
             shelves: BTreeMap::new(),
         };
-        Ok(Self { desired, observed, records, policy: policy()? })
+        Ok(Self { desired, observed, records, policy: policy()?, now: Timestamp::UNIX_EPOCH })
+    }
+
+    /// The same with a promise for each guest that is kept to the day: seven nights, the last of them today.
+    pub fn promised(mut self) -> Result<Self> {
+        let backup = json!({
+            "target": "backups", "consistency": "crash", "retention": { "keep": { "last": 7 } },
+            "schedule": { "at": ["02:30"], "zone": "UTC", "jitter_min": 30, "window_min": 180 }
+        });
+        let promise = json!({ "tiers": { "local": backup }, "volumes": [] });
+        let promise: Arc<Promise> = Arc::new(serde_json::from_value(promise)?);
+        let mut backups = Vec::new();
+        for record in &self.records.guests {
+            let Place::Made { vmid, .. } = record.place else { continue };
+            for night in (0..7).rev() {
+                backups.push(backup_of(record.uid, vmid, night)?);
+            }
+            self.records.protections.insert(record.uid, Arc::clone(&promise));
+            self.records.tiers.push(TierRecord {
+                guest: record.uid,
+                tier: Tier::Local,
+                since: noon()?.checked_sub(SignedDuration::from_hours(24 * 30))?,
+                tried: None,
+            });
+        }
+        self.records.backups = Arc::new(backups);
+        self.now = noon()?;
+        Ok(self)
     }
 
     pub fn inputs(&self) -> Inputs<'_> {
@@ -83,8 +144,8 @@ impl World {
             records: &self.records,
             policy: &self.policy,
             release: None,
-            now: Timestamp::UNIX_EPOCH,
-            time: Belief { at: Timestamp::UNIX_EPOCH, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
+            now: self.now,
+            time: Belief { at: self.now, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
         }
     }
 }

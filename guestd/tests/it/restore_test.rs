@@ -94,3 +94,16 @@ async fn what_is_not_well_is_said_and_what_is_left_out_is_not() {
     assert_eq!(said[2].1, "Healthy");
     assert!(report.canaries.is_empty(), "the one that was there is gone");
 }
+
+/// Else a backup in which nothing can be started would be proved by its canaries alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_of_stacks_that_is_none_is_reported_as_what_does_not_come_back() {
+    let (agent, guest, world) = restored().await;
+    world.set_stacks("[stack.app]\ndriver = \"magic\"\n");
+    let _running = guest.run();
+    let report = report(&agent, &guest).await;
+    assert_eq!(report.stacks.len(), 1, "{report:?}");
+    let StackHealth::Unhealthy { why } = &report.stacks[0].health else { panic!("{report:?}") };
+    assert!(why.contains("stack.app.driver"), "{why}");
+    assert_eq!(report.canaries.len(), 1);
+}

@@ -1,0 +1,106 @@
+//! A guest's side: one connection that is kept, and a neighbour who asks on eight.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// As many as one guest may have.
+const FLOOD: u32 = agentd::api::CONNECTIONS_EACH;
+
+/// Where a server is, and whom it is to be.
+#[derive(Clone)]
+pub struct Door {
+    pub address: SocketAddr,
+    pub connector: TlsConnector,
+}
+
+pub struct Wire {
+    stream: TlsStream<TcpStream>,
+    request: Vec<u8>,
+    read: Vec<u8>,
+}
+
+impl Wire {
+    pub async fn open(door: &Door, from: IpAddr, token: &str) -> Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(from, 0))?;
+        let stream = socket.connect(door.address).await?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::IpAddress(door.address.ip().into());
+        let request = format!(
+            "GET /v1/self HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\r\n",
+            door.address
+        );
+        let stream = door.connector.connect(name, stream).await?;
+        Ok(Self { stream, request: request.into_bytes(), read: Vec::with_capacity(4096) })
+    }
+
+    /// Asks once. Gives the status.
+    pub async fn ask(&mut self) -> Result<u16> {
+        self.stream.write_all(&self.request).await?;
+        self.read.clear();
+        loop {
+            if self.stream.read_buf(&mut self.read).await? == 0 {
+                bail!("the server hung up");
+            }
+            let Some(head) = self.read.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+            let text = std::str::from_utf8(self.read.get(..head).context("a head")?)?;
+            let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.context("an answer without a length")?.parse()?;
+            if self.read.len() >= head + 4 + length {
+                return Ok(text.get(9..12).context("a status")?.parse()?);
+            }
+        }
+    }
+
+    /// Asks once, and gives how long it took.
+    pub async fn ask_for_200(&mut self) -> Result<Duration> {
+        let began = Instant::now();
+        match self.ask().await? {
+            200 => Ok(began.elapsed()),
+            other => bail!("{other}: {}", String::from_utf8_lossy(&self.read)),
+        }
+    }
+}
+
+/// A neighbour who asks as fast as it is answered.
+pub struct Flood {
+    tasks: JoinSet<Result<()>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Flood {
+    pub async fn start(door: &Door, from: IpAddr, token: &str) -> Result<Self> {
+        let (mut tasks, over) = (JoinSet::new(), Arc::new(AtomicBool::new(false)));
+        for _ in 0..FLOOD {
+            let mut wire = Wire::open(door, from, token).await?;
+            // It has asked before anybody is measured.
+            wire.ask().await?;
+            let over = Arc::clone(&over);
+            tasks.spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    wire.ask().await?;
+                }
+                Ok(())
+            });
+        }
+        Ok(Self { tasks, over })
+    }
+
+    pub async fn end(mut self) -> Result<()> {
+        self.over.store(true, Ordering::Relaxed);
+        while let Some(task) = self.tasks.join_next().await {
+            task??;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! How long a guest waits for its agent, beside a bare axum + rustls handler that answers the same bytes; and how much longer
+//! while another guest asks as fast as it can.
+//!
+//! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Both servers stand in this process and are asked in turns,
+//! over a connection that stays open, as a controller's does. The neighbour has all its eight connections and is told
+//! *too many requests* most of the time; the bare handler serves it, having no such bound. The ratio is the median of the
+//! rounds'. Deliberately absent: handshakes, which a controller makes once in ten minutes.
+#![forbid(unsafe_code)]
+
+mod bare;
+mod client;
+mod ours;
+
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use client::{Flood, Wire};
+
+const WEB_AT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 66, 8, 91));
+const DB_AT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 66, 8, 92));
+
+/// So that a hundredth of them is a number.
+const REQUESTS: usize = 3_000;
+const ROUNDS: u32 = 9;
+
+/// The form that `cargo bench-all` reads.
+#[derive(Debug, Serialize)]
+struct Figure {
+    name: &'static str,
+    ours: f64,
+    baseline: f64,
+    ratio: f64,
+    unit: &'static str,
+    pairs: u32,
+    note: String,
+}
+
+/// The waits of one turn.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    p50_us: f64,
+    p99_us: f64,
+}
+
+impl Turn {
+    fn of(mut waits: Vec<Duration>) -> Self {
+        waits.sort_unstable();
+        let at = |percent: usize| {
+            let wait = waits.get(waits.len() * percent / 100).copied().unwrap_or_default();
+            wait.as_secs_f64() * 1e6
+        };
+        Self { p50_us: at(50), p99_us: at(99) }
+    }
+}
+
+/// Each server alone and beside the flood.
+struct Round {
+    ours: [Turn; 2],
+    bare: [Turn; 2],
+}
+
+fn main() -> Result<()> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(measure())
+}
+
+async fn measure() -> Result<()> {
+    let ours = ours::Server::start().await?;
+    let bare = bare::Server::start(ours.folder()).await?;
+    let mut rounds = Vec::new();
+    // The first round warms both, and is not counted.
+    for round in 0..=ROUNDS {
+        let measured = Round {
+            ours: turns(&ours.door, &ours.web, &ours.db).await?,
+            bare: turns(&bare.door, &ours.web, &ours.db).await?,
+        };
+        if round > 0 {
+            rounds.push(measured);
+        }
+    }
+    let mut out = std::io::stdout();
+    for figure in figures(&rounds) {
+        writeln!(out, "BENCH {}", serde_json::to_string(&figure)?)?;
+    }
+    Ok(())
+}
+
+async fn turns(door: &client::Door, web: &str, db: &str) -> Result<[Turn; 2]> {
+    let alone = waits(door, web).await?;
+    let flood = Flood::start(door, DB_AT, db).await?;
+    let beside = waits(door, web).await?;
+    flood.end().await?;
+    Ok([alone, beside])
+}
+
+async fn waits(door: &client::Door, token: &str) -> Result<Turn> {
+    let mut wire = Wire::open(door, WEB_AT, token).await?;
+    let mut waits = Vec::with_capacity(REQUESTS);
+    for _ in 0..REQUESTS {
+        waits.push(wire.ask_for_200().await?);
+    }
+    Ok(Turn::of(waits))
+}
+
+fn figures(rounds: &[Round]) -> [Figure; 3] {
+    let median = |of: &dyn Fn(&Round) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let figure = |name, ours: &dyn Fn(&Round) -> f64, baseline: &dyn Fn(&Round) -> f64, note| Figure {
+        name,
+        ours: median(ours),
+        baseline: median(baseline),
+        ratio: median(&|round| ours(round) / baseline(round)),
+        unit: "µs",
+        pairs: ROUNDS,
+        note,
+    };
+    let kept = || {
+        format!(
+            "{REQUESTS} requests one after another on a kept connection, client and server in one process; baseline: bare \
+             axum + rustls with the same bytes"
+        )
+    };
+    let [bare_alone, bare_beside] = [0, 1].map(|n| median(&|round| round.bare[n].p99_us));
+    [
+        figure("GET /v1/self, median wait", &|r| r.ours[0].p50_us, &|r| r.bare[0].p50_us, kept()),
+        figure("GET /v1/self, 99th percentile", &|r| r.ours[0].p99_us, &|r| r.bare[0].p99_us, kept()),
+        figure(
+            "GET /v1/self, 99th percentile while a neighbour floods",
+            &|r| r.ours[1].p99_us,
+            &|r| r.ours[0].p99_us,
+            format!(
+                "eight connections of another guest, each asking as fast as it is answered, the asking on the same two \
+                 cores; baseline: the same without them; goal: less than 2; the bare handler under the same flood: \
+                 {bare_beside:.0} against {bare_alone:.0} µs"
+            ),
+        ),
+    ]
+}
