@@ -36,6 +36,11 @@ impl Place {
             words.push("nsenter".into());
             words.push(format!("--net={}", namespace.display()).into());
         }
+        // What the kernel shows of networks is that of the namespace in which it was mounted.
+        if self.namespace.is_some() && user == User::Unprivileged {
+            let own_sys = "mount -t sysfs none /sys && exec \"$@\"";
+            words.extend(["unshare", "--mount", "sh", "-c", own_sys, "sh"].map(Into::into));
+        }
         words.extend(["setpriv", "--pdeathsig=TERM"].map(Into::into));
         if user == User::Unprivileged {
             words.push(format!("--reuid={AGENT_UID}").into());

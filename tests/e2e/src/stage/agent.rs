@@ -64,6 +64,7 @@ impl Stage {
             .arg(format!("spki/sha256:{}", proxmox.spki_sha256));
         command.args(["--storage", "tank", "--bulk-storage", "tank", "--backup-storage", "backup2"]);
         command.args(["--vmid-range", "5000-5999", "--listen", self.options.runtime.local_api()]);
+        command.args(self.options.runtime.trials());
         let archive = format!("backup2:backup/{}", self.options.golden.name()?);
         let golden =
             format!("{},{archive},{}", self.options.golden.version, self.golden_on_storage()?.display());

@@ -44,6 +44,14 @@ impl Runtime {
         }
     }
 
+    /// Where backups are tried: in guests that boot, on the seed's bridge without ports.
+    pub(super) const fn trials(self) -> &'static [&'static str] {
+        match self {
+            Self::Process => &[],
+            Self::Nspawn => &["--scratch-pool", "--scratch-range", "6000-6009", "--test-network"],
+        }
+    }
+
     /// Where the agent serves guests.
     pub(super) const fn local_api(self) -> &'static str {
         match self {

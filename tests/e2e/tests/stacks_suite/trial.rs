@@ -1,0 +1,45 @@
+//! A restore test as a policy asks for it: in a throwaway guest that boots beside everything else, whose own controller
+//! starts the stacks and says how they are. The guest is *protected* then, and nothing is left of the other.
+
+use std::time::Duration;
+
+use e2e::{document, wait};
+use serde_json::{Value, json};
+
+use super::guest::Guest;
+use super::shop;
+use super::stand::{SHOP, Stand};
+
+/// A restore, a boot, a recovery, two stacks; nothing is measured by it.
+const TRIED: Duration = Duration::from_secs(900);
+
+/// Promises the guest a nightly backup that is tried every week. The one that it asked for itself is tried at once.
+pub fn proves(stand: &Stand, shop: &Guest) {
+    stand.step("a policy: the backup that stood still is tried in a throwaway guest");
+    let schedule = json!({ "at": ["02:30"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+    let local = json!({
+        "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 9 } },
+        "consistency": "application", "restore_test_days": 7
+    });
+    let mut wish = document::guest(&stand.stage.ground(), 1, SHOP, "acme");
+    wish["policy"] = json!("nightly");
+    let policies = json!([{ "name": "nightly", "tiers": { "local": local } }]);
+    let wish = json!({ "poll_interval_s": 5, "policies": policies, "guests": [wish] });
+    stand.stage.apply(&wish, "backups that are tried").unwrap();
+    let mut seen = Value::Null;
+    let told = wait::until("what the test shows", TRIED, || {
+        let guests = stand.stage.guests()?;
+        let guest = guests.iter().find(|guest| guest["name"] == SHOP);
+        seen = guest.map_or(Value::Null, |guest| guest["protection"].clone());
+        Ok((seen["posture"]["is"] == "protected").then_some(()))
+    });
+    told.unwrap_or_else(|error| panic!("{error}: {seen:#}"));
+    println!("         {}", seen["posture"]["why"]);
+    // It goes with its test; the copies that were restored by hand stay.
+    wait::until("the throwaway guest is gone", TRIED, || {
+        let left = stand.stage.configurations()?;
+        Ok(left.keys().all(|vmid| !(6_000..6_010).contains(vmid)).then_some(()))
+    })
+    .unwrap();
+    shop::unharmed(stand, shop);
+}
