@@ -24,7 +24,9 @@ const WEB_AT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 66, 8, 91));
 const DB_AT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 66, 8, 92));
 
 /// So that a hundredth of them is a number.
-const REQUESTS: usize = 3_000;
+const REQUESTS: usize = 500;
+/// Between two of them: a guest within its rate, by the clock of the server that is measured (`ours::FASTER`).
+const PACE: Duration = Duration::from_millis(5);
 const ROUNDS: u32 = 9;
 
 /// The form that `cargo bench-all` reads.
@@ -57,10 +59,16 @@ impl Turn {
     }
 }
 
-/// Each server alone and beside the flood.
+/// One server, alone and beside the flood.
+struct Turns {
+    alone: Turn,
+    beside: Turn,
+}
+
+/// Both.
 struct Round {
-    ours: [Turn; 2],
-    bare: [Turn; 2],
+    ours: Turns,
+    bare: Turns,
 }
 
 fn main() -> Result<()> {
@@ -88,18 +96,20 @@ async fn measure() -> Result<()> {
     Ok(())
 }
 
-async fn turns(door: &client::Door, web: &str, db: &str) -> Result<[Turn; 2]> {
+async fn turns(door: &client::Door, web: &str, db: &str) -> Result<Turns> {
     let alone = waits(door, web).await?;
     let flood = Flood::start(door, DB_AT, db).await?;
     let beside = waits(door, web).await?;
     flood.end().await?;
-    Ok([alone, beside])
+    Ok(Turns { alone, beside })
 }
 
 async fn waits(door: &client::Door, token: &str) -> Result<Turn> {
     let mut wire = Wire::open(door, WEB_AT, token).await?;
     let mut waits = Vec::with_capacity(REQUESTS);
+    let mut beat = tokio::time::interval(PACE);
     for _ in 0..REQUESTS {
+        beat.tick().await;
         waits.push(wire.ask_for_200().await?);
     }
     Ok(Turn::of(waits))
@@ -122,18 +132,20 @@ fn figures(rounds: &[Round]) -> [Figure; 3] {
     };
     let kept = || {
         format!(
-            "{REQUESTS} requests one after another on a kept connection, client and server in one process; baseline: bare \
-             axum + rustls with the same bytes"
+            "{REQUESTS} requests, one every {} ms, on a kept connection, client and server in one process; baseline: bare \
+             axum + rustls with the same bytes",
+            PACE.as_millis()
         )
     };
-    let [bare_alone, bare_beside] = [0, 1].map(|n| median(&|round| round.bare[n].p99_us));
+    let bare_alone = median(&|round| round.bare.alone.p99_us);
+    let bare_beside = median(&|round| round.bare.beside.p99_us);
     [
-        figure("GET /v1/self, median wait", &|r| r.ours[0].p50_us, &|r| r.bare[0].p50_us, kept()),
-        figure("GET /v1/self, 99th percentile", &|r| r.ours[0].p99_us, &|r| r.bare[0].p99_us, kept()),
+        figure("GET /v1/self, median wait", &|r| r.ours.alone.p50_us, &|r| r.bare.alone.p50_us, kept()),
+        figure("GET /v1/self, 99th percentile", &|r| r.ours.alone.p99_us, &|r| r.bare.alone.p99_us, kept()),
         figure(
             "GET /v1/self, 99th percentile while a neighbour floods",
-            &|r| r.ours[1].p99_us,
-            &|r| r.ours[0].p99_us,
+            &|r| r.ours.beside.p99_us,
+            &|r| r.ours.alone.p99_us,
             format!(
                 "eight connections of another guest, each asking as fast as it is answered, the asking on the same two \
                  cores; baseline: the same without them; goal: less than 2; the bare handler under the same flood: \
