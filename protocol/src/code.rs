@@ -83,8 +83,12 @@ codes! {
     EscrowBroken = "ESCROW_BROKEN", 400
     /// The recovery code does not open this escrow file.
     EscrowCode = "ESCROW_CODE", 403
+    /// An escrow's number is behind the newest that the hub holds, or far ahead of it.
+    EscrowNumber = "ESCROW_NUMBER", 409
     /// An escrow file of another host, customer, epoch, sheet or key than was asked for.
     EscrowOther = "ESCROW_OTHER", 403
+    /// An escrow's number is another version's already; none is overwritten.
+    EscrowTaken = "ESCROW_TAKEN", 409
     /// An escrow file that asks for far too little or too much work.
     EscrowWork = "ESCROW_WORK", 400
     /// What may not happen by any road.
@@ -137,6 +141,8 @@ codes! {
     NeedsSignature = "NEEDS_SIGNATURE", 409
     /// There is no such thing.
     NotFound = "NOT_FOUND", 404
+    /// An escrow is not read while nobody would be told of it.
+    NoticeUnset = "NOTICE_UNSET", 409
     /// Another guest's or host's thing.
     NotYours = "NOT_YOURS", 403
     /// Work stopped on purpose for a person to look at.

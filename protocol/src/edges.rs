@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::audit::{self, AuditLine, ChainError, Fields, Verifier};
 use crate::desired::{self, Desired, DesiredDocument};
 use crate::enrol;
+use crate::escrow;
 use crate::generation::{ContentHash, Generation};
 use crate::id::{
     BridgeName, GoldenVersion, GuestName, GuestUid, HostName, IdempotencyKey, KeyFingerprint, MountPath,
@@ -28,6 +29,8 @@ fn bounds_are_what_was_published() {
         (desired::DOCUMENT_BYTES_MAX, 1_048_576),
         (enrol::CSR_BYTES_MAX, 8_192),
         (enrol::INVITE_CHARS_MAX, 1_024),
+        (escrow::PUT_BYTES_MAX, 16_384),
+        (escrow::form::FILE_BYTES_MAX, 4_096),
         (job::BYTES_MAX, 65_536),
         (envelope::SIGNED_BYTES_MAX, 103_768),
     ] {

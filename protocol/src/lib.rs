@@ -18,6 +18,7 @@
 //! | [`operation`] | how far a piece of work is |
 //! | [`checkin`] | the exchange between agent and hub |
 //! | [`enrol`] | invites, certificates, knocking |
+//! | [`escrow`] | wrapped backup keys at the hub, and the outer form of their files |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
@@ -36,6 +37,7 @@ pub mod code;
 pub mod desired;
 pub mod enrol;
 pub mod envelope;
+pub mod escrow;
 pub mod generation;
 pub mod golden;
 pub mod id;

@@ -17,7 +17,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Named> {
-    use crate::{bootstrap, checkin, desired, enrol, envelope, golden, local, operation, operator};
+    use crate::{bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator};
     vec![
         named::<bootstrap::Bootstrap>("bootstrap"),
         named::<bootstrap::Ticket>("ticket"),
@@ -30,6 +30,12 @@ pub fn all() -> Vec<Named> {
         named::<enrol::KnockRequest>("knock-request"),
         named::<enrol::RenewRequest>("renew-request"),
         named::<envelope::Envelope<envelope::Problem>>("envelope"),
+        named::<escrow::EscrowFound>("escrow-found"),
+        named::<escrow::EscrowKept>("escrow-kept"),
+        named::<escrow::EscrowList>("escrow-list"),
+        named::<escrow::EscrowOpened>("escrow-opened"),
+        named::<escrow::EscrowProof>("escrow-proof"),
+        named::<escrow::EscrowPut>("escrow-put"),
         named::<golden::GoldenManifest>("golden-manifest"),
         named::<local::work::Accepted>("local-accepted"),
         named::<local::audit::AuditPage>("local-audit"),

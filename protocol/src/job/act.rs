@@ -218,3 +218,11 @@ texts! {
         |text| text.bytes().all(|b| b.is_ascii_graphic()) && !text.contains("..")
             && text.split_once(':').is_some_and(|(storage, path)| !storage.is_empty() && path.starts_with("backup/"));
 }
+
+impl Sha256Text {
+    /// Of a hash.
+    #[must_use]
+    pub fn from_digest(digest: [u8; 32]) -> Self {
+        Self(hex::encode(digest))
+    }
+}

@@ -1,31 +1,22 @@
 //! The file itself: `age`, for a passphrase and nobody else, as text.
 //!
-//! What can be judged without the code is judged when it is read: its length, its form, that there is one reader, a
-//! passphrase, and how much work that passphrase asks for. The library would ask the machine how much is too much, so a
-//! file could be refused on a slow one; here the bounds are fixed.
+//! What can be judged without the code is judged when it is read ([`form`]): its length, its form, that there is one
+//! reader, a passphrase, and how much work that passphrase asks for. The library would ask the machine how much is too
+//! much, so a file could be refused on a slow one; there the bounds are fixed.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
 
 use age::secrecy::SecretString;
 use age::{DecryptError, Decryptor, Encryptor, scrypt};
+use holdfast_protocol::escrow::form::{self, WORK_FACTOR, WORK_FACTOR_MAX};
 use zeroize::Zeroizing;
 
-use super::armour;
 use super::refused::{OpenError, WrapError};
 use crate::code::RecoveryCode;
 
-/// 2¹⁶ rounds: 64 MiB. A code of 129 bits needs no slow function, so it is one that every machine can do.
-pub const WORK_FACTOR: u8 = 16;
-
-/// 2²⁰ rounds: 1 GiB. Whoever wraps a key by hand may choose so much.
-pub const WORK_FACTOR_MAX: u8 = 20;
-
 /// More than any key with what it is for; small enough that the file fits into one QR code.
 pub const PLAIN_BYTES_MAX: usize = 1280;
-
-/// Longer files are not looked at.
-pub const FILE_BYTES_MAX: usize = 4096;
 
 /// An `age` file for one passphrase, within the bounds. Its text is not secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,25 +30,13 @@ impl EscrowFile {
     /// # Errors
     /// [`OpenError`].
     pub fn parse(text: &[u8]) -> Result<Self, OpenError> {
-        if text.len() > FILE_BYTES_MAX {
-            return Err(OpenError::TooLong);
-        }
-        let bytes = armour::take_off(text).ok_or(OpenError::Broken)?;
-        // In lines of our length it may be longer than it came.
-        if armour::put_on(&bytes).len() > FILE_BYTES_MAX {
-            return Err(OpenError::TooLong);
-        }
-        let factor = work_factor(&bytes)?;
-        if !(WORK_FACTOR..=WORK_FACTOR_MAX).contains(&factor) {
-            return Err(OpenError::Work(factor));
-        }
-        Ok(Self { bytes })
+        Ok(Self { bytes: form::judge(text)? })
     }
 
     /// As it is kept and printed.
     #[must_use]
     pub fn to_text(&self) -> String {
-        armour::put_on(&self.bytes)
+        form::to_text(&self.bytes)
     }
 
     pub(super) fn wrap(plain: &[u8], code: &RecoveryCode) -> Result<Self, WrapError> {
@@ -109,26 +88,4 @@ fn refused(error: DecryptError) -> OpenError {
         DecryptError::ExcessiveWork { required, .. } => OpenError::Work(required),
         _ => OpenError::Broken,
     }
-}
-
-/// By the header: one reader, `-> scrypt SALT FACTOR`, and its body in one line.
-fn work_factor(file: &[u8]) -> Result<u8, OpenError> {
-    let mut lines = file.split(|byte| *byte == b'\n');
-    if lines.next() != Some(b"age-encryption.org/v1") {
-        return Err(OpenError::Broken);
-    }
-    let arguments = lines.next().and_then(|line| line.strip_prefix(b"-> ")).ok_or(OpenError::Broken)?;
-    let arguments = arguments.strip_prefix(b"scrypt ").ok_or(OpenError::Readers)?;
-    let _body = lines.next();
-    match lines.next() {
-        Some(line) if line.starts_with(b"--- ") => {}
-        Some(line) if line.starts_with(b"-> ") => return Err(OpenError::Readers),
-        _ => return Err(OpenError::Broken),
-    }
-    let mut parts = arguments.split(|byte| *byte == b' ');
-    let (_salt, factor) = (parts.next(), parts.next().ok_or(OpenError::Broken)?);
-    let text = std::str::from_utf8(factor).map_err(|_| OpenError::Broken)?;
-    let number: u8 = text.parse().map_err(|_| OpenError::Broken)?;
-    // One spelling alone, and nothing behind it.
-    if number.to_string() == text && parts.next().is_none() { Ok(number) } else { Err(OpenError::Broken) }
 }

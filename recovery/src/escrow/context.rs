@@ -1,48 +1,11 @@
 //! What an escrow is for. It stands inside, beside the key, and is compared on opening.
 
-use std::fmt;
-
+use holdfast_protocol::escrow::CodeNumber;
 use holdfast_protocol::id::{CustomerId, HostId, HostName, KeyFingerprint};
 use holdfast_protocol::job::{HostEpoch, UtcSecond};
 use serde::{Deserialize, Serialize};
 
 use super::refused::OpenError;
-
-/// Which code of a host, counted from 1. Each is printed on one sheet, so it is the sheet's number too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "u32", into = "u32")]
-pub struct CodeNumber(u32);
-
-impl CodeNumber {
-    /// The number.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-}
-
-impl TryFrom<u32> for CodeNumber {
-    type Error = &'static str;
-    fn try_from(number: u32) -> Result<Self, Self::Error> {
-        if (1..=999_999).contains(&number) {
-            Ok(Self(number))
-        } else {
-            Err("a code's number is from 1 to 999999")
-        }
-    }
-}
-
-impl From<CodeNumber> for u32 {
-    fn from(code: CodeNumber) -> Self {
-        code.0
-    }
-}
-
-impl fmt::Display for CodeNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// What it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

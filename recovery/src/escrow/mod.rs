@@ -10,7 +10,6 @@
 //! which files there are and where they lie.
 
 mod age_file;
-mod armour;
 mod context;
 mod refused;
 
@@ -19,8 +18,10 @@ use holdfast_seal::backup_key::BackupKey;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-pub use age_file::{EscrowFile, FILE_BYTES_MAX, PLAIN_BYTES_MAX, WORK_FACTOR, WORK_FACTOR_MAX};
-pub use context::{CodeNumber, Context, Record};
+pub use age_file::{EscrowFile, PLAIN_BYTES_MAX};
+pub use context::{Context, Record};
+pub use holdfast_protocol::escrow::CodeNumber;
+pub use holdfast_protocol::escrow::form::{FILE_BYTES_MAX, WORK_FACTOR, WORK_FACTOR_MAX};
 pub use refused::{OpenError, WrapError};
 
 use crate::code::RecoveryCode;

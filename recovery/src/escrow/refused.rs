@@ -3,13 +3,14 @@
 use std::io;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::escrow::CodeNumber;
+use holdfast_protocol::escrow::form::{FILE_BYTES_MAX, FormError, WORK_FACTOR, WORK_FACTOR_MAX};
 use holdfast_protocol::id::{CustomerId, HostName, KeyFingerprint};
 use holdfast_protocol::job::{HostEpoch, UtcSecond};
 use holdfast_protocol::strict::StrictError;
 use holdfast_seal::OpenError as SealError;
 
-use super::age_file::{FILE_BYTES_MAX, PLAIN_BYTES_MAX, WORK_FACTOR, WORK_FACTOR_MAX};
-use super::context::CodeNumber;
+use super::age_file::PLAIN_BYTES_MAX;
 
 /// Why a key is not wrapped.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +120,17 @@ pub enum OpenError {
         /// That of the key that should be in it.
         wanted: KeyFingerprint,
     },
+}
+
+impl From<FormError> for OpenError {
+    fn from(error: FormError) -> Self {
+        match error {
+            FormError::TooLong => Self::TooLong,
+            FormError::Broken => Self::Broken,
+            FormError::Readers => Self::Readers,
+            FormError::Work(factor) => Self::Work(factor),
+        }
+    }
 }
 
 impl OpenError {
