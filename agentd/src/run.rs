@@ -37,6 +37,7 @@ use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, 
 use crate::model::record::VolumeId;
 use crate::model::storage::StorageView;
 use crate::model::view::{ProgressLines, View};
+use crate::port::artifacts::Artifacts;
 use crate::port::backoff::spread;
 use crate::port::clock::{Clock, RealClock};
 use crate::port::helper::Helper;
@@ -166,6 +167,7 @@ struct Parts {
     pve: Arc<dyn Pve>,
     scratch: Option<Arc<dyn Pve>>,
     policy: Policy,
+    artifacts: Artifacts,
     quiesce_bound: QuiesceBound,
 }
 
@@ -272,6 +274,7 @@ impl Parts {
         let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
         Ok(Self {
             quiesce_bound: settings.quiesce.bound_s,
+            artifacts: Artifacts::of(state),
             clock,
             store,
             folder,
@@ -358,6 +361,7 @@ fn start_local_api(
             hub: parts.identity.hub.clone(),
             quiesce_bound: parts.quiesce_bound,
             test_guest: parts.policy.scratch.as_ref().and_then(TestPlace::guest_address),
+            artifacts: parts.artifacts.clone(),
         },
     );
     let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
-    DOCUMENT_BYTES_MAX, Desired, DesiredDocument, DesiredError, DesiredGuest, DesiredSchema, DesiredVolume,
-    GuestNetwork, GuestSize, RunState,
+    ControllerWish, DOCUMENT_BYTES_MAX, Desired, DesiredDocument, DesiredError, DesiredGuest, DesiredSchema,
+    DesiredVolume, GuestNetwork, GuestSize, RunState,
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, Vmid};
@@ -57,6 +57,8 @@ struct DraftGuest {
     network: GuestNetwork,
     #[serde(default)]
     policy: Option<PolicyName>,
+    #[serde(default)]
+    controller: Option<ControllerWish>,
     #[serde(default)]
     volumes: Vec<DesiredVolume>,
 }
@@ -157,6 +159,7 @@ impl Draft {
             size: guest.size,
             network: guest.network,
             policy: guest.policy,
+            controller: guest.controller,
             volumes: guest.volumes,
         });
         Desired::check(DesiredDocument {

@@ -16,6 +16,7 @@ use crate::id::{
     BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, PolicyName, StorageName, Vmid,
     VolumeName,
 };
+use crate::job::act::{ReleaseVersion, Sha256Text};
 use crate::net::Ipv4Cidr;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
@@ -89,10 +90,23 @@ pub struct DesiredGuest {
     /// The backup policy it is under, where it is under one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyName>,
+    /// The controller it should run; without one it keeps the one it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerWish>,
     /// Its volumes beside the root disk.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub volumes: Vec<DesiredVolume>,
+}
+
+/// A build of the controller in a guest. It runs when an operator's signature approved exactly these bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerWish {
+    /// Its version.
+    pub version: ReleaseVersion,
+    /// What its bytes hash to.
+    pub sha256: Sha256Text,
 }
 
 /// Whether a guest should run.

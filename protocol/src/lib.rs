@@ -25,6 +25,7 @@
 //! | [`storage`] | disks, shares and backup servers: wished, approved, reported |
 //! | [`operator`] | what the operator's command asks of the hub |
 //! | [`pin`], [`secret`], [`strict`] | pinned keys, secrets that do not leak, strict JSON |
+//! | [`version`] | which of two versions is the newer one |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
 //!
 //! A new wire version is a new module beside the old one, never a changed meaning.
@@ -55,6 +56,7 @@ pub mod size;
 pub mod storage;
 pub mod strict;
 mod text;
+pub mod version;
 
 #[cfg(test)]
 mod edges;

@@ -24,6 +24,8 @@
 //! | `DELETE /v1/quiesce-windows/{id}` | | [`window::WindowView`] |
 //! | `GET /v1/restore-tests` | | [`restore_test::RestoreTestsView`] |
 //! | `POST /v1/restore-tests/report` | [`restore_test::TestReport`] | [`restore_test::Reported`] |
+//! | `GET /v1/desired` | | [`desired::DesiredView`] |
+//! | `GET /v1/artifacts/{sha256}` | | the bytes themselves, without an envelope |
 //! | `GET /v1/audit` | | [`audit::AuditPage`] |
 //! | `GET /v1/openapi.json` | | [`openapi::document`] |
 //! | `GET /healthz` | | [`Healthy`] |
@@ -33,6 +35,7 @@
 
 pub mod audit;
 pub mod calls;
+pub mod desired;
 pub mod due;
 pub mod openapi;
 pub mod restore_test;

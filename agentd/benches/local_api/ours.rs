@@ -10,6 +10,7 @@ use agentd::model::boot::{BootId, BootMoment};
 use agentd::model::policy::QuiesceBound;
 use agentd::model::timekeeper::Synchrony;
 use agentd::model::view::View;
+use agentd::port::artifacts::Artifacts;
 use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
@@ -99,6 +100,7 @@ impl Server {
             hub: "https://hub.example".to_owned(),
             quiesce_bound: QuiesceBound::usual(),
             test_guest: None,
+            artifacts: Artifacts::of(folder.path()),
         };
         let [web, db] = [token(&store, GUESTS[0].0).await?, token(&store, GUESTS[1].0).await?];
         let local = Local::new(store, clock, view, standing);

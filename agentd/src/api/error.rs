@@ -10,6 +10,7 @@ use holdfast_protocol::strict::{StrictError, chain};
 use super::frame::{Outcome, carry};
 use super::rate::TooOften;
 use crate::operation::window::Refused;
+use crate::port::artifacts::ArtifactError;
 use crate::port::store::StoreError;
 use crate::port::store::request::AskError;
 
@@ -95,6 +96,9 @@ pub enum ApiError {
     /// No randomness for a token.
     #[error("the agent has no randomness to make a token of")]
     Randomness(#[source] getrandom::Error),
+    /// Bytes that are not on the disk as they were.
+    #[error("the agent does not have these bytes as it should")]
+    Artifact(#[source] ArtifactError),
     /// An answer that cannot be written.
     #[error("the agent's own answer cannot be written")]
     Unwritable(#[source] serde_json::Error),
@@ -125,6 +129,7 @@ impl ApiError {
             Self::NotGranted => ErrorCode::Locked,
             Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
             Self::Store(StoreError::Refusing(refusal)) => refusal.code(),
+            Self::Artifact(_) => ErrorCode::Unavailable,
             Self::Store(_) | Self::MadeName(_) | Self::Randomness(_) | Self::Unwritable(_) => {
                 ErrorCode::Internal
             }
@@ -174,6 +179,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         if self.code() == ErrorCode::Internal {
             tracing::error!(error = chain(&self), "a guest's request failed by our own fault");
+        }
+        if matches!(self, Self::Artifact(_)) {
+            tracing::error!(error = chain(&self), "a controller cannot be handed out");
         }
         let retry_after_s = match &self {
             Self::TooOften(often) => Some(often.retry_after_s),

@@ -1,8 +1,8 @@
 //! The frame around every answer: ids in, envelope out.
 //!
 //! Handlers answer [`Data`] or an [`ApiError`]; both carry an [`Outcome`] out to the one place that writes bytes, so an
-//! answer that is not in the envelope cannot be sent, but for the one that describes all others. What the router itself refuses (a path, a method) gets the same
-//! form.
+//! answer that is not in the envelope cannot be sent, but for the one that describes all others and the bytes of an
+//! artifact. What the router itself refuses (a path, a method) gets the same form.
 
 use std::sync::Arc;
 
@@ -54,6 +54,8 @@ pub(super) enum Outcome {
         problem: Problem,
         retry_after_s: Option<u32>,
     },
+    /// Bytes as they are, which the answer carries.
+    Bytes,
     /// The description of the API, without an envelope: tools read it as it is.
     Description(&'static Value),
 }
@@ -89,6 +91,13 @@ pub(super) fn described(document: &'static Value) -> Response {
     carry(Outcome::Description(document))
 }
 
+/// Bytes as they are.
+pub(super) fn bytes(body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.extensions_mut().insert(Outcome::Bytes);
+    response
+}
+
 pub(super) fn carry(outcome: Outcome) -> Response {
     let mut response = Response::new(Body::empty());
     response.extensions_mut().insert(outcome);
@@ -107,7 +116,10 @@ pub async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, ne
         let problem = ApiError::NoSuchCall.problem();
         Outcome::Problem { problem, retry_after_s: None }
     });
-    let mut response = write(ids, outcome, clock.now());
+    let mut response = match outcome {
+        Outcome::Bytes => named(ids, response, "application/octet-stream"),
+        other => write(ids, other, clock.now()),
+    };
     if last {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -123,6 +135,8 @@ fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {
             (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), retry_after_s, None, Some(problem))
         }
         Outcome::Description(document) => return send(ids, StatusCode::OK, document),
+        // Whoever carries bytes carries them in the answer itself.
+        Outcome::Bytes => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     let envelope = Envelope {
         schema_version: EnvelopeSchema::V1,
@@ -146,8 +160,12 @@ fn send(ids: Ids, status: StatusCode, document: &impl Serialize) -> Response {
     };
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
+    named(ids, response, "application/json")
+}
+
+fn named(ids: Ids, mut response: Response, content: &'static str) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     for (name, id) in
         [(REQUEST_ID_HEADER, ids.request.uuid()), (CORRELATION_ID_HEADER, ids.correlation.uuid())]

@@ -10,6 +10,7 @@
 //! | [`backups`] | the guest's backups |
 //! | [`body`] | a bounded body, strictly read |
 //! | [`claim`] | the claim for the token |
+//! | [`desired`] | which controller the guest should run, and its bytes |
 //! | [`due`] | which of its backups are due |
 //! | [`door`] | which requests are looked at at all |
 //! | [`error`] | every refusal, and the one match to its code |
@@ -29,6 +30,7 @@ pub mod auth;
 pub mod backups;
 pub mod body;
 pub mod claim;
+pub mod desired;
 pub mod door;
 pub mod due;
 pub mod error;
@@ -55,6 +57,7 @@ use tokio::sync::watch;
 
 use crate::model::policy::QuiesceBound;
 use crate::model::view::View;
+use crate::port::artifacts::Artifacts;
 use crate::port::clock::Clock;
 use crate::port::store::{Store, StoreError};
 
@@ -92,6 +95,8 @@ pub struct Standing {
     pub quiesce_bound: QuiesceBound,
     /// From where a throwaway guest may speak.
     pub test_guest: Option<IpAddr>,
+    /// The controllers' bytes.
+    pub artifacts: Artifacts,
 }
 
 /// What the handlers need.

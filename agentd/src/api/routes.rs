@@ -13,7 +13,8 @@ use super::door::door;
 use super::error::ApiError;
 use super::frame::{Data, described, frame};
 use super::{
-    Local, audit, auth, backups, claim, due, guest, operations, restore_tests, test_door, windows, work,
+    Local, audit, auth, backups, claim, desired, due, guest, operations, restore_tests, test_door, windows,
+    work,
 };
 
 /// One path and what its methods do.
@@ -42,6 +43,8 @@ pub fn table() -> Vec<Call> {
         ("/v1/quiesce-windows/{id}/released", put(windows::released)),
         ("/v1/restore-tests", get(restore_tests::all)),
         ("/v1/restore-tests/report", post(restore_tests::report)),
+        ("/v1/desired", get(desired::desired)),
+        ("/v1/artifacts/{sha256}", get(desired::artifact)),
         ("/v1/audit", get(audit::audit)),
     ]
 }

@@ -1,6 +1,7 @@
 //! The calls against a real store: who is let in, what it may see, and that every refusal changes nothing.
 
 mod audit;
+mod desired;
 mod due;
 mod fuzz;
 mod holders;
@@ -127,6 +128,7 @@ impl World {
                 hub: "https://hub.example".to_owned(),
                 quiesce_bound: QuiesceBound::usual(),
                 test_guest: Some(IpAddr::from(test_door::AT)),
+                artifacts: Artifacts::of(dir.path()),
             },
         );
         let tests = routes::test_router(Arc::clone(&local));

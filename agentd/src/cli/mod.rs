@@ -12,6 +12,7 @@
 //! | `parked` | [`parked`] |
 //! | `recover` | [`recover`] |
 //! | `recovery` | [`recovery`] |
+//! | `release` | [`release`] |
 //! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
@@ -32,6 +33,7 @@ pub mod golden;
 pub mod parked;
 pub mod recover;
 pub mod recovery;
+pub mod release;
 pub mod run;
 pub mod setup;
 pub mod status;
@@ -73,6 +75,8 @@ enum Command {
     Thaw(thaw::ThawArguments),
     /// The images that guests are made from: have one built, show them, ask for an approval.
     Golden(golden::GoldenArguments),
+    /// The controllers' programs that guests fetch from here: take one in, show them.
+    Release(release::ReleaseArguments),
     /// The chain of all that was decided and done here: hold it to its hashes, show it, export it.
     Audit(audit::AuditArguments),
 }
@@ -122,6 +126,9 @@ pub enum CommandError {
     /// `golden`.
     #[error(transparent)]
     Golden(#[from] golden::GoldenError),
+    /// `release`.
+    #[error(transparent)]
+    Release(#[from] release::ReleaseError),
     /// `audit`.
     #[error(transparent)]
     Audit(#[from] audit::AuditError),
@@ -143,6 +150,7 @@ impl CommandError {
             Self::Storage(error) => error.exit_code(),
             Self::Thaw(error) => error.exit_code(),
             Self::Golden(error) => error.exit_code(),
+            Self::Release(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
     }
@@ -174,6 +182,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
         Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),
         Command::Golden(arguments) => Ok(golden::run(arguments)?),
+        Command::Release(arguments) => Ok(release::run(&arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),

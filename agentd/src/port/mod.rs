@@ -2,6 +2,7 @@
 //!
 //! | module | door to |
 //! | --- | --- |
+//! | [`artifacts`] | the controllers' bytes that guests fetch |
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
 //! | [`bridge`] | what is plugged into a bridge of this host |
@@ -23,6 +24,7 @@
 //! | [`synchrony`] | whether somebody keeps the clock right |
 //! | [`trust_files`] | who may sign, as root laid it down |
 
+pub mod artifacts;
 pub mod atomic_file;
 pub mod backoff;
 pub mod bridge;

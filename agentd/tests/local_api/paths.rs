@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use crate::world::{Expect, WEB_AT, World};
 
 /// What each path of the table takes, as the protocol's page says.
-const TAKES: [(&str, &[&str]); 20] = [
+const TAKES: [(&str, &[&str]); 22] = [
     ("/healthz", &["GET"]),
     ("/v1/openapi.json", &["GET"]),
     ("/v1/claim", &["POST"]),
@@ -26,6 +26,8 @@ const TAKES: [(&str, &[&str]); 20] = [
     ("/v1/quiesce-windows/{id}/released", &["PUT"]),
     ("/v1/restore-tests", &["GET"]),
     ("/v1/restore-tests/report", &["POST"]),
+    ("/v1/desired", &["GET"]),
+    ("/v1/artifacts/{sha256}", &["GET"]),
     ("/v1/audit", &["GET"]),
 ];
 
@@ -84,7 +86,10 @@ pub async fn all(world: &World) -> usize {
 async fn methods(world: &World) -> usize {
     let mut count = 0;
     for (path, takes) in TAKES {
-        let path = path.replace("{id}", "018f3c1e-6b1f-7c1d-9d0a-000000000003").replace("{name}", "before");
+        let path = path
+            .replace("{id}", "018f3c1e-6b1f-7c1d-9d0a-000000000003")
+            .replace("{name}", "before")
+            .replace("{sha256}", &"ab".repeat(32));
         for method in METHODS.iter().filter(|method| !takes.contains(method)) {
             let request = world.request(method, &path, Some(&world.web), "");
             let expect = Expect::Unheard(ErrorCode::NotFound);

@@ -10,6 +10,7 @@ use agentd::model::boot::{BootId, BootMoment};
 use agentd::model::policy::QuiesceBound;
 use agentd::model::timekeeper::Synchrony;
 use agentd::model::view::View;
+use agentd::port::artifacts::Artifacts;
 use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
@@ -141,6 +142,7 @@ impl World {
                 hub: "https://hub.example".to_owned(),
                 quiesce_bound: QuiesceBound::usual(),
                 test_guest: None,
+                artifacts: Artifacts::of(folder.path()),
             },
         );
         let calls = Arc::new(AtomicU64::new(0));

@@ -4,6 +4,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
+use super::desired::DesiredView;
 use super::due::DueView;
 use super::restore_test::{Reported, RestoreTestsView, TestReport};
 use super::window::{Quiesced, Released, WindowRequest, WindowView};
@@ -15,6 +16,7 @@ use crate::bootstrap::Bootstrap;
 use crate::code::ErrorCode::{self, *};
 use crate::envelope::Envelope;
 use crate::id::{IdempotencyKey, OperationId, SnapshotName};
+use crate::job::act::Sha256Text;
 use crate::operation::OperationView;
 
 /// Makes the schema of a type.
@@ -82,6 +84,8 @@ pub enum Answer {
     Done(SchemaOf),
     /// Status 202, in the envelope: work that was taken.
     Taken(SchemaOf),
+    /// Status 200, and no envelope: bytes as they are.
+    Bytes,
     /// Status 200, and no envelope: this table, as an OpenAPI document.
     Description,
 }
@@ -156,6 +160,13 @@ const WAIT: Part = Part {
 };
 const NAME: Part =
     Part { place: Place::Path, name: "name", says: "a snapshot of this guest", schema: of::<SnapshotName> };
+
+const DIGEST: Part = Part {
+    place: Place::Path,
+    name: "sha256",
+    says: "what `GET /v1/desired` names",
+    schema: of::<Sha256Text>,
+};
 
 /// A piece of work that is asked for.
 const fn work(path: &'static str, name: &'static str, does: &'static str, body: (Needed, SchemaOf)) -> Call {
@@ -343,6 +354,22 @@ pub const CALLS: &[Call] = &[
         "What was stopped was started again. Taken whenever a window was granted, also when it is over.",
         of::<Released>,
     ),
+    get(
+        "/v1/desired",
+        "desired",
+        "Which controller this guest should run, and whether it is its turn to change.",
+        Answer::Done(framed::<DesiredView>),
+    ),
+    Call {
+        parts: &[DIGEST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/artifacts/{sha256}",
+            "artifact",
+            "The bytes of the controller that this guest should run, and of no other.",
+            Answer::Bytes,
+        )
+    },
     Call {
         parts: &[
             Part {

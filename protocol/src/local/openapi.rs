@@ -125,6 +125,7 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, refusal: &Value) -> V
 /// The good answer, and the refusals by their status, each with its codes.
 fn responses(call: &Call, generator: &mut SchemaGenerator, refusal: &Value) -> Value {
     let (status, what, schema) = match call.answer {
+        Answer::Bytes => (200, "The bytes.", Value::Null),
         Answer::Done(schema) => (200, "As asked.", schema(generator).to_value()),
         Answer::Taken(schema) => {
             (202, "It was written down; its operation tells how far it is.", schema(generator).to_value())
@@ -132,7 +133,11 @@ fn responses(call: &Call, generator: &mut SchemaGenerator, refusal: &Value) -> V
         Answer::Description => (200, "This document.", json!({ "type": "object" })),
     };
     let content = |schema: Value| json!({ "application/json": { "schema": schema } });
-    let mut all = BTreeMap::from([(status, json!({ "description": what, "content": content(schema) }))]);
+    let good = match call.answer {
+        Answer::Bytes => json!({ "application/octet-stream": {} }),
+        Answer::Done(_) | Answer::Taken(_) | Answer::Description => content(schema),
+    };
+    let mut all = BTreeMap::from([(status, json!({ "description": what, "content": good }))]);
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in call.always().chain(call.refusals.iter().copied()) {
         codes.entry(code.http_status()).or_default().push(code.as_str());

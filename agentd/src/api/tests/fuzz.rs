@@ -101,7 +101,7 @@ fn learn(known: &mut Vec<String>, value: &Value) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
-                let id = ["id", "operation", "snapshot", "name"].contains(&name.as_str());
+                let id = ["id", "operation", "snapshot", "name", "sha256"].contains(&name.as_str());
                 match value {
                     Value::String(text) if id && known.len() < 64 && !known.contains(text) => {
                         known.push(text.clone());
@@ -123,6 +123,7 @@ fn chosen(name: &str, usual: u64) -> u64 {
 async fn whoever_knows_the_document_alone_is_never_surprised() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
+    super::desired::all_is_there(&world).await;
     let document: Value =
         serde_json::from_slice(&world.get(WEB_AT, "/v1/openapi.json", None).await.body).unwrap();
     let (schemas, calls) = (Schemas(&document), calls(&document));
@@ -143,6 +144,9 @@ async fn whoever_knows_the_document_alone_is_never_surprised() {
         assert!(full || !answer.status.is_server_error(), "{asked}: {body}");
         let promised = call.promised(answer.status);
         let promised = promised.unwrap_or_else(|| panic!("{asked}: {} is not told of", answer.status));
+        if promised["content"].get("application/octet-stream").is_some() {
+            continue;
+        }
         let value: Value = serde_json::from_slice(&answer.body).unwrap();
         if let Some(form) = promised["content"]["application/json"].get("schema") {
             assert_eq!(schemas.breach(form, &value, ""), None, "{asked}");

@@ -100,7 +100,26 @@ pub(super) fn put(
     audit::append(transaction, &line)
 }
 
+fn is_approved(connection: &Connection, release: &ReleaseRecord) -> Result<bool, StoreError> {
+    let kind = word("a kind of code", &release.kind)?;
+    connection
+        .prepare_cached("SELECT count(*) FROM release WHERE kind = ?1 AND version = ?2 AND sha256 = ?3")
+        .and_then(|mut select| {
+            let named = (&kind, release.version.as_str(), release.sha256.as_str());
+            select.query_row(named, |row| Ok(row.get::<_, i64>(0)? > 0))
+        })
+        .map_err(StoreError::sqlite("read what was approved"))
+}
+
 impl Store {
+    /// Whether exactly these bytes were approved under this version.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn is_approved(&self, release: ReleaseRecord) -> Result<bool, StoreError> {
+        self.read(move |connection| is_approved(connection, &release)).await
+    }
+
     /// Approves what a signed job names: exactly these bytes.
     ///
     /// # Errors

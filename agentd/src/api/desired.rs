@@ -1,0 +1,116 @@
+//! `GET /v1/desired`: which controller the guest should run; `GET /v1/artifacts/{sha256}`: its bytes.
+//!
+//! Only what the document in use wishes for this guest, an operator's signature approved by exactly these bytes, and lies on
+//! the box. Any other digest is one that there is not, whatever it is to somebody else.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use bytes::Bytes;
+use holdfast_protocol::job::act::ReleaseKind;
+use holdfast_protocol::local::desired::{DesiredView, WantedController};
+use hyper::body::{Frame, SizeHint};
+
+use super::Local;
+use super::auth::GuestScope;
+use super::error::ApiError;
+use super::frame::{self, Data};
+use crate::model::policy::Sha256Hex;
+use crate::model::record::ReleaseRecord;
+use crate::port::artifacts::Artifact;
+
+/// One piece of an answer.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// What this guest should run, where it may.
+async fn wanted(
+    local: &Local,
+    scope: &GuestScope,
+) -> Result<Option<(WantedController, Sha256Hex)>, ApiError> {
+    let uid = scope.uid();
+    let Some(wish) = local.wanted.guest(uid).await?.and_then(|guest| guest.controller) else {
+        return Ok(None);
+    };
+    let Ok(sha256) = Sha256Hex::try_from(wish.sha256.as_str().to_owned()) else { return Ok(None) };
+    let Some(bytes) = local.standing.artifacts.size(&sha256) else { return Ok(None) };
+    let release = ReleaseRecord {
+        kind: ReleaseKind::Controller,
+        version: wish.version.clone(),
+        sha256: sha256.clone(),
+    };
+    if !local.store.is_approved(release).await? {
+        return Ok(None);
+    }
+    Ok(Some((WantedController { version: wish.version, sha256: wish.sha256, bytes }, sha256)))
+}
+
+pub(super) async fn desired(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+) -> Result<Data<DesiredView>, ApiError> {
+    let wanted = wanted(&local, &scope).await?;
+    Ok(Data(DesiredView { controller: wanted.map(|(controller, _)| controller) }))
+}
+
+pub(super) async fn artifact(
+    State(local): State<Arc<Local>>,
+    scope: GuestScope,
+    Path(named): Path<String>,
+) -> Result<Response, ApiError> {
+    let nothing = || ApiError::NotFound("artifact");
+    let named = Sha256Hex::try_from(named).map_err(|_| nothing())?;
+    let (_, sha256) = wanted(&local, &scope).await?.filter(|(_, own)| *own == named).ok_or_else(nothing)?;
+    let artifacts = local.standing.artifacts.clone();
+    // Every byte is read and held to the digest before the first one is sent.
+    let opened = tokio::task::spawn_blocking(move || artifacts.open(&sha256)).await;
+    match opened {
+        Ok(Ok(Some(artifact))) => Ok(frame::bytes(Body::new(Pieces { left: artifact.bytes(), artifact }))),
+        Ok(Ok(None)) => Err(nothing()),
+        Ok(Err(error)) => Err(ApiError::Artifact(error)),
+        // The agent stops just now.
+        Err(_) => Err(nothing()),
+    }
+}
+
+/// A file, piece by piece. It was read a moment ago and lies in memory, so a piece is a copy and keeps nobody waiting.
+struct Pieces {
+    artifact: Artifact,
+    left: u64,
+}
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        let most = usize::try_from(self.left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+        if most == 0 {
+            return Poll::Ready(None);
+        }
+        let mut piece = vec![0; most];
+        Poll::Ready(Some(match self.artifact.read(&mut piece) {
+            Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                piece.truncate(count);
+                self.left = self.left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+                Ok(Frame::data(Bytes::from(piece)))
+            }
+            Err(error) => Err(error),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

@@ -1,0 +1,101 @@
+//! Which controller a guest is told of, and whose bytes it gets.
+
+use holdfast_protocol::local::desired::DesiredView;
+use rusqlite::Connection;
+use sha2::{Digest, Sha256};
+
+use super::*;
+
+const PROGRAM: &[u8] = b"\x7fELF a controller of many bytes";
+
+pub(super) fn digest() -> String {
+    Sha256::digest(PROGRAM).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A document that wishes this controller for the first guest.
+async fn wished(world: &World, generation: u64, version: &str, sha256: &str) {
+    let mut document = document(generation, "10.66.0.91/24").document().clone();
+    document.guests[0].controller =
+        Some(serde_json::from_value(json!({"version": version, "sha256": sha256})).unwrap());
+    world.store.offer_desired(Desired::check(document).unwrap(), world.clock.now()).await.unwrap();
+}
+
+fn approve(world: &World, version: &str, sha256: &str) {
+    let raw = Connection::open(world._dir.path().join("agent.db")).unwrap();
+    let insert =
+        "INSERT INTO release (kind, version, sha256, by, at) VALUES ('controller', ?1, ?2, 'test', 0)";
+    raw.execute(insert, (version, sha256)).unwrap();
+}
+
+fn lay(world: &World) {
+    let from = world._dir.path().join("guestd");
+    std::fs::write(&from, PROGRAM).unwrap();
+    Artifacts::of(world._dir.path()).take_in(&from).unwrap();
+}
+
+/// The first guest is wished a controller that may run and lies here.
+pub(super) async fn all_is_there(world: &World) {
+    wished(world, 2, "0.2.0", &digest()).await;
+    approve(world, "0.2.0", &digest());
+    lay(world);
+}
+
+async fn told(world: &World, token: &str) -> DesiredView {
+    world.pass(5);
+    let answer = world.get(WEB_AT, "/v1/desired", Some(token)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    answer.data()
+}
+
+#[tokio::test]
+async fn a_controller_is_told_when_it_is_wished_approved_and_here() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    assert_eq!(told(&world, &token).await, DesiredView::default(), "nothing is wished for");
+    let path = format!("/v1/artifacts/{}", digest());
+    wished(&world, 2, "0.2.0", &digest()).await;
+    lay(&world);
+    approve(&world, "0.3.0", &digest());
+    approve(&world, "0.2.0", &"ab".repeat(32));
+    assert_eq!(
+        told(&world, &token).await,
+        DesiredView::default(),
+        "approved is another version, or other bytes"
+    );
+    assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(ErrorCode::NotFound));
+    approve(&world, "0.2.0", &digest());
+    let controller = told(&world, &token).await.controller.unwrap();
+    assert_eq!((controller.version.as_str(), controller.bytes), ("0.2.0", PROGRAM.len() as u64));
+    assert_eq!(controller.sha256.as_str(), digest());
+    let had = world.get(WEB_AT, &path, Some(&token)).await;
+    assert_eq!((had.status, had.body.as_slice()), (StatusCode::OK, PROGRAM));
+    wished(&world, 3, "0.2.0", &"ab".repeat(32)).await;
+    assert_eq!(told(&world, &token).await, DesiredView::default(), "approved and not here");
+    assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(ErrorCode::NotFound));
+}
+
+#[tokio::test]
+async fn nobody_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
+    let world = World::new().await;
+    let (web, db) = (world.token(0, WEB_AT).await, world.token(1, DB_AT).await);
+    all_is_there(&world).await;
+    let path = format!("/v1/artifacts/{}", digest());
+    let at = |from, path: String, token: String| {
+        world.pass(5);
+        let world = &world;
+        async move { world.get(from, &path, Some(&token)).await }
+    };
+    assert_eq!(at(WEB_AT, path.clone(), web.clone()).await.status, StatusCode::OK);
+    assert_eq!(at(DB_AT, path.clone(), db.clone()).await.code(), Some(ErrorCode::NotFound));
+    assert!(at(DB_AT, "/v1/desired".to_owned(), db).await.data::<DesiredView>().controller.is_none());
+    for other in ["ab".repeat(32), "x".to_owned(), digest().to_uppercase(), "agent.db".to_owned()] {
+        let answer = at(WEB_AT, format!("/v1/artifacts/{other}"), web.clone()).await;
+        assert_eq!(answer.code(), Some(ErrorCode::NotFound), "{other}");
+    }
+    // Of the same size, so that nothing but its bytes tells.
+    let lies = world._dir.path().join("controllers").join(digest());
+    std::fs::write(&lies, [&PROGRAM[..PROGRAM.len() - 1], b"X"].concat()).unwrap();
+    let answer = at(WEB_AT, path, web).await;
+    assert_eq!(answer.code(), Some(ErrorCode::Unavailable));
+    assert!(!String::from_utf8_lossy(&answer.body).contains("ELF"));
+}

@@ -1,0 +1,35 @@
+//! Which controller a guest should run: `GET /v1/desired`, and its bytes: `GET /v1/artifacts/{sha256}`.
+//!
+//! The document names a build, an operator's signature approved exactly these bytes, and they lie on the box: only then is
+//! it told. Deliberately absent: stacks. They are the guest's own matter (`/etc/holdfast/stacks.toml`), and no document
+//! wishes for them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::job::act::{ReleaseVersion, Sha256Text};
+
+/// No controller is larger. Ours are a tenth of it.
+pub const CONTROLLER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// What a guest should run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredView {
+    /// The controller; none, where nothing is wished for, or what is wished for may not run, or is not on the box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<WantedController>,
+}
+
+/// A build of the controller: exactly these bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WantedController {
+    /// Its version, as the operator signed it.
+    pub version: ReleaseVersion,
+    /// What its bytes hash to: the name under which they are had.
+    pub sha256: Sha256Text,
+    /// How many there are.
+    #[schemars(range(min = 1, max = CONTROLLER_BYTES_MAX))]
+    pub bytes: u64,
+}
