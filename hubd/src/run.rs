@@ -19,7 +19,9 @@ use crate::clock::Clock;
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{PublicUrl, Settings, certificate_names};
 use crate::store::{OpenError, Store, StoreError, WriterThread};
-use crate::task::webhook::{Forwarder, WebhookError, WebhookSettings};
+use crate::task::notice::{NoticeSettings, Notifier};
+use crate::task::post::{WebhookError, WebhookSettings};
+use crate::task::webhook::Forwarder;
 use crate::task::{deadman, upkeep};
 
 mod admin;
@@ -142,6 +144,8 @@ pub struct Start {
     pub public_url: Option<PublicUrl>,
     /// Where events go, if anywhere.
     pub webhook: Option<WebhookSettings>,
+    /// Where customers are told of reads of their wrapped keys.
+    pub escrow_notice: NoticeSettings,
     /// Connections at a time.
     pub connections_max: usize,
     /// What tells the time.
@@ -156,6 +160,7 @@ impl Start {
             listen: settings.listen,
             public_url: settings.public_url,
             webhook: settings.webhook,
+            escrow_notice: settings.escrow_notice,
             connections_max: settings.connections_max,
             clock,
         }
@@ -192,6 +197,10 @@ pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
         // Whoever sets a webhook later does not want to hear of everything before.
         None => store.pass_over_all().await?,
     }
+    let reached = start.escrow_notice.reached();
+    let clock = Arc::clone(&start.clock);
+    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), store.clone(), clock)?;
+    tasks.spawn(notifier.run(stopped.clone()));
     tasks.spawn(deadman::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
     let upkeep = upkeep::Upkeep {
         store: store.clone(),
@@ -205,6 +214,7 @@ pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
         store,
         authority,
         clock: start.clock,
+        reached,
         public_url: public_url.as_str().to_owned(),
         waiters: Waiters::default(),
         stop: stopped.clone(),

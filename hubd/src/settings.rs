@@ -10,17 +10,24 @@
 //! [webhook]
 //! url = "https://alarm.example/holdfast"
 //! secret_file = "/etc/holdfast/webhook-secret"
+//!
+//! [[escrow_notice]]
+//! customer = "acme"
+//! url = "https://acme.example/read"
+//! secret_file = "/etc/holdfast/acme-secret"
 //! ```
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use holdfast_protocol::id::CustomerId;
 use holdfast_protocol::secret::Secret;
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::task::webhook::WebhookSettings;
+use crate::task::notice::NoticeSettings;
+use crate::task::post::WebhookSettings;
 
 /// Where the hub listens when nobody says: on this machine alone, so that nothing is open by accident.
 const LISTEN_USUAL: &str = "127.0.0.1:8440";
@@ -42,6 +49,8 @@ pub struct Settings {
     pub public_url: Option<PublicUrl>,
     /// Where events are forwarded to, if anywhere.
     pub webhook: Option<WebhookSettings>,
+    /// Where customers are told of reads of their wrapped keys.
+    pub escrow_notice: NoticeSettings,
     /// Connections at a time.
     pub connections_max: usize,
 }
@@ -67,11 +76,22 @@ struct HubFile {
     public_url: Option<String>,
     connections_max: Option<usize>,
     webhook: Option<WebhookFile>,
+    #[serde(default)]
+    escrow_notice: Vec<NoticeFile>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WebhookFile {
+    url: String,
+    secret_file: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoticeFile {
+    /// None: all that have no address of their own.
+    customer: Option<CustomerId>,
     url: String,
     secret_file: PathBuf,
 }
@@ -122,6 +142,12 @@ pub enum SettingsError {
         /// The file.
         path: PathBuf,
     },
+    /// Two addresses for one.
+    #[error("[[escrow_notice]] names {who} twice: keep one of the two")]
+    NoticeTwice {
+        /// Who.
+        who: String,
+    },
     /// No connection would be accepted.
     #[error("connections_max is 0: set how many connections may be open at a time")]
     Connections,
@@ -151,6 +177,7 @@ impl Settings {
             listen: listen.unwrap_or_else(usual_listen),
             public_url: given.public_url.or(from_file),
             webhook: file.webhook.map(webhook).transpose()?,
+            escrow_notice: notices(file.escrow_notice)?,
             connections_max,
         })
     }
@@ -182,6 +209,21 @@ fn webhook(file: WebhookFile) -> Result<WebhookSettings, SettingsError> {
         return Err(SettingsError::WebhookSecret { path: file.secret_file });
     }
     Ok(WebhookSettings { url, secret })
+}
+
+fn notices(files: Vec<NoticeFile>) -> Result<NoticeSettings, SettingsError> {
+    let mut settings = NoticeSettings::default();
+    for NoticeFile { customer, url, secret_file } in files {
+        let to = webhook(WebhookFile { url, secret_file })?;
+        let (who, before) = match customer {
+            Some(customer) => (customer.to_string(), settings.customers.insert(customer, to)),
+            None => ("everybody else".to_owned(), settings.others.replace(to)),
+        };
+        if before.is_some() {
+            return Err(SettingsError::NoticeTwice { who });
+        }
+    }
+    Ok(settings)
 }
 
 /// How the hub is reached: `https://name` or `https://name:port`, nothing after it.
@@ -287,7 +329,10 @@ mod tests {
             .collect();
         let secret = folder.path().join("secret");
         std::fs::write(&secret, "s".repeat(SECRET_CHARS_MIN)).unwrap();
-        let said = said.replace("/etc/holdfast/webhook-secret", &secret.display().to_string());
+        let mut said = said;
+        for named in ["webhook-secret", "notice-secret", "acme-secret"] {
+            said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
+        }
         let load = |text: &str| {
             std::fs::write(&config, text).unwrap();
             let dir = folder.path().to_owned();
@@ -297,6 +342,9 @@ mod tests {
         assert_eq!((short.listen, short.connections_max), (whole.listen, whole.connections_max));
         assert!(short.public_url.is_none() && short.webhook.is_none());
         assert!(whole.public_url.is_some() && whole.webhook.is_some());
+        let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());
+        assert!(nobody.customers.is_empty() && !nobody.all_others);
+        assert!(all.customers.len() == 1 && all.all_others);
     }
 
     #[test]
@@ -315,6 +363,14 @@ mod tests {
         assert!(load(&hook("https://alarm.example/x")).unwrap().webhook.is_some());
         assert!(load(&hook("http://127.0.0.1:9/x")).unwrap().webhook.is_some());
         assert!(matches!(load(&hook("http://alarm.example/x")), Err(SettingsError::WebhookUrl { .. })));
+        let told = |who: &str| {
+            format!("[[escrow_notice]]\n{who}url = \"https://x.example\"\nsecret_file = {secret:?}\n")
+        };
+        let one = told("customer = \"acme\"\n");
+        assert!(load(&(one.clone() + &told(""))).unwrap().escrow_notice.reached().all_others);
+        for twice in [one.repeat(2), told("").repeat(2)] {
+            assert!(matches!(load(&twice), Err(SettingsError::NoticeTwice { .. })));
+        }
         assert!(matches!(load("lisen = \"0.0.0.0:1\""), Err(SettingsError::Form { .. })));
         assert!(matches!(load("connections_max = 0"), Err(SettingsError::Connections)));
         std::fs::write(&secret, "short").unwrap();

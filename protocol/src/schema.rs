@@ -33,6 +33,7 @@ pub fn all() -> Vec<Named> {
         named::<escrow::EscrowFound>("escrow-found"),
         named::<escrow::EscrowKept>("escrow-kept"),
         named::<escrow::EscrowList>("escrow-list"),
+        named::<escrow::notice::EscrowNotice>("escrow-notice"),
         named::<escrow::EscrowOpened>("escrow-opened"),
         named::<escrow::EscrowProof>("escrow-proof"),
         named::<escrow::EscrowPut>("escrow-put"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use hubd::clock::SystemClock;
 use hubd::run::{self, Start};
+use hubd::task::notice::NoticeSettings;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -54,6 +55,7 @@ pub async fn serve_hub(folder: &Path) -> anyhow::Result<()> {
         listen: "127.0.0.1:0".parse()?,
         public_url: None,
         webhook: None,
+        escrow_notice: NoticeSettings::default(),
         connections_max: 10_000,
         clock: Arc::new(SystemClock),
     };

@@ -18,6 +18,10 @@ const TURN_WAIT: Duration = Duration::from_secs(10);
 /// How long it may take once it has it.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
+pub(super) async fn agents(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+    in_turn(&hub.turns.agents, request, next).await
+}
+
 pub(super) async fn operators(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
     in_turn(&hub.turns.operators, request, next).await
 }

@@ -6,7 +6,7 @@
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
 //! | anybody | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/knock` |
-//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…` |
 //! | operators | bearer token | all other `/v1/…` |
 
 mod auth;
@@ -14,6 +14,7 @@ mod body;
 mod checkin;
 mod desired;
 mod enrol;
+mod escrow;
 mod events;
 mod frame;
 mod health;
@@ -37,6 +38,7 @@ pub use waiters::Waiters;
 
 use crate::authority::Authority;
 use crate::clock::Clock;
+use crate::domain::notice::Reached;
 use crate::store::Store;
 
 /// Everything the handlers need.
@@ -47,6 +49,8 @@ pub struct Hub {
     pub authority: Arc<Authority>,
     /// What tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Who is told when a wrapped key is read.
+    pub reached: Reached,
     /// How the hub is reached, as invites say.
     pub public_url: String,
     /// Check-ins that are held open.
@@ -79,6 +83,13 @@ pub fn router(hub: Arc<Hub>) -> Router {
     let agents = Router::new()
         .route("/v1/agent/checkin", post(checkin::check_in))
         .route("/v1/renew", post(enrol::renew));
+    let escrow = Router::new()
+        .route("/v1/agent/escrow", get(escrow::newest).put(escrow::put))
+        .route("/v1/agent/escrow/versions", get(escrow::list))
+        .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
+        .route("/v1/agent/escrow/versions/{number}/proof", get(escrow::prove))
+        .route("/v1/agent/escrow/versions/{number}/opened", post(escrow::opened))
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::agents));
     let strangers = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -102,6 +113,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/events", get(events::list))
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::operators));
     agents
+        .merge(escrow)
         .merge(strangers)
         .merge(operators)
         .fallback(health::no_such_route)

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::strict::{StrictError, chain};
 
 use super::frame::Content;
@@ -13,7 +14,9 @@ use crate::domain::desired::PutError;
 use crate::domain::enrolment::InviteError;
 use crate::domain::identity::IdentityError;
 use crate::domain::mail::MailError;
-use crate::store::{InviteRequestError, KnockError, RedeemError, RenewError, StoreError, WriteError};
+use crate::store::{
+    EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, StoreError, WriteError,
+};
 
 /// Who is told to come back, is told when.
 const RETRY_AFTER: &str = "5";
@@ -128,6 +131,25 @@ impl From<IdentityError> for ApiError {
             IdentityError::Unknown => ErrorCode::Certificate,
             IdentityError::Revoked => ErrorCode::Revoked,
             IdentityError::Frozen | IdentityError::Twice { .. } => ErrorCode::Frozen,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<FormError> for ApiError {
+    fn from(error: FormError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<EscrowError> for ApiError {
+    fn from(error: EscrowError) -> Self {
+        let code = match &error {
+            EscrowError::Identity(identity) => return (*identity).into(),
+            EscrowError::Put(put) => put.code(),
+            EscrowError::TooOften(_) => ErrorCode::RateLimited,
+            EscrowError::None => ErrorCode::NotFound,
+            EscrowError::Unset { .. } => ErrorCode::NoticeUnset,
         };
         Self::new(code, error.to_string())
     }

@@ -28,6 +28,14 @@ kinds! {
     DesiredChanged = "desired_changed"
     /// The agent would not take a desired document.
     DesiredRefused = "desired_refused"
+    /// An escrow went for a newer one.
+    EscrowDropped = "escrow_dropped"
+    /// A host's wrapped key is kept in a new version.
+    EscrowKept = "escrow_kept"
+    /// A holder of a code opened an escrow, as its host says.
+    EscrowOpened = "escrow_opened"
+    /// An escrow left the hub; its customer is told.
+    EscrowRead = "escrow_read"
     /// A host is silent beyond its time.
     HeartbeatMissed = "heartbeat_missed"
     /// A host got its first certificate.
@@ -62,6 +70,10 @@ kinds! {
     KnockReceived = "knock_received"
     /// An operator turned a knocking host away for good.
     KnockRefused = "knock_refused"
+    /// A customer could not be told of a read.
+    NoticeGivenUp = "notice_given_up"
+    /// A customer was told of a read.
+    NoticeSent = "notice_sent"
     /// An operator was made.
     OperatorAdded = "operator_added"
     /// An operator was let go.

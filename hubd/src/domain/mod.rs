@@ -5,21 +5,25 @@
 //! | [`deadman`] | whether a silent host is late or gone |
 //! | [`desired`] | whether an offered document is taken, and whether a host is told of it now |
 //! | [`enrolment`] | what a presented invite is worth |
+//! | [`escrow`] | which versions of a wrapped key are kept, and how often a host may ask |
 //! | [`event`] | what things that happen are called |
 //! | [`host`] | how an operator names a host |
 //! | [`identity`] | what a presented certificate is worth |
 //! | [`intake`] | whether a report begins anew, is laid over, or is late |
 //! | [`mail`] | whether a signed job is taken in, and what the host says of it |
+//! | [`notice`] | whom a notice would reach |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | what of a report the host list shows |
 
 pub mod deadman;
 pub mod desired;
 pub mod enrolment;
+pub mod escrow;
 pub mod event;
 pub mod host;
 pub mod identity;
 pub mod intake;
 pub mod mail;
+pub mod notice;
 pub mod retry;
 pub mod summary;

@@ -19,6 +19,8 @@ const EVENTS_KEPT: u32 = 200_000;
 const VERSIONS_KEPT: u32 = 200;
 /// Signed jobs: what became of them is in the host's own audit.
 const JOBS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Notices that were sent or given up.
+const NOTICES_KEPT: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Certificates of one host: the one in use, the next, and a few to look at.
 const CERTIFICATES_KEPT: u32 = 8;
 
@@ -35,6 +37,7 @@ impl Store {
             tx.execute("DELETE FROM tokens WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute("DELETE FROM knocks WHERE state = 'pending' AND last_at < ?1", [before(KNOCKS_KEPT)])?;
             tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;
+            tx.execute("DELETE FROM notices WHERE done_at < ?1", [before(NOTICES_KEPT)])?;
             tx.execute(
                 "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?1",
                 [EVENTS_KEPT],

@@ -1,6 +1,8 @@
-//! What happens by the clock, and forwarding. Each task ends when `stop` is told; the composition root watches them.
+//! What happens by the clock, forwarding, and notices. Each task ends when `stop` is told; the composition root watches them.
 
 pub mod deadman;
+pub mod notice;
+pub mod post;
 pub mod upkeep;
 pub mod webhook;
 

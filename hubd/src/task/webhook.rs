@@ -1,63 +1,33 @@
 //! Forwarding events: each once it is durable, in order, signed, again until it is taken.
 //!
 //! The queue is the table of events and a mark in it, so a restart loses nothing and a receiver that is down costs no
-//! memory. An event may arrive twice (its taking may be lost); the number in `x-holdfast-event` tells. The signature is
-//! `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body.
+//! memory. An event may arrive twice (its taking may be lost); the number in `x-holdfast-event` tells.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::envelope::CORRELATION_ID_HEADER;
-use holdfast_protocol::secret::Secret;
 use holdfast_protocol::strict::chain;
-use reqwest::header::CONTENT_TYPE;
-use ring::hmac;
+use jiff::SignedDuration;
 use tokio::sync::watch;
 
+use super::post::{Post, WebhookError, WebhookSettings};
 use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::retry::{AfterFailure, after};
 use crate::store::{Outgoing, Store, StoreError};
 
-/// A receiver that takes longer is down.
-const DELIVERY_WAIT: Duration = Duration::from_secs(10);
+/// An event older than this is not worth waking anybody for; what comes after it must not wait behind it for ever.
+const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// How often the queue is looked at when nobody says that something is in it (another process may have put it there).
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The number of the event.
 pub const EVENT_HEADER: &str = "x-holdfast-event";
-/// The signature of the body.
-pub const SIGNATURE_HEADER: &str = "x-holdfast-signature";
-
-/// Where events are forwarded to.
-#[derive(Debug)]
-pub struct WebhookSettings {
-    /// The receiver.
-    pub url: reqwest::Url,
-    /// What its signatures are made with.
-    pub secret: Secret,
-}
-
-/// Why there is no forwarding.
-#[derive(Debug, thiserror::Error)]
-pub enum WebhookError {
-    /// The system has no CA certificates.
-    #[error("the system has no CA certificates to check the webhook's receiver by: install ca-certificates")]
-    NoRoots,
-    /// The TLS library refused.
-    #[error("no TLS settings can be made for the webhook")]
-    Tls(#[source] rustls::Error),
-    /// The HTTP client cannot be made.
-    #[error("no HTTP client can be made for the webhook")]
-    Client(#[source] reqwest::Error),
-}
-
 /// What forwards.
 pub struct Forwarder {
-    client: reqwest::Client,
+    post: Post,
     settings: WebhookSettings,
-    key: hmac::Key,
     store: Store,
     clock: Arc<dyn Clock>,
 }
@@ -73,25 +43,8 @@ impl Forwarder {
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, WebhookError> {
-        let mut roots = rustls::RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if added == 0 && settings.url.scheme() == "https" {
-            return Err(WebhookError::NoRoots);
-        }
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(rustls::DEFAULT_VERSIONS)
-            .map_err(WebhookError::Tls)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.resumption = rustls::client::Resumption::disabled();
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(DELIVERY_WAIT)
-            .build()
-            .map_err(WebhookError::Client)?;
-        let key = hmac::Key::new(hmac::HMAC_SHA256, settings.secret.expose().as_bytes());
-        Ok(Self { client, settings, key, store, clock })
+        let post = Post::new([&settings], provider)?;
+        Ok(Self { post, settings, store, clock })
     }
 
     /// Forwards until told to stop.
@@ -132,7 +85,7 @@ impl Forwarder {
             Err(why) => {
                 *failures = failures.saturating_add(1);
                 tracing::warn!(action = "webhook", result = "failed", event = number, failures, why);
-                match after(*failures, at, self.clock.now()) {
+                match after(*failures, at, self.clock.now(), TRIED_FOR) {
                     AfterFailure::Pause(pause) => return Ok(Step::Pause(pause)),
                     AfterFailure::GiveUp => {
                         tracing::error!(action = "webhook", result = "given_up", event = number);
@@ -147,24 +100,8 @@ impl Forwarder {
 
     async fn deliver(&self, outgoing: &Outgoing) -> Result<(), String> {
         let body = serde_json::to_vec(&outgoing.event).map_err(|error| chain(&error))?;
-        let signature = hex::encode(hmac::sign(&self.key, &body));
-        let sent = self
-            .client
-            .post(self.settings.url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(EVENT_HEADER, outgoing.event.number)
-            .header(CORRELATION_ID_HEADER, outgoing.correlation.to_string())
-            .header(SIGNATURE_HEADER, format!("sha256={signature}"))
-            .body(body)
-            .send()
-            .await;
-        // The URL may hold a secret of the receiver's; it stays out of the log.
-        let answer = sent.map_err(|error| chain(&error.without_url()))?;
-        if answer.status().is_success() {
-            Ok(())
-        } else {
-            Err(format!("the receiver answered {}", answer.status()))
-        }
+        let number = (EVENT_HEADER, outgoing.event.number);
+        self.post.send(&self.settings, number, outgoing.correlation, body).await
     }
 }
 

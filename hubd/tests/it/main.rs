@@ -15,6 +15,7 @@ mod deadman;
 mod desired;
 mod enrolment;
 mod envelope;
+mod escrow;
 mod idempotency;
 mod jobs;
 mod knocks;

@@ -10,7 +10,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use holdfast_protocol::operator::EventView;
 use holdfast_protocol::secret::Secret;
-use hubd::task::webhook::{EVENT_HEADER, SIGNATURE_HEADER, WebhookSettings};
+use hubd::task::post::{SIGNATURE_HEADER, WebhookSettings};
+use hubd::task::webhook::EVENT_HEADER;
 use ring::hmac;
 use tokio::net::TcpListener;
 

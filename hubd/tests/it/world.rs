@@ -19,7 +19,8 @@ use holdfast_protocol::secret::Secret;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
 use hubd::store::Store;
-use hubd::task::webhook::WebhookSettings;
+use hubd::task::notice::NoticeSettings;
+use hubd::task::post::WebhookSettings;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -69,7 +70,23 @@ impl World {
         world
     }
 
+    pub async fn with_notice(notice: NoticeSettings) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("hub");
+        let mut world = Self::telling(folder, None, notice).await;
+        world._temp = Some(temp);
+        world
+    }
+
     pub async fn in_folder(folder: PathBuf, webhook: Option<WebhookSettings>) -> Self {
+        Self::telling(folder, webhook, NoticeSettings::default()).await
+    }
+
+    pub async fn telling(
+        folder: PathBuf,
+        webhook: Option<WebhookSettings>,
+        escrow_notice: NoticeSettings,
+    ) -> Self {
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
         let opened = run::open(&folder, clock.as_ref()).await.unwrap();
         let store = opened.store.clone();
@@ -77,6 +94,7 @@ impl World {
             listen: "127.0.0.1:0".parse().unwrap(),
             public_url: None,
             webhook,
+            escrow_notice,
             connections_max: 1000,
             clock: clock.clone(),
         };

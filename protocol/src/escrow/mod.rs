@@ -24,6 +24,7 @@
 //! | `NOT_FOUND` | there is no such version |
 
 pub mod form;
+pub mod notice;
 mod number;
 
 use jiff::Timestamp;

@@ -14,6 +14,7 @@ use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteRequest};
 use hubd::api::{Hub as Parts, Turns, Waiters, router};
 use hubd::domain::identity::Presented;
+use hubd::domain::notice::Reached;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -75,6 +76,7 @@ impl Hub {
             store: opened.store,
             authority: opened.authority,
             clock,
+            reached: Reached::default(),
             public_url: "https://hub.example:8443".to_owned(),
             waiters: Waiters::default(),
             stop: stopped,

@@ -1,0 +1,259 @@
+//! Which versions of a host's escrow are kept, which may go, and how often a host may ask.
+//!
+//! In: what is held, what is put, and now. Out: that it is kept and what goes for it, that it was kept before, or why
+//! not. The hub cannot tell a good file from a well-formed bad one, so nothing that somebody may still need ever goes for
+//! something newer: a version goes only once another of the same key took its place [`SUPERSEDED_KEPT`] ago, and never
+//! when it is the last of its key that a holder was seen to open. Where nothing may go, what is new is refused: a stolen
+//! certificate can fill the place up, loudly, and loses nothing. Deliberately absent: opening a file.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::escrow::{EscrowNumber, EscrowView, NUMBER_JUMP_MAX, VERSIONS_MAX};
+use holdfast_protocol::id::CustomerId;
+use jiff::{SignedDuration, Timestamp};
+
+/// A sheet is found again within this time, or a mistake noticed.
+pub const SUPERSEDED_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+
+/// What becomes of a version that is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is held already, the same in every point.
+    Again,
+    /// It is kept, and this one goes for it, if any.
+    Keep(Option<EscrowNumber>),
+}
+
+/// Why a version is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PutError {
+    /// The number is another's.
+    #[error(
+        "escrow {number} is held here with other content, and none is overwritten: put yours as a later number"
+    )]
+    Taken {
+        /// The number.
+        number: EscrowNumber,
+    },
+    /// Behind the newest, or far ahead.
+    #[error(
+        "escrow {number} cannot follow {newest}, the newest here: take a number from {newest} + 1 to {newest} + {NUMBER_JUMP_MAX}"
+    )]
+    Number {
+        /// The number.
+        number: EscrowNumber,
+        /// The newest that is held; 0 is none.
+        newest: u32,
+    },
+    /// Another customer's.
+    #[error(
+        "this host's escrows are of customer {held}, not of {said}: a box that changes hands is revoked and enrolled anew"
+    )]
+    Customer {
+        /// Whose they are.
+        held: CustomerId,
+        /// Whose this would be.
+        said: CustomerId,
+    },
+    /// No room.
+    #[error(
+        "{VERSIONS_MAX} escrows are held for this host and none of them may go yet: an operator must look who made so many"
+    )]
+    Full,
+}
+
+impl PutError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Taken { .. } => ErrorCode::EscrowTaken,
+            Self::Number { .. } => ErrorCode::EscrowNumber,
+            Self::Customer { .. } => ErrorCode::EscrowOther,
+            Self::Full => ErrorCode::Quota,
+        }
+    }
+}
+
+/// Judges a version against those held, which come newest first. `put.kept_at` is now.
+///
+/// # Errors
+/// [`PutError`].
+pub fn judge_put(held: &[EscrowView], put: &EscrowView) -> Result<Put, PutError> {
+    let number = put.number;
+    if let Some(same) = held.iter().find(|view| view.number == number) {
+        let said = EscrowView { kept_at: same.kept_at, opened_at: same.opened_at, ..put.clone() };
+        return if said == *same { Ok(Put::Again) } else { Err(PutError::Taken { number }) };
+    }
+    if let Some(other) = held.iter().find(|view| view.customer != put.customer) {
+        return Err(PutError::Customer { held: other.customer.clone(), said: put.customer.clone() });
+    }
+    let newest = held.first().map_or(0, |view| view.number.number());
+    if !(newest + 1..=newest + NUMBER_JUMP_MAX).contains(&number.number()) {
+        return Err(PutError::Number { number, newest });
+    }
+    if held.len() < VERSIONS_MAX as usize {
+        return Ok(Put::Keep(None));
+    }
+    let oldest_first = held.iter().enumerate().rev();
+    let may_go =
+        oldest_first.filter(|(place, _)| may_go(held, *place, put.kept_at)).map(|(_, view)| view.number);
+    may_go.map(Some).next().map(Put::Keep).ok_or(PutError::Full)
+}
+
+/// Whether nobody needs the version at this place any more.
+fn may_go(held: &[EscrowView], place: usize, now: Timestamp) -> bool {
+    let (newer, Some(view)) = (held.get(..place).unwrap_or(&[]), held.get(place)) else { return false };
+    let mut of_this_key = newer.iter().filter(|other| other.fingerprint == view.fingerprint);
+    let last_opened = view.opened_at.is_some() && of_this_key.clone().all(|other| other.opened_at.is_none());
+    let superseded = of_this_key.any(|other| now.duration_since(other.kept_at) >= SUPERSEDED_KEPT);
+    superseded && !last_opened
+}
+
+/// What a host does that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Puts a version, or tells that one was opened.
+    Write,
+    /// Reads a file.
+    Read,
+    /// Lists, or asks for a proof.
+    Look,
+}
+
+impl Act {
+    /// As it is written down.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::Look => "look",
+        }
+    }
+
+    /// How often within an hour. A box makes a few versions in its life, and compares once a day.
+    #[must_use]
+    pub const fn per_hour(self) -> u32 {
+        match self {
+            Self::Write => 12,
+            Self::Read => 6,
+            Self::Look => 120,
+        }
+    }
+}
+
+/// The hour in which a host's acts of one kind are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hour {
+    /// When it began.
+    pub since: Timestamp,
+    /// How many there were.
+    pub count: u32,
+}
+
+/// More than there may be in an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this host asked the hub for its escrow {} times within the hour: more is refused until the hour is over", .0.per_hour())]
+pub struct TooOften(pub Act);
+
+/// Counts one more.
+///
+/// # Errors
+/// [`TooOften`].
+pub fn count(act: Act, hour: Option<Hour>, now: Timestamp) -> Result<Hour, TooOften> {
+    let lasts = |hour: &Hour| {
+        let age = now.duration_since(hour.since);
+        // A clock that was set back begins a new hour, rather than an endless one.
+        !age.is_negative() && age < SignedDuration::from_hours(1)
+    };
+    match hour.filter(lasts) {
+        None => Ok(Hour { since: now, count: 1 }),
+        Some(hour) if hour.count < act.per_hour() => Ok(Hour { count: hour.count + 1, ..hour }),
+        Some(_) => Err(TooOften(act)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::escrow::EscrowBytes;
+    use holdfast_protocol::job::{HostEpoch, UtcSecond};
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_700_000_000).unwrap()
+    }
+
+    fn view(number: u32, key: &str, days_ago: i64) -> EscrowView {
+        EscrowView {
+            number: number.try_into().unwrap(),
+            sha256: EscrowBytes::try_from(number.to_be_bytes().to_vec()).unwrap().sha256(),
+            bytes: 4,
+            customer: "acme".parse().unwrap(),
+            epoch: HostEpoch::new(1),
+            code: number.try_into().unwrap(),
+            fingerprint: [key; 32].join(":").parse().unwrap(),
+            made_at: UtcSecond::new(now()).unwrap(),
+            kept_at: now() - SignedDuration::from_hours(24 * days_ago),
+            opened_at: None,
+        }
+    }
+
+    /// Newest first; the newest is of `newest_days` ago, each before it a day older.
+    fn full(newest_days: i64) -> Vec<EscrowView> {
+        (1..=VERSIONS_MAX).rev().map(|n| view(n, "aa", newest_days + i64::from(VERSIONS_MAX - n))).collect()
+    }
+
+    #[test]
+    fn a_version_is_kept_once_and_never_overwritten() {
+        let held = [view(3, "aa", 1), view(2, "aa", 2)];
+        assert_eq!(judge_put(&held, &view(4, "bb", 0)), Ok(Put::Keep(None)));
+        let again = EscrowView { kept_at: now(), ..view(3, "aa", 1) };
+        assert_eq!(judge_put(&held, &again), Ok(Put::Again));
+        let number = 3.try_into().unwrap();
+        assert_eq!(judge_put(&held, &view(3, "bb", 0)), Err(PutError::Taken { number }));
+        let other = EscrowView { sha256: view(9, "aa", 0).sha256, ..again };
+        assert_eq!(judge_put(&held, &other), Err(PutError::Taken { number }));
+        for (number, taken) in [(1, false), (103, true), (104, false)] {
+            let verdict = judge_put(&held, &view(number, "aa", 0));
+            assert_eq!(verdict.is_ok(), taken, "{number}: {verdict:?}");
+        }
+        let other = EscrowView { customer: "other".parse().unwrap(), ..view(4, "aa", 0) };
+        assert!(matches!(judge_put(&held, &other), Err(PutError::Customer { .. })));
+    }
+
+    #[test]
+    fn what_somebody_may_need_never_goes() {
+        let next = view(VERSIONS_MAX + 1, "aa", 0);
+        let gone = |held: &[EscrowView]| judge_put(held, &next);
+        let oldest = |number: u32| Ok(Put::Keep(Some(number.try_into().unwrap())));
+        assert_eq!(gone(&full(0)), Err(PutError::Full), "all are young");
+        assert_eq!(gone(&full(90)), oldest(1));
+        let mut held = full(90);
+        held.last_mut().unwrap().opened_at = Some(UtcSecond::new(now()).unwrap());
+        assert_eq!(gone(&held), oldest(2), "the last that was opened stays");
+        held[0].opened_at = held.last().unwrap().opened_at;
+        assert_eq!(gone(&held), oldest(1), "a later one was opened");
+        let mut held = full(90);
+        held.last_mut().unwrap().fingerprint = view(1, "bb", 0).fingerprint;
+        assert_eq!(gone(&held), oldest(2), "the only one of another key stays");
+        for held in [full(0), full(90)] {
+            assert_ne!(gone(&held), oldest(VERSIONS_MAX), "the newest stays");
+        }
+    }
+
+    #[test]
+    fn an_hour_has_its_bound_and_ends() {
+        let mut hour = None;
+        for _ in 0..Act::Read.per_hour() {
+            hour = Some(count(Act::Read, hour, now()).unwrap());
+        }
+        assert_eq!(count(Act::Read, hour, now()), Err(TooOften(Act::Read)));
+        let soon = now() + SignedDuration::from_secs(3599);
+        assert_eq!(count(Act::Read, hour, soon), Err(TooOften(Act::Read)));
+        let later = now() + SignedDuration::from_secs(3600);
+        assert_eq!(count(Act::Read, hour, later), Ok(Hour { since: later, count: 1 }));
+        let before = now() - SignedDuration::from_secs(1);
+        assert_eq!(count(Act::Read, hour, before), Ok(Hour { since: before, count: 1 }));
+    }
+}

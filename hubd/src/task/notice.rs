@@ -1,0 +1,140 @@
+//! Telling customers that their wrapped key was read: each notice until it is taken, for a week.
+//!
+//! The queue is a table that the read itself writes, so a restart loses none. Each customer has a place of their own: a
+//! receiver that is down holds up no other. What nobody took in a week is written down as an event, for the operators.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::id::CustomerId;
+use holdfast_protocol::strict::chain;
+use jiff::SignedDuration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::post::{Post, WebhookError, WebhookSettings};
+use super::{Rest, rest};
+use crate::clock::Clock;
+use crate::domain::notice::Reached;
+use crate::domain::retry::{AfterFailure, after};
+use crate::store::{NoticeEnd, OutgoingNotice, Store, StoreError};
+
+/// How long a notice is tried. A read matters for longer than an event does.
+const TRIED_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// How often the queue is looked at when nobody says that something is in it.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// The number of the notice.
+pub const NOTICE_HEADER: &str = "x-holdfast-notice";
+
+/// Where customers are told.
+#[derive(Debug, Default)]
+pub struct NoticeSettings {
+    /// These at addresses of their own.
+    pub customers: BTreeMap<CustomerId, WebhookSettings>,
+    /// All others here.
+    pub others: Option<WebhookSettings>,
+}
+
+impl NoticeSettings {
+    /// Who would be reached.
+    #[must_use]
+    pub fn reached(&self) -> Reached {
+        Reached { customers: self.customers.keys().cloned().collect(), all_others: self.others.is_some() }
+    }
+
+    fn of(&self, customer: &CustomerId) -> Option<&WebhookSettings> {
+        self.customers.get(customer).or(self.others.as_ref())
+    }
+}
+
+/// What tells them.
+pub struct Notifier {
+    post: Post,
+    settings: NoticeSettings,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    failed: HashMap<CustomerId, Failed>,
+}
+
+/// A customer that could not be reached.
+#[derive(Clone, Copy)]
+struct Failed {
+    times: u32,
+    again: Instant,
+}
+
+impl Notifier {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// [`WebhookError`].
+    pub fn new(
+        settings: NoticeSettings,
+        provider: Arc<rustls::crypto::CryptoProvider>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, WebhookError> {
+        let post = Post::new(settings.customers.values().chain(&settings.others), provider)?;
+        Ok(Self { post, settings, store, clock, failed: HashMap::new() })
+    }
+
+    /// Tells until told to stop.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut written = self.store.events_written();
+        loop {
+            written.mark_unchanged();
+            if let Err(error) = self.look().await {
+                tracing::error!(action = "notice", result = "failed", error = %chain(&error));
+            }
+            let next = self.failed.values().map(|failed| failed.again).min();
+            let pause = next.map_or(LOOK_EVERY, |again| again.saturating_duration_since(Instant::now()));
+            tokio::select! {
+                // An error means that the store is closed; the stop follows.
+                _ = written.changed() => {}
+                rested = rest(&mut stop, pause.min(LOOK_EVERY)) => if rested == Rest::Stop { return },
+            }
+        }
+    }
+
+    /// One try for every customer whose turn it is.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let open = self.store.open_notices().await?;
+        self.failed.retain(|customer, _| open.iter().any(|notice| notice.customer == *customer));
+        for notice in open {
+            if self.failed.get(&notice.customer).is_none_or(|failed| failed.again <= Instant::now()) {
+                self.tell(&notice).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, notice: &OutgoingNotice) -> Result<(), StoreError> {
+        let (number, correlation) = (notice.number, notice.correlation);
+        let told = match self.settings.of(&notice.customer) {
+            Some(to) => {
+                self.post.send(to, (NOTICE_HEADER, number), correlation, notice.body.clone().into()).await
+            }
+            None => Err("the settings name no address for this customer any more".to_owned()),
+        };
+        let now = self.clock.now();
+        let Err(why) = told else {
+            self.failed.remove(&notice.customer);
+            return self.store.notice_ended(notice, NoticeEnd::Sent, now).await;
+        };
+        let times = self.failed.get(&notice.customer).map_or(1, |failed| failed.times.saturating_add(1));
+        tracing::warn!(action = "notice", result = "failed", notice = number, times, why);
+        match after(times, notice.at, now, TRIED_FOR) {
+            AfterFailure::Pause(pause) => {
+                self.failed.insert(notice.customer.clone(), Failed { times, again: Instant::now() + pause });
+                Ok(())
+            }
+            AfterFailure::GiveUp => {
+                self.failed.remove(&notice.customer);
+                self.store.notice_ended(notice, NoticeEnd::GivenUp, now).await
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One signed `POST` to somebody else's server: TLS by the system's CAs, no redirects, no proxy, bounded in time.
+//!
+//! The signature is `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body, with the receiver's own secret.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::envelope::CORRELATION_ID_HEADER;
+use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::strict::chain;
+use reqwest::header::CONTENT_TYPE;
+use ring::hmac;
+
+/// A receiver that takes longer is down.
+const DELIVERY_WAIT: Duration = Duration::from_secs(10);
+
+/// The signature of the body.
+pub const SIGNATURE_HEADER: &str = "x-holdfast-signature";
+
+/// Where something is sent to.
+#[derive(Clone, Debug)]
+pub struct WebhookSettings {
+    /// The receiver.
+    pub url: reqwest::Url,
+    /// What its signatures are made with.
+    pub secret: Secret,
+}
+
+/// Why nothing can be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// The system has no CA certificates.
+    #[error("the system has no CA certificates to check a webhook's receiver by: install ca-certificates")]
+    NoRoots,
+    /// The TLS library refused.
+    #[error("no TLS settings can be made for webhooks")]
+    Tls(#[source] rustls::Error),
+    /// The HTTP client cannot be made.
+    #[error("no HTTP client can be made for webhooks")]
+    Client(#[source] reqwest::Error),
+}
+
+/// What sends.
+#[derive(Clone, Debug)]
+pub(super) struct Post {
+    client: reqwest::Client,
+}
+
+impl Post {
+    /// Made for these receivers.
+    pub(super) fn new<'a>(
+        receivers: impl IntoIterator<Item = &'a WebhookSettings>,
+        provider: Arc<rustls::crypto::CryptoProvider>,
+    ) -> Result<Self, WebhookError> {
+        let mut roots = rustls::RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if added == 0 && receivers.into_iter().any(|receiver| receiver.url.scheme() == "https") {
+            return Err(WebhookError::NoRoots);
+        }
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(rustls::DEFAULT_VERSIONS)
+            .map_err(WebhookError::Tls)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.resumption = rustls::client::Resumption::disabled();
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(DELIVERY_WAIT)
+            .build()
+            .map_err(WebhookError::Client)?;
+        Ok(Self { client })
+    }
+
+    /// Sends a body under its number. A failure is told in words, for the log.
+    pub(super) async fn send(
+        &self,
+        to: &WebhookSettings,
+        (header, number): (&'static str, u64),
+        correlation: CorrelationId,
+        body: Vec<u8>,
+    ) -> Result<(), String> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, to.secret.expose().as_bytes());
+        let signature = hex::encode(hmac::sign(&key, &body));
+        let sent = self
+            .client
+            .post(to.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(header, number)
+            .header(CORRELATION_ID_HEADER, correlation.to_string())
+            .header(SIGNATURE_HEADER, format!("sha256={signature}"))
+            .body(body)
+            .send()
+            .await;
+        // The URL may hold a secret of the receiver's; it stays out of the log.
+        let answer = sent.map_err(|error| chain(&error.without_url()))?;
+        if answer.status().is_success() {
+            Ok(())
+        } else {
+            Err(format!("the receiver answered {}", answer.status()))
+        }
+    }
+}

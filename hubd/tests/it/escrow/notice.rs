@@ -1,0 +1,89 @@
+//! The customer hears of every read, or there is none.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::escrow::notice::Reader;
+use holdfast_protocol::escrow::{EscrowPut, Notice};
+use hubd::task::notice::NoticeSettings;
+use reqwest::StatusCode;
+
+use super::{Customer, version};
+use crate::world::{World, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_read_is_told_also_to_a_customer_who_was_away() {
+    let customer = Customer::default();
+    customer.answers.lock().unwrap().push_back(StatusCode::BAD_GATEWAY);
+    let world = World::with_notice(customer.for_all().await).await;
+    let host = world.enrol("box7").await;
+    host.put_escrow(&version(1)).await.data(StatusCode::OK);
+    assert!(customer.told().is_empty());
+    host.read_escrow().await.data(StatusCode::OK);
+    until("the notice came", || async { !customer.told().is_empty() }).await;
+    let told = customer.told().remove(0);
+    assert_eq!(
+        (told.customer.as_str(), told.host, told.reader),
+        ("acme", host.enrolled.host_id, Reader::Agent)
+    );
+    assert_eq!((told.number.number(), told.host_name.as_str()), (1, "box7"));
+    until("it is written down", || async { world.event_kinds().await.contains(&"notice_sent".to_owned()) })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_of_which_nobody_would_hear() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    let kept = host.put_escrow(&version(1)).await.data(StatusCode::OK);
+    assert_eq!(kept.notice, Notice::Unset, "the box can tell long before it matters");
+    assert_eq!(host.escrows().await.notice, Notice::Unset);
+    assert_eq!(host.read_escrow().await.code(), ErrorCode::NoticeUnset);
+    assert!(!world.event_kinds().await.contains(&"escrow_read".to_owned()));
+    let customer = Customer::default();
+    let (folder, _temp) = world.stop().await;
+    let world = World::telling(folder, None, customer.for_all().await).await;
+    let host = world.host(host.enrolled, host.key);
+    host.read_escrow().await.data(StatusCode::OK);
+    until("the notice came", || async { customer.told().len() == 1 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_outlives_the_hub_and_a_deaf_customer_holds_up_no_other() {
+    let (acme, bravo) = (Customer::default(), Customer::default());
+    acme.answers.lock().unwrap().extend([StatusCode::SERVICE_UNAVAILABLE; 1000]);
+    let settings = async || NoticeSettings {
+        customers: [("bravo".parse().unwrap(), bravo.address().await)].into(),
+        others: Some(acme.address().await),
+    };
+    let world = World::with_notice(settings().await).await;
+    let (first, second) = (world.enrol("box7").await, world.enrol("box8").await);
+    first.put_escrow(&version(1)).await.data(StatusCode::OK);
+    let theirs = EscrowPut { customer: "bravo".parse().unwrap(), ..version(1) };
+    second.put_escrow(&theirs).await.data(StatusCode::OK);
+    first.read_escrow().await.data(StatusCode::OK);
+    second.read_escrow().await.data(StatusCode::OK);
+    until("bravo was told", || async { bravo.told().len() == 1 }).await;
+    assert!(acme.told().is_empty());
+    let (folder, _temp) = world.stop().await;
+    acme.answers.lock().unwrap().clear();
+    let world = World::telling(folder, None, settings().await).await;
+    until("acme was told", || async { acme.told().len() == 1 }).await;
+    until("it is written down", || async {
+        world.event_kinds().await.iter().filter(|kind| *kind == "notice_sent").count() == 2
+    })
+    .await;
+    assert_eq!((acme.told()[0].host_name.as_str(), bravo.told().len()), ("box7", 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customer_who_never_answers_is_told_to_the_operators() {
+    let acme = Customer::default();
+    acme.answers.lock().unwrap().extend([StatusCode::SERVICE_UNAVAILABLE; 1000]);
+    let world = World::with_notice(acme.for_all().await).await;
+    let host = world.enrol("box7").await;
+    host.put_escrow(&version(1)).await.data(StatusCode::OK);
+    host.read_escrow().await.data(StatusCode::OK);
+    world.clock.advance(8 * 24 * 3600);
+    until("it was given up", || async { world.event_kinds().await.contains(&"notice_given_up".to_owned()) })
+        .await;
+    assert!(acme.told().is_empty());
+}

@@ -1,0 +1,56 @@
+//! What a customer is told when their wrapped key was read: `POST` to the address in the hub's settings.
+//!
+//! Signed as every webhook of the hub: `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body. It may arrive
+//! twice; the number tells.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CodeNumber, EscrowNumber};
+use crate::id::{CustomerId, HostId, HostName, KeyFingerprint};
+
+/// The version of a notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NoticeSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.escrow-notice/v1")]
+    V1,
+}
+
+/// Who read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reader {
+    /// The box itself, by its certificate.
+    Agent,
+    /// A new box that takes the place of a lost one, by a restore invite.
+    Restore,
+}
+
+/// A wrapped key left the hub. It opens with the code alone, which nobody but the customer has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EscrowNotice {
+    /// Which form this is.
+    pub schema: NoticeSchema,
+    /// When it was read.
+    pub at: Timestamp,
+    /// Whose key it is.
+    pub customer: CustomerId,
+    /// Of which box.
+    pub host: HostId,
+    /// As people call it.
+    pub host_name: HostName,
+    /// Which version.
+    pub number: EscrowNumber,
+    /// Which code opens it.
+    pub code: CodeNumber,
+    /// Which key is in it.
+    pub fingerprint: KeyFingerprint,
+    /// Who read it.
+    pub reader: Reader,
+    /// In words.
+    pub message: String,
+}
