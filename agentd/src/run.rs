@@ -55,6 +55,7 @@ use crate::port::store::roster::LaidDown;
 use crate::port::store::{OpenError, Store};
 use crate::port::trust_files;
 use crate::settings::{ScratchSettings, SecretFileError, Settings, TokenSettings, TrustSettings};
+use crate::task::escrow::EscrowTask;
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::{self, ListenError, Listeners};
 use crate::task::observe::Eye;
@@ -394,6 +395,7 @@ fn start_tellers(
         recipient: parts.host_key.recipient().ok(),
     };
     let status = StatusTask {
+        host: parts.identity.enrolled.host_id,
         host_name: parts.identity.enrolled.host_name.clone(),
         hub: parts.identity.hub.clone(),
         contact: wires.contact.subscribe(),
@@ -437,10 +439,19 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         pruners: wires.pruners.clone(),
         clock: Arc::clone(&parts.clock),
     };
-    let stop = stop.clone();
+    let copies = EscrowTask {
+        store: parts.store.clone(),
+        storage: wires.storage.subscribe(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let (stop, for_copies) = (stop.clone(), stop.clone());
     tasks.spawn(async move {
         storage.run(stop).await;
         "storage"
+    });
+    tasks.spawn(async move {
+        copies.run(for_copies).await;
+        "escrow"
     });
 }
 

@@ -83,6 +83,12 @@ codes! {
     EscrowBroken = "ESCROW_BROKEN", 400
     /// The recovery code does not open this escrow file.
     EscrowCode = "ESCROW_CODE", 403
+    /// A copy of a wrapped key is lost, or not as it should be.
+    EscrowCopy = "ESCROW_COPY", 409
+    /// Nobody has typed a recovery code for too long.
+    EscrowDrill = "ESCROW_DRILL", 409
+    /// Off-site backups whose key no recovery code opens: they are lost with the box.
+    EscrowMissing = "ESCROW_MISSING", 409
     /// An escrow's number is behind the newest that the hub holds, or far ahead of it.
     EscrowNumber = "ESCROW_NUMBER", 409
     /// An escrow file of another host, customer, epoch, sheet or key than was asked for.

@@ -8,6 +8,7 @@
 //! | `audit` | [`audit`] |
 //! | `doctor` | [`doctor`] |
 //! | `enroll` | [`enroll`] |
+//! | `escrow` | [`escrow`] |
 //! | `golden` | [`golden`] |
 //! | `parked` | [`parked`] |
 //! | `recover` | [`recover`] |
@@ -29,6 +30,7 @@ use crate::port::clock::{Clock, RealClock};
 pub mod audit;
 pub mod doctor;
 pub mod enroll;
+pub mod escrow;
 pub mod golden;
 pub mod parked;
 pub mod recover;
@@ -41,6 +43,7 @@ mod step_down;
 pub mod storage;
 mod terminal;
 pub mod thaw;
+mod typing;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
 #[derive(Debug, Parser)]
@@ -71,6 +74,9 @@ enum Command {
     Recovery(recovery::RecoveryArguments),
     /// Open a wrapped backup key with the recovery code from the sheet, by hand and without a hub.
     Recover(recover::RecoverArguments),
+    /// Recovery codes: make one, try it, replace it, see how all stand.
+    #[command(subcommand)]
+    Escrow(escrow::EscrowCommand),
     /// Let a guest use the local API again that was frozen because two held its claim or its token.
     Thaw(thaw::ThawArguments),
     /// The images that guests are made from: have one built, show them, ask for an approval.
@@ -114,6 +120,9 @@ pub enum CommandError {
     /// `recovery`.
     #[error(transparent)]
     Recovery(#[from] recovery::RecoveryError),
+    /// `escrow`.
+    #[error(transparent)]
+    Escrow(#[from] escrow::EscrowCommandError),
     /// `recover`.
     #[error(transparent)]
     Recover(#[from] recover::RecoverError),
@@ -145,6 +154,7 @@ impl CommandError {
             Self::Doctor(error) => error.exit_code(),
             Self::Status(error) => error.exit_code(),
             Self::Parked(error) => error.exit_code(),
+            Self::Escrow(error) => error.exit_code(),
             Self::Recover(error) => error.exit_code(),
             Self::Recovery(error) => error.exit_code(),
             Self::Storage(error) => error.exit_code(),
@@ -175,6 +185,7 @@ pub fn main() -> std::process::ExitCode {
 fn dispatch(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
+        Command::Escrow(command) => Ok(escrow::run(&command)?),
         Command::Status(arguments) => Ok(status::run(&arguments)?),
         Command::Storage(command) => storage::run(&command).map_err(CommandError::Storage),
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),

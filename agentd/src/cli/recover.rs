@@ -11,20 +11,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use holdfast_recovery::RecoveryCode;
-use holdfast_recovery::checksum::PLACES;
-use holdfast_recovery::code::ReadError;
 use holdfast_recovery::escrow::{Escrow, EscrowFile, FILE_BYTES_MAX, OpenError, Wanted};
-use holdfast_recovery::locked::Locked;
-use holdfast_recovery::typed::{TYPED_BYTES_MAX, TypingError};
 
-use super::terminal::{Line, Terminal};
-
-/// A pause after a code that does not open the file, twice as long each time.
-const PAUSE: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+use super::terminal::Terminal;
+use super::typing::{self, TypingFailed};
 
 /// The arguments.
 #[derive(Debug, clap::Args)]
@@ -52,17 +43,9 @@ pub enum RecoverError {
     /// It is no escrow file, or what is in it is refused.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No terminal, or none any more.
-    #[error(
-        "the words are typed at a terminal, and there is none: run this in one (with `ssh -t` from afar)"
-    )]
-    Terminal(#[source] io::Error),
-    /// Ended by the person.
-    #[error("nothing more was typed, so nothing was opened")]
-    Ended,
-    /// The code cannot be kept.
+    /// No words.
     #[error(transparent)]
-    Code(ReadError),
+    Typing(#[from] TypingFailed),
     /// The key file.
     #[error("{} cannot be made; it must not be there yet", .path.display())]
     Unwritten {
@@ -84,9 +67,9 @@ impl RecoverError {
         match self {
             Self::Unread { .. } => 66,
             Self::Open(_) => 65,
-            Self::Terminal(_) | Self::Ended => 74,
+            Self::Typing(error) => error.exit_code(),
             Self::Unwritten { .. } => 73,
-            Self::Code(_) | Self::Key(_) => 70,
+            Self::Key(_) => 70,
         }
     }
 }
@@ -102,8 +85,8 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
         let source = io::ErrorKind::AlreadyExists.into();
         return Err(RecoverError::Unwritten { path: path.to_owned(), source });
     }
-    let mut terminal = Terminal::open().map_err(RecoverError::Terminal)?;
-    let escrow = open(&file, &mut terminal)?;
+    let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
+    let escrow = typing::open(&file, Wanted::WhateverItIs, &mut terminal)??;
     drop(terminal);
     let context = escrow.context();
     println!("The code opens the file.");
@@ -123,72 +106,6 @@ fn read(path: &Path) -> Result<Vec<u8>, RecoverError> {
     let file = File::open(path).map_err(unread)?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
     Ok(bytes)
-}
-
-/// Asks until a code opens the file, or nothing more is typed.
-fn open(file: &EscrowFile, terminal: &mut Terminal) -> Result<Escrow, RecoverError> {
-    let mut pause = PAUSE;
-    loop {
-        let code = ask(terminal)?;
-        match file.open(&code, Wanted::WhateverItIs) {
-            Err(error @ OpenError::Code) => {
-                terminal.say(&format!("{error}\n")).map_err(RecoverError::Terminal)?;
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(PAUSE_MAX);
-            }
-            opened => return Ok(opened?),
-        }
-    }
-}
-
-/// Asks until what is typed is a code.
-fn ask(terminal: &mut Terminal) -> Result<RecoveryCode, RecoverError> {
-    let mut typed = Locked::with_capacity(2 * TYPED_BYTES_MAX).map_err(RecoverError::Terminal)?;
-    let mut question = "The eleven words (not shown): ".to_owned();
-    loop {
-        terminal.say(&question).map_err(RecoverError::Terminal)?;
-        let line = terminal.line(&mut typed).map_err(RecoverError::Terminal)?;
-        if line == Line::Ended {
-            return Err(RecoverError::Ended);
-        }
-        let slip = match RecoveryCode::read(typed.as_text()) {
-            Ok(code) => return Ok(code),
-            Err(ReadError::Typing(slip)) => slip,
-            Err(error @ ReadError::Memory(_)) => return Err(RecoverError::Code(error)),
-        };
-        if let TypingError::Count(count) = slip
-            && count < PLACES
-            && line == Line::Typed
-        {
-            question = format!("{count} of {PLACES}, go on: ");
-            continue;
-        }
-        terminal.say(&told(&slip)).map_err(RecoverError::Terminal)?;
-        typed.truncate(0);
-        "All eleven words again (not shown): ".clone_into(&mut question);
-    }
-}
-
-/// What is wrong, and what was probably meant. For the terminal alone.
-fn told(slip: &TypingError) -> String {
-    let mut text = format!("{slip}\n");
-    match slip {
-        TypingError::Unknown(slips) => {
-            for slip in slips {
-                let meant: Vec<&str> = slip.meant().collect();
-                if !meant.is_empty() {
-                    text += &format!("  word {}: did you mean {}?\n", slip.place.number(), meant.join(", "));
-                }
-            }
-        }
-        TypingError::Mismatch(mismatch) => {
-            for repair in mismatch.repairs() {
-                text += &format!("  perhaps {repair}\n");
-            }
-        }
-        TypingError::TooLong(_) | TypingError::Count(_) => {}
-    }
-    text
 }
 
 fn write(path: &Path, escrow: &Escrow) -> Result<(), RecoverError> {

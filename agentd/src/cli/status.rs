@@ -275,7 +275,7 @@ const fn running(run: Running) -> &'static str {
 }
 
 /// In the largest whole unit, as people say it.
-pub(super) fn ago(then: Timestamp, now: Timestamp) -> String {
+pub(in crate::cli) fn ago(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     match seconds {
         0..=1 => "now".to_owned(),

@@ -20,12 +20,14 @@
 //! | `undo` | taking back what this operation made |
 //! | [`heavy`] | the places for heavy steps |
 //! | [`storage`] | what the helper is asked to do about a target |
+//! | [`escrow`] | the copies of wrapped keys on one disk |
 //! | [`entry`] | one change of a target's entry in Proxmox, with what lies sealed |
 //! | [`failpoint`] | where tests stop the world |
 
 mod attempt;
 mod digest;
 pub mod entry;
+pub mod escrow;
 pub mod failpoint;
 mod freed;
 pub mod heavy;

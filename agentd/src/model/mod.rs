@@ -4,6 +4,7 @@
 //! absent: reading anything, and deciding anything.
 
 pub mod boot;
+pub mod escrow;
 pub mod holder;
 pub mod limits;
 pub mod mark;

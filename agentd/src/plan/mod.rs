@@ -27,6 +27,7 @@
 //! | `stacks` | what is told of stacks that did not come back from a backup |
 //! | [`storage`] | what becomes of each storage target |
 //! | `placement` | where a guest's disks may be made |
+//! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`offsite`] | what is made of a backup server's word |
 //! | [`owed`] | what a signed job left to do to that entry |
@@ -44,6 +45,7 @@ pub mod bulk;
 mod controller;
 mod detach;
 pub mod entry;
+pub mod escrow;
 mod expiry;
 mod golden;
 mod hand;

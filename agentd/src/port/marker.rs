@@ -77,6 +77,26 @@ pub fn look(place: &Path, expected: &Expected) -> (MarkerSeen, Option<Marked>) {
     }
 }
 
+/// The agent's folder on a disk that wears the marker it should; for what else lies there.
+///
+/// # Errors
+/// A sentence: nothing is mounted there, another disk is, or it does not answer.
+pub(super) fn folder(place: &Path, expected: &Expected) -> Result<OwnedFd, String> {
+    let told = |seen: MarkerSeen| match seen {
+        MarkerSeen::Ours => "its marker is ours".to_owned(),
+        MarkerSeen::Missing => "its marker is missing".to_owned(),
+        MarkerSeen::Unwritable(why) | MarkerSeen::Other(why) | MarkerSeen::Unread(why) => why,
+    };
+    let top = top(place).map_err(told)?;
+    let folder = down(&top, FOLDER, OFlags::RDONLY | OFlags::DIRECTORY)
+        .map_err(|error| told(unread("the agent's folder on it cannot be opened")(error)))?;
+    match read(&folder).map_err(told)? {
+        Some(marker) if marker.target == expected.target && marker.mark == expected.mark => Ok(folder),
+        Some(_) => Err("it is marked as another target".to_owned()),
+        None => Err(told(MarkerSeen::Missing)),
+    }
+}
+
 fn unread(what: &'static str) -> impl Fn(Errno) -> MarkerSeen {
     move |error| MarkerSeen::Unread(format!("{what}: {error}"))
 }
@@ -124,7 +144,7 @@ fn top(place: &Path) -> Result<OwnedFd, MarkerSeen> {
     Err(MarkerSeen::Unread("nothing is mounted there".to_owned()))
 }
 
-fn down(at: impl AsFd, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn down(at: impl AsFd, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     rustix::fs::openat(at, name, flags, Mode::from_raw_mode(0o644))
 }
@@ -165,7 +185,7 @@ fn lay_down(folder: &OwnedFd, marker: &Marker) -> Result<(), std::io::Error> {
 }
 
 /// A file that was not there; what an attempt that died has left is ours to remove.
-fn fresh(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn fresh(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(error),

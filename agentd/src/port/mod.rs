@@ -7,6 +7,7 @@
 //! | [`backoff`] | how long to wait before asking again |
 //! | [`bridge`] | what is plugged into a bridge of this host |
 //! | [`clock`] | time |
+//! | [`escrow_copy`] | copies of wrapped keys on backup disks |
 //! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`helper`] | the root helper |
 //! | [`host_key`] | the host's own key, which secrets are sealed to |
@@ -29,6 +30,7 @@ pub mod atomic_file;
 pub mod backoff;
 pub mod bridge;
 pub mod clock;
+pub mod escrow_copy;
 pub mod golden_dump;
 pub mod helper;
 pub mod host_key;

@@ -5,6 +5,7 @@
 //! person wants done about parked work goes through here too, so that the database has one writer. The socket is the
 //! agent's own user's; the kernel says who asks. Deliberately absent: any way to act on a guest.
 
+mod escrow;
 mod words;
 
 use std::io::{Read, Write};
@@ -18,6 +19,7 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::strict::{self, StrictError};
 use tokio::net::UnixListener;
 
+pub use escrow::{Begun, EscrowAnswer, EscrowQuestion, EscrowStatus, TargetCode, Wrapped};
 pub use words::{
     AgentStatus, Answer, DoorSchema, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
 };
@@ -128,6 +130,17 @@ pub fn open(state: &Path) -> Result<UnixListener, DoorError> {
 pub fn ask(state: &Path) -> Result<AgentStatus, StatusError> {
     match put(state, Question::Status)? {
         Answer::Status(status) => Ok(*status),
+        _ => Err(StatusError::Other),
+    }
+}
+
+/// Puts one question about recovery codes to the running agent.
+///
+/// # Errors
+/// [`StatusError`].
+pub fn put_escrow(state: &Path, question: EscrowQuestion) -> Result<EscrowAnswer, StatusError> {
+    match put(state, Question::Escrow(question))? {
+        Answer::Escrow(answer) => Ok(answer),
         _ => Err(StatusError::Other),
     }
 }

@@ -3,6 +3,7 @@
 //! | module | loop |
 //! | --- | --- |
 //! | `due` | not a loop: jobs whose delay is over |
+//! | [`escrow`] | keeps the copies of wrapped keys as they should be |
 //! | [`hub_sync`] | reports to the hub and hears of newer documents |
 //! | [`intake`] | not a loop: takes signed jobs, or turns them away |
 //! | [`local_api`] | takes guests' connections |
@@ -16,6 +17,7 @@
 //! | [`watchdog`] | tells systemd how the agent is |
 
 mod due;
+pub mod escrow;
 pub mod hub_sync;
 pub mod intake;
 pub mod local_api;

@@ -20,6 +20,7 @@ use crate::gate::only_copy::lies_on;
 use crate::model::record::VolumeId;
 use crate::model::storage::{Looked, StorageView};
 use crate::model::view::View;
+use crate::plan::escrow;
 use crate::port::clock::Clock;
 use crate::port::store::{Changes, Store, StoreError};
 
@@ -147,10 +148,19 @@ impl ReportTask {
             }
             None => (None, None),
         };
+        let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
+        let codes = escrow::problems(&codes, &targets, self.clock.now());
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
-            problems: self.standing.iter().chain(&view.problems).chain(&storage.problems).cloned().collect(),
+            problems: self
+                .standing
+                .iter()
+                .chain(&view.problems)
+                .chain(&storage.problems)
+                .chain(&codes)
+                .cloned()
+                .collect(),
             recipient: self.recipient.clone(),
         };
         Ok(Sections {

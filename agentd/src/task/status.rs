@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{HostName, OperationId};
+use holdfast_protocol::id::{HostId, HostName, OperationId};
 use holdfast_protocol::operation::StepStatus;
 use holdfast_protocol::report::{Sections, Standing};
 use holdfast_protocol::strict::{self, chain};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
+
+mod escrow;
 
 use super::stop::Stop;
 use crate::model::view::{HeavyView, ProgressLines, View};
@@ -39,6 +41,8 @@ const REASON_CHARS_MAX: usize = 500;
 /// The loop.
 pub struct StatusTask {
     /// Who we are.
+    pub host: HostId,
+    /// As people call us.
     pub host_name: HostName,
     /// Our hub.
     pub hub: String,
@@ -144,6 +148,7 @@ impl StatusTask {
         match question {
             Question::Status => Answer::Status(Box::new(self.now())),
             Question::Recovery { last } => told(self.store.recoveries(last).await.map(Answer::Recovery)),
+            Question::Escrow(question) => self.about_codes(question, by).await,
             Question::Parked => told(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
                 let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
@@ -246,6 +251,7 @@ mod tests {
         let (_sections, sections) = watch::channel(Arc::new(Sections::default()));
         let (_view, view) = watch::channel(Arc::new(View::default()));
         let task = StatusTask {
+            host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             host_name: "box7".parse().unwrap(),
             hub: "https://hub".to_owned(),
             contact,

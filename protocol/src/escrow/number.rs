@@ -14,6 +14,9 @@ macro_rules! numbers {
         pub struct $name(#[schemars(range(min = 1, max = 999_999))] u32);
 
         impl $name {
+            /// The first of a host.
+            pub const FIRST: Self = Self(1);
+
             /// The number.
             #[must_use]
             pub const fn number(self) -> u32 {

@@ -7,6 +7,7 @@ use holdfast_protocol::report::{GuestReport, Sections};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::escrow::{EscrowAnswer, EscrowQuestion};
 use crate::model::parked::ParkedEntry;
 use crate::model::view::{HeavyView, LaneView};
 use crate::plan::recovery::RecoveryReport;
@@ -46,6 +47,8 @@ pub enum Question {
         /// How many of them.
         last: u32,
     },
+    /// About recovery codes.
+    Escrow(EscrowQuestion),
     /// What waits for a person.
     Parked,
     /// Have a parked operation tried again.
@@ -86,6 +89,8 @@ pub enum Answer {
     Status(Box<AgentStatus>),
     /// The last starts, newest first.
     Recovery(Vec<RecoveryReport>),
+    /// About recovery codes.
+    Escrow(EscrowAnswer),
     /// What waits for a person.
     Parked(Waiting),
     /// It was done, and the operation stands so now.

@@ -27,6 +27,7 @@
 //! | [`protection`] | what each guest is promised about its backups |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`storage`] | storage targets that operators approved |
+//! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
 //! | [`window`] | quiesce windows that were granted |
 //! | [`shown`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
@@ -40,6 +41,7 @@ pub mod backup;
 pub mod beside;
 pub mod desired;
 mod error;
+pub mod escrow;
 #[cfg(feature = "failpoints")]
 pub mod fault;
 pub mod guest;
@@ -106,6 +108,8 @@ pub struct Changes {
     pub jobs: u64,
     /// Of quiesce windows.
     pub windows: u64,
+    /// Of recovery codes, and of copies of wrapped keys.
+    pub escrow: u64,
 }
 
 /// What a call changed.
@@ -120,6 +124,7 @@ enum Part {
     Requests,
     Jobs,
     Windows,
+    Escrow,
 }
 
 /// A quarter of a mebibyte, written and taken back: the space stays with the file, for the first calls afterwards.
@@ -313,6 +318,7 @@ impl Store {
             Part::Requests => changes.requests += 1,
             Part::Jobs => changes.jobs += 1,
             Part::Windows => changes.windows += 1,
+            Part::Escrow => changes.escrow += 1,
         });
     }
 }

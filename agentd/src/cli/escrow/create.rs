@@ -1,0 +1,155 @@
+//! `agentd escrow create` and `rotate`: a code is made, the key wrapped under it and the wrapping proved, the words shown once
+//! and typed back, and only then the wrapped key is kept.
+//!
+//! Each step is written down by the agent before the next one begins, and none takes anything away: whenever this dies,
+//! whatever opened the key before still opens it, and the number of a code that came to nothing is never used again.
+
+use std::path::PathBuf;
+
+use holdfast_protocol::id::{CustomerId, TargetName};
+use holdfast_recovery::RecoveryCode;
+use holdfast_recovery::escrow::{Escrow, EscrowFile};
+use holdfast_recovery::sheet::{Naming, Sheet};
+use holdfast_seal::backup_key::BackupKey;
+use holdfast_seal::{Creds, HostKey, Meant};
+use serde::Serialize;
+
+use super::paper::Paper;
+use super::screen::Screen;
+use super::{EscrowCommandError, back};
+use crate::cli::terminal::Terminal;
+use crate::cli::typing::TypingFailed;
+use crate::cli::{Output, print_json};
+use crate::plan::escrow::Purpose;
+use crate::port::host_key;
+use crate::port::status_door::{Begun, EscrowAnswer, EscrowQuestion, StatusError, put_escrow};
+use crate::settings::{ConfigPath, Settings};
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+pub struct CreateArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// Whose key, where there are several off-site targets.
+    #[arg(long, value_name = "TARGET")]
+    target: Option<TargetName>,
+    /// Whose data it is, where the guests here are not all one customer's.
+    #[arg(long, value_name = "CUSTOMER")]
+    customer: Option<CustomerId>,
+    /// Make a sheet to print, instead of showing the words: a PDF, or plain text where the name ends in .txt. It must lie in
+    /// memory, and is taken away once the words were typed back.
+    #[arg(long, value_name = "FILE")]
+    sheet: Option<PathBuf>,
+    /// Leave host and customer out of the sheet, so that who finds it learns nothing.
+    #[arg(long)]
+    anonymous: bool,
+    /// A page more with the wrapped key, to be kept apart from the words: it opens nothing without them.
+    #[arg(long, requires = "sheet")]
+    wrapped_page: bool,
+    /// A page more with the bare key. It opens every backup without any code, and cannot be revoked.
+    #[arg(long, requires = "sheet")]
+    paper_key: bool,
+    /// Ask for all eleven words, not for three.
+    #[arg(long)]
+    strict: bool,
+    /// Words for people, or JSON for programs. What is said at the terminal is the same.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    record: &'a holdfast_recovery::escrow::Record,
+    target: &'a TargetName,
+}
+
+/// Makes a code.
+///
+/// # Errors
+/// [`EscrowCommandError`]; what opened the key before still does.
+pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCommandError> {
+    let settings = Settings::load(&arguments.config)?;
+    let state = &settings.state.dir;
+    // All that can be refused is refused before a number is given.
+    let host_key = host_key::read(state)?.ok_or(EscrowCommandError::NoHostKey)?;
+    let paper = arguments.sheet.as_deref().map(Paper::place).transpose()?;
+    let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
+    if paper.is_none() {
+        Screen::possible()?;
+    }
+    let question = EscrowQuestion::Begin {
+        target: arguments.target.clone(),
+        customer: arguments.customer.clone(),
+        purpose,
+    };
+    let begun = match put_escrow(state, question)? {
+        EscrowAnswer::Begun(begun) => begun,
+        _ => return Err(StatusError::Other.into()),
+    };
+    let code_number = begun.record.context.code;
+    let escrow = Escrow::new(begun.record.context.clone(), key(&begun, &host_key)?);
+    let code = RecoveryCode::generate()?;
+    // It opens what it wrapped, and compares, before it is a file at all.
+    let file = escrow.wrap(&code)?;
+    note(put_escrow(state, EscrowQuestion::Shown { code: code_number })?)?;
+    let naming = if arguments.anonymous { Naming::Anonymous } else { Naming::Named };
+    let sheet = Sheet {
+        record: &begun.record,
+        code: &code,
+        naming,
+        wrapped: arguments.wrapped_page.then_some(&file),
+        bare: arguments.paper_key.then_some(escrow.key()),
+    };
+    let printed = match paper {
+        Some(paper) => Some(paper.print(&sheet, &mut terminal)?),
+        None => {
+            Screen::show(&sheet, &mut terminal)?;
+            None
+        }
+    };
+    let asked = if arguments.strict { back::Asked::All } else { back::Asked::Three };
+    back::typed(&code, asked, &mut terminal)?;
+    drop(printed);
+    keep(state, &begun, &file)?;
+    drop(terminal);
+    tell(arguments.output, &begun);
+    Ok(())
+}
+
+/// The key, as it was sealed for this target. What is in there was held to the fingerprint that was signed for.
+fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandError> {
+    let approval = &begun.approval;
+    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let creds = Creds::open(&begun.sealed, host_key, meant)?;
+    creds.key().cloned().ok_or(EscrowCommandError::NoKey)
+}
+
+fn keep(state: &std::path::Path, begun: &Begun, file: &EscrowFile) -> Result<(), EscrowCommandError> {
+    let question = EscrowQuestion::Keep { code: begun.record.context.code, file: file.to_text() };
+    note(put_escrow(state, question)?)
+}
+
+pub(super) fn note(answer: EscrowAnswer) -> Result<(), EscrowCommandError> {
+    match answer {
+        EscrowAnswer::Noted => Ok(()),
+        _ => Err(StatusError::Other.into()),
+    }
+}
+
+fn tell(output: Output, begun: &Begun) {
+    let (record, target) = (&begun.record, &begun.approval.name);
+    match output {
+        Output::Json => print_json(&Document { schema: "holdfast.escrow-made/v1", record, target }),
+        Output::Table => {
+            let code = record.context.code;
+            println!("Recovery code {code} opens the off-site backups at {target} from now on.");
+            println!("fingerprint  {}", record.fingerprint);
+            println!("The wrapped key is kept by the agent, which copies it to the backup disks.");
+            println!(
+                "Put the paper away from this box, and type it again within 180 days: `agentd escrow drill`."
+            );
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `agentd escrow drill`: the words of the code in use, typed from the paper; yes or no, and nothing is shown. And `retire`: an
+//! older code goes by typing the one that replaced it.
+
+use holdfast_recovery::escrow::{CodeNumber, EscrowFile, Wanted};
+use serde::Serialize;
+
+use super::EscrowCommandError;
+use super::create::note;
+use crate::cli::terminal::Terminal;
+use crate::cli::typing::{self, TypingFailed};
+use crate::cli::{Output, print_json};
+use crate::port::status_door::{EscrowAnswer, EscrowQuestion, StatusError, put_escrow};
+use crate::settings::{ConfigPath, Settings};
+
+/// The arguments of `drill`.
+#[derive(Debug, clap::Args)]
+pub struct DrillArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// Which code, where there are several; its number stands on the sheet.
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    code: Option<CodeNumber>,
+    /// Words for people, or JSON for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// The arguments of `retire`.
+#[derive(Debug, clap::Args)]
+pub struct RetireArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// The code that goes; its number stands on the sheet.
+    #[arg(value_name = "NUMBER", value_parser = number)]
+    code: CodeNumber,
+    /// Which code replaced it, where there are several keys.
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    by: Option<CodeNumber>,
+}
+
+fn number(text: &str) -> Result<CodeNumber, String> {
+    let number: u32 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    CodeNumber::try_from(number).map_err(str::to_owned)
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    code: CodeNumber,
+    opens: bool,
+}
+
+/// Tries a code.
+///
+/// # Errors
+/// [`EscrowCommandError`].
+pub fn run(arguments: &DrillArguments) -> Result<(), EscrowCommandError> {
+    let settings = Settings::load(&arguments.config)?;
+    let code = try_code(&settings, arguments.code)?;
+    match arguments.output {
+        Output::Json => {
+            print_json(&Document { schema: "holdfast.escrow-drill/v1", code, opens: true });
+        }
+        Output::Table => {
+            println!("Yes: recovery code {code} opens the off-site backups. It is written down for today.")
+        }
+    }
+    Ok(())
+}
+
+/// Gives up an older code.
+///
+/// # Errors
+/// [`EscrowCommandError`]; it stays then.
+pub fn retire(arguments: &RetireArguments) -> Result<(), EscrowCommandError> {
+    let settings = Settings::load(&arguments.config)?;
+    println!("Type the code that replaced code {}.", arguments.code);
+    let newer = try_code(&settings, arguments.by)?;
+    note(put_escrow(&settings.state.dir, EscrowQuestion::Retire { code: arguments.code })?)?;
+    println!(
+        "Code {} is given up: its words open nothing any more that this box keeps. Code {newer} does.",
+        arguments.code
+    );
+    println!("Destroy its paper. A wrapped key that somebody copied before still opens with it.");
+    Ok(())
+}
+
+/// Asks for the words of a code until they open its file, which is what it should be; and has it written down.
+fn try_code(settings: &Settings, code: Option<CodeNumber>) -> Result<CodeNumber, EscrowCommandError> {
+    let state = &settings.state.dir;
+    let wrapped = match put_escrow(state, EscrowQuestion::File { code })? {
+        EscrowAnswer::File(wrapped) => wrapped,
+        _ => return Err(StatusError::Other.into()),
+    };
+    let code = wrapped.record.context.code;
+    let file = EscrowFile::parse(wrapped.file.as_bytes())?;
+    let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
+    let context = &wrapped.record.context;
+    let says = format!("Recovery code of sheet {code}, made {}.\n", context.made_at);
+    terminal.say(&says).map_err(TypingFailed::Terminal)?;
+    let opened = typing::open(&file, Wanted::Exactly(&wrapped.record), &mut terminal)?;
+    drop(opened?);
+    note(put_escrow(state, EscrowQuestion::Drilled { code })?)?;
+    Ok(code)
+}

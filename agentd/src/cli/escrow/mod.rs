@@ -1,0 +1,155 @@
+//! `agentd escrow`: recovery codes, for the person at the box who holds the paper.
+//!
+//! | command | module |
+//! | --- | --- |
+//! | `create`, `rotate` | [`create`] |
+//! | `drill` | [`drill`] |
+//! | `retire` | [`drill`] as well: a code goes by typing the one that replaced it |
+//! | `status` | [`status`] |
+//!
+//! The running agent keeps the records and the wrapped keys; codes and keys are in this process alone, and nothing of them
+//! passes the agent's door. Exit code 0: done. 1: the agent refuses. 65: what is sealed or wrapped does not open. 69: no agent
+//! runs. 73: the sheet cannot be made. 74: there is no terminal, or nothing more came from it. 78: the configuration.
+
+use std::path::PathBuf;
+
+use holdfast_recovery::code::MakeError;
+use holdfast_recovery::escrow::{OpenError, WrapError};
+use holdfast_recovery::sheet::DrawError;
+
+use super::typing::TypingFailed;
+use crate::port::host_key::HostKeyError;
+use crate::port::status_door::StatusError;
+use crate::settings::SettingsError;
+
+mod back;
+mod create;
+mod drill;
+mod paper;
+mod screen;
+mod status;
+
+/// What is asked about recovery codes.
+#[derive(Debug, clap::Subcommand)]
+pub enum EscrowCommand {
+    /// Make the recovery code that opens the off-site backups when this box is gone.
+    #[command(after_long_help = LONG)]
+    Create(create::CreateArguments),
+    /// Make another code for the same key. Those before it go on opening it until they are retired.
+    #[command(after_long_help = LONG)]
+    Rotate(create::CreateArguments),
+    /// Type the words of the code in use: yes or no, and nothing is shown. To be done every half year.
+    Drill(drill::DrillArguments),
+    /// Give up an older code, by typing the one that replaced it; 14 days after that was made at the soonest.
+    Retire(drill::RetireArguments),
+    /// Which codes there are, which of them open which key, and where the wrapped keys lie.
+    Status(status::StatusArguments),
+}
+
+const LONG: &str = "\
+The backup key of the off-site target is wrapped under eleven words that are made here, and shown once: on the terminal's \
+alternate screen, to be written down, or as a sheet in a file that lies in memory (`--sheet /dev/shm/sheet.pdf`), to be printed. \
+Then three of them are asked for, and only when they are right the wrapped key is kept. The agent remembers the number of the \
+code, never the words. Ctrl-C at any moment leaves everything as it was.
+
+Printers and spoolers keep what they print: use one without a disk, or write the words by hand.";
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum EscrowCommandError {
+    /// The configuration.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The agent.
+    #[error(transparent)]
+    Agent(#[from] StatusError),
+    /// The host's key.
+    #[error(transparent)]
+    HostKey(#[from] HostKeyError),
+    /// There is none.
+    #[error(
+        "this host has no key of its own yet, so nothing was sealed to it: the agent makes it at its first start"
+    )]
+    NoHostKey,
+    /// The credentials.
+    #[error(transparent)]
+    Creds(#[from] holdfast_seal::OpenError),
+    /// There is no key in them.
+    #[error(
+        "no backup key was sealed for this target: seal its credentials with the key, with `holdfast storage seal`"
+    )]
+    NoKey,
+    /// No code.
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    /// It cannot be wrapped.
+    #[error(transparent)]
+    Wrap(#[from] WrapError),
+    /// It does not open, or something else is in it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The sheet.
+    #[error(transparent)]
+    Draw(#[from] DrawError),
+    /// A place that remembers.
+    #[error(
+        "{} does not lie in memory, and on a disk the words would outlive the paper: take a place like /dev/shm/sheet.pdf",
+        .0.display()
+    )]
+    OnDisk(PathBuf),
+    /// A sheet that cannot be made.
+    #[error("the sheet {} cannot be made; it must not be there yet", .path.display())]
+    Sheet {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A terminal that shows nothing that it can take back.
+    #[error(
+        "this terminal cannot take back what it shows (TERM is {0:?}): use another one, or have a sheet made with --sheet"
+    )]
+    Plain(String),
+    /// No words.
+    #[error(transparent)]
+    Typing(#[from] TypingFailed),
+    /// Ended before the words were typed back.
+    #[error(
+        "the words were not typed back, so this code was thrown away and opens nothing: destroy what you wrote or printed, and \
+         begin again. What opened the key before still does"
+    )]
+    NotBack,
+}
+
+impl EscrowCommandError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 78,
+            Self::Agent(error) => error.exit_code(),
+            Self::Creds(_) | Self::NoKey | Self::Open(_) => 65,
+            Self::NoHostKey => 69,
+            Self::Make(_) | Self::Wrap(_) | Self::Draw(_) => 70,
+            Self::OnDisk(_) | Self::Sheet { .. } => 73,
+            Self::HostKey(_) | Self::Plain(_) | Self::NotBack => 74,
+            Self::Typing(error) => error.exit_code(),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`EscrowCommandError`].
+pub fn run(command: &EscrowCommand) -> Result<(), EscrowCommandError> {
+    use crate::plan::escrow::Purpose;
+    match command {
+        EscrowCommand::Create(arguments) => create::run(arguments, Purpose::First),
+        EscrowCommand::Rotate(arguments) => create::run(arguments, Purpose::Another),
+        EscrowCommand::Drill(arguments) => drill::run(arguments),
+        EscrowCommand::Retire(arguments) => drill::retire(arguments),
+        EscrowCommand::Status(arguments) => status::run(arguments),
+    }
+}

@@ -1,0 +1,105 @@
+//! `agentd escrow status`: which codes there are, which of them open which key, where the wrapped keys lie.
+
+use std::fmt::Write as _;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::EscrowCommandError;
+use crate::cli::status::ago;
+use crate::cli::{Output, now, print_json};
+use crate::model::escrow::{CodeRecord, CodeStanding};
+use crate::port::status_door::{EscrowAnswer, EscrowQuestion, EscrowStatus, StatusError, put_escrow};
+use crate::settings::{ConfigPath, Settings};
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+pub struct StatusArguments {
+    #[command(flatten)]
+    config: ConfigPath,
+    /// A table for people, or JSON (`holdfast.escrow-status/v1`) for programs.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    status: &'a EscrowStatus,
+}
+
+/// Tells.
+///
+/// # Errors
+/// [`EscrowCommandError`].
+pub fn run(arguments: &StatusArguments) -> Result<(), EscrowCommandError> {
+    let settings = Settings::load(&arguments.config)?;
+    let status = match put_escrow(&settings.state.dir, EscrowQuestion::Status)? {
+        EscrowAnswer::Status(status) => status,
+        _ => return Err(StatusError::Other.into()),
+    };
+    match arguments.output {
+        Output::Json => print_json(&Document { schema: "holdfast.escrow-status/v1", status: &status }),
+        Output::Table => print!("{}", page(&status, now())),
+    }
+    Ok(())
+}
+
+fn page(status: &EscrowStatus, at: Timestamp) -> String {
+    let mut page = String::new();
+    if status.known.codes.is_empty() {
+        page.push_str("no recovery code was ever made here\n");
+    } else {
+        let mut table = Table::new();
+        let head = ["CODE", "TARGET", "KEY", "STANDING", "LAST TYPED", "COPIES"];
+        table
+            .load_preset(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_header(head);
+        for code in &status.known.codes {
+            table.add_row([
+                code.number().to_string(),
+                code.target.to_string(),
+                code.key().as_str().chars().take(11).collect(),
+                standing(code, status, at),
+                code.kept_at().max(code.drilled_at).map_or("-".to_owned(), |typed| ago(typed, at)),
+                copies(code, status),
+            ]);
+        }
+        // Writing into a String cannot fail.
+        let _infallible = writeln!(page, "{table}");
+    }
+    for problem in &status.problems {
+        let _infallible = writeln!(page, "  ! {}: {}", problem.code.as_str(), problem.message);
+    }
+    page
+}
+
+fn standing(code: &CodeRecord, status: &EscrowStatus, at: Timestamp) -> String {
+    let newest = status
+        .known
+        .codes
+        .iter()
+        .filter(|other| other.key() == code.key() && other.kept_at().is_some())
+        .all(|other| other.number() <= code.number());
+    match code.standing {
+        CodeStanding::Begun => "never shown, opens nothing".to_owned(),
+        CodeStanding::Shown { .. } => "never typed back, opens nothing: destroy its paper".to_owned(),
+        CodeStanding::Kept { at: kept } if newest => format!("in use, made {}", ago(kept, at)),
+        CodeStanding::Kept { .. } => "replaced, still opens the key".to_owned(),
+        CodeStanding::Retired { at: gone } => format!("retired {}", ago(gone, at)),
+    }
+}
+
+fn copies(code: &CodeRecord, status: &EscrowStatus) -> String {
+    let of = status.known.copies.iter().filter(|copy| copy.code == code.number());
+    let told: Vec<String> = of
+        .map(|copy| match copy.problem {
+            None => copy.place.to_string(),
+            Some(_) => format!("{} (!)", copy.place),
+        })
+        .collect();
+    if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+}

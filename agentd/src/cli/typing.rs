@@ -1,0 +1,124 @@
+//! A recovery code, asked for at the terminal: what is wrong with it is told before anything slow is done.
+//!
+//! What comes in: the terminal. What goes out: a code, or a wrapped key that it opened. There is no lock-out, only a pause
+//! that grows after a code that does not open the file. Words are shown in one case alone: what was probably meant by a
+//! misspelt one.
+
+use std::io;
+use std::time::Duration;
+
+use holdfast_recovery::RecoveryCode;
+use holdfast_recovery::checksum::PLACES;
+use holdfast_recovery::code::ReadError;
+use holdfast_recovery::escrow::{Escrow, EscrowFile, OpenError, Wanted};
+use holdfast_recovery::locked::Locked;
+use holdfast_recovery::typed::{TYPED_BYTES_MAX, TypingError};
+
+use super::terminal::{Line, Terminal};
+
+/// A pause after a code that does not open the file, twice as long each time.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Why no code was typed.
+#[derive(Debug, thiserror::Error)]
+pub enum TypingFailed {
+    /// No terminal, or none any more.
+    #[error(
+        "the words are typed at a terminal, and there is none: run this in one (with `ssh -t` from afar)"
+    )]
+    Terminal(#[source] io::Error),
+    /// Ended by the person.
+    #[error("nothing more was typed, so nothing was opened")]
+    Ended,
+    /// The code cannot be kept.
+    #[error(transparent)]
+    Code(ReadError),
+}
+
+impl TypingFailed {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Terminal(_) | Self::Ended => 74,
+            Self::Code(_) => 70,
+        }
+    }
+}
+
+/// Asks until a code opens the file, or nothing more is typed. What is wrong with the file itself is the inner error.
+///
+/// # Errors
+/// [`TypingFailed`].
+pub fn open(
+    file: &EscrowFile,
+    wanted: Wanted<'_>,
+    terminal: &mut Terminal,
+) -> Result<Result<Escrow, OpenError>, TypingFailed> {
+    let mut pause = PAUSE;
+    loop {
+        let code = ask(terminal)?;
+        match file.open(&code, wanted) {
+            Err(error @ OpenError::Code) => {
+                terminal.say(&format!("{error}\n")).map_err(TypingFailed::Terminal)?;
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            opened => return Ok(opened),
+        }
+    }
+}
+
+/// Asks until what is typed is a code.
+///
+/// # Errors
+/// [`TypingFailed`].
+pub fn ask(terminal: &mut Terminal) -> Result<RecoveryCode, TypingFailed> {
+    let mut typed = Locked::with_capacity(2 * TYPED_BYTES_MAX).map_err(TypingFailed::Terminal)?;
+    let mut question = "The eleven words (not shown): ".to_owned();
+    loop {
+        terminal.say(&question).map_err(TypingFailed::Terminal)?;
+        let line = terminal.line(&mut typed).map_err(TypingFailed::Terminal)?;
+        if line == Line::Ended {
+            return Err(TypingFailed::Ended);
+        }
+        let slip = match RecoveryCode::read(typed.as_text()) {
+            Ok(code) => return Ok(code),
+            Err(ReadError::Typing(slip)) => slip,
+            Err(error @ ReadError::Memory(_)) => return Err(TypingFailed::Code(error)),
+        };
+        if let TypingError::Count(count) = slip
+            && count < PLACES
+            && line == Line::Typed
+        {
+            question = format!("{count} of {PLACES}, go on: ");
+            continue;
+        }
+        terminal.say(&told(&slip)).map_err(TypingFailed::Terminal)?;
+        typed.truncate(0);
+        "All eleven words again (not shown): ".clone_into(&mut question);
+    }
+}
+
+/// What is wrong, and what was probably meant. For the terminal alone.
+fn told(slip: &TypingError) -> String {
+    let mut text = format!("{slip}\n");
+    match slip {
+        TypingError::Unknown(slips) => {
+            for slip in slips {
+                let meant: Vec<&str> = slip.meant().collect();
+                if !meant.is_empty() {
+                    text += &format!("  word {}: did you mean {}?\n", slip.place.number(), meant.join(", "));
+                }
+            }
+        }
+        TypingError::Mismatch(mismatch) => {
+            for repair in mismatch.repairs() {
+                text += &format!("  perhaps {repair}\n");
+            }
+        }
+        TypingError::TooLong(_) | TypingError::Count(_) => {}
+    }
+    text
+}

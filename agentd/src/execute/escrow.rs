@@ -1,0 +1,82 @@
+//! Looks at the copies of wrapped keys on one disk, and puts them right.
+//!
+//! What comes in: the disk, and what should and should not lie there. What goes out: what was found and done about each, in
+//! the order in which it happened. Bounded in time, with a disk that hangs as well. Deliberately absent: deciding what is
+//! wanted where, and writing down what was found.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdfast_recovery::escrow::{CodeNumber, EscrowFile};
+
+use crate::port::escrow_copy::{Found, Shelf};
+use crate::port::marker::Expected;
+
+/// A wrapped key is a kilobyte; a disk that sleeps takes some seconds to turn.
+const DISK_MAX: Duration = Duration::from_secs(60);
+
+/// One disk.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Where it is mounted.
+    pub place: PathBuf,
+    /// Which it must be.
+    pub expected: Expected,
+    /// What should lie there.
+    pub wanted: Vec<(CodeNumber, EscrowFile)>,
+    /// What should not.
+    pub given_up: Vec<CodeNumber>,
+}
+
+/// How one copy was found, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyOutcome {
+    /// As it should be.
+    Same,
+    /// Lost or changed, in words; and put right, or why not.
+    Repaired(&'static str, Result<(), String>),
+    /// It cannot be read.
+    Unread(String),
+    /// It was to go, and is gone; or why not.
+    Gone(Result<(), String>),
+}
+
+/// Does it. One sentence for the whole disk, where it is not the one or does not answer.
+///
+/// # Errors
+/// Why nothing on it was looked at.
+pub async fn perform(order: Order) -> Result<Vec<(CodeNumber, CopyOutcome)>, String> {
+    let look = tokio::task::spawn_blocking(move || look(&order));
+    match tokio::time::timeout(DISK_MAX, look).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) => Err("looking at it broke off: this is a fault of this program".to_owned()),
+        Err(_) => Err(format!("it did not answer within {} s", DISK_MAX.as_secs())),
+    }
+}
+
+fn look(order: &Order) -> Result<Vec<(CodeNumber, CopyOutcome)>, String> {
+    let shelf = Shelf::open(&order.place, &order.expected)?;
+    let mut told = Vec::new();
+    for (code, file) in &order.wanted {
+        told.push((*code, copy(&shelf, *code, file)));
+    }
+    for code in &order.given_up {
+        told.push((*code, CopyOutcome::Gone(shelf.take_away(*code).map_err(|error| error.to_string()))));
+    }
+    Ok(told)
+}
+
+fn copy(shelf: &Shelf, code: CodeNumber, file: &EscrowFile) -> CopyOutcome {
+    let was = match shelf.look(code, file) {
+        Found::Same => return CopyOutcome::Same,
+        Found::Unread(why) => return CopyOutcome::Unread(why),
+        Found::Missing => "it was not there",
+        Found::Other => "something else was in its place",
+    };
+    let put = shelf.put(code, file).map_err(|error| format!("it cannot be put back: {error}"));
+    let put = put.and_then(|()| match shelf.look(code, file) {
+        Found::Same => Ok(()),
+        _ => Err("it was put back, and reads as something else: the disk is failing".to_owned()),
+    });
+    CopyOutcome::Repaired(was, put)
+}

@@ -1,0 +1,133 @@
+//! Which codes open which key, what is wrong with that, and when an old code may go.
+//!
+//! What comes in: every code of this box, how copies stand, which off-site targets are attached, the time. What goes out:
+//! the code in use for a key, problems for a person, and leave to give a code up. The codes of a key stay in use until one
+//! is given up by a person; the newest is the one that is drilled. Pure. Deliberately absent: opening anything.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::KeyFingerprint;
+use holdfast_protocol::storage::TargetState;
+use holdfast_recovery::escrow::CodeNumber;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::offsite::key;
+use crate::model::escrow::{CodeRecord, CodeStanding, Codes};
+use crate::model::storage::TargetRecord;
+
+/// A code that nobody has typed for this long may be lost without anybody knowing.
+pub const DRILL_EVERY: SignedDuration = SignedDuration::from_hours(180 * 24);
+
+/// So long an older code stays when a newer one is in use: whoever holds the newer one has put it away by then.
+pub const RETIRE_AFTER: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// Why a code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// No code opens the key yet.
+    First,
+    /// Another code for the same key. Those before it go on opening it.
+    Another,
+}
+
+/// Why a code may not be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRetired {
+    /// It opens nothing.
+    #[error("code {0} opens nothing: there is nothing to give up")]
+    Nothing(CodeNumber),
+    /// It is the newest.
+    #[error("code {0} is the newest that opens its key: make another one first, with `agentd escrow rotate`")]
+    Newest(CodeNumber),
+    /// The newer one is too new.
+    #[error("code {newer}, which replaces it, is in use only since {since}: an older one stays for 14 days")]
+    Held {
+        /// Which replaces it.
+        newer: CodeNumber,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Nobody typed the newer one again.
+    #[error(
+        "code {0}, which replaces it, was never typed since it was put away: run `agentd escrow drill` first"
+    )]
+    Undrilled(CodeNumber),
+}
+
+/// The code in use for a key: the newest that opens it.
+#[must_use]
+pub fn current<'a>(codes: &'a [CodeRecord], key: &KeyFingerprint) -> Option<&'a CodeRecord> {
+    codes.iter().filter(|code| code.key() == key && code.kept_at().is_some()).max_by_key(|code| code.number())
+}
+
+/// Whether a code may be given up: a newer one opens the same key, since long enough, and was typed again from paper.
+///
+/// # Errors
+/// [`NotRetired`].
+pub fn may_retire(codes: &[CodeRecord], code: CodeNumber, now: Timestamp) -> Result<(), NotRetired> {
+    let old = codes.iter().find(|known| known.number() == code && known.kept_at().is_some());
+    let old = old.ok_or(NotRetired::Nothing(code))?;
+    let newer = current(codes, old.key()).filter(|newer| newer.number() != code);
+    let newer = newer.ok_or(NotRetired::Newest(code))?;
+    let since = newer.kept_at().ok_or(NotRetired::Newest(code))?;
+    if now.duration_since(since) < RETIRE_AFTER {
+        return Err(NotRetired::Held { newer: newer.number(), since });
+    }
+    if newer.drilled_at.is_none_or(|drilled| drilled <= since) {
+        return Err(NotRetired::Undrilled(newer.number()));
+    }
+    Ok(())
+}
+
+/// When a code was last known to be in somebody's hands.
+#[must_use]
+pub fn proved_at(code: &CodeRecord) -> Option<Timestamp> {
+    code.kept_at().max(code.drilled_at)
+}
+
+/// By when its words are to be typed again.
+#[must_use]
+pub fn drill_due(code: &CodeRecord) -> Option<Timestamp> {
+    proved_at(code).and_then(|at| at.checked_add(DRILL_EVERY).ok())
+}
+
+/// What a person must know and do.
+#[must_use]
+pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<Problem> {
+    let attached = targets.iter().filter(|record| record.standing == TargetState::Attached);
+    let mut found: Vec<Problem> = attached
+        .filter_map(|record| key(&record.approval).map(|key| (&record.approval.name, key)))
+        .filter_map(|(name, key)| match current(&known.codes, key) {
+            None => Some(Problem::new(
+                ErrorCode::EscrowMissing,
+                format!(
+                    "off-site {name}: no recovery code opens its key, so its backups are lost with this box: run \
+                     `agentd escrow create` here"
+                ),
+            )),
+            Some(code) if drill_due(code).is_some_and(|due| due < now) => Some(Problem::new(
+                ErrorCode::EscrowDrill,
+                format!(
+                    "off-site {name}: nobody has typed recovery code {} for more than 180 days: whoever holds the sheet \
+                     runs `agentd escrow drill` here",
+                    code.number()
+                ),
+            )),
+            Some(_) => None,
+        })
+        .collect();
+    let kept = |number| {
+        known
+            .codes
+            .iter()
+            .any(|code| code.number() == number && matches!(code.standing, CodeStanding::Kept { .. }))
+    };
+    found.extend(known.copies.iter().filter(|copy| kept(copy.code)).filter_map(|copy| {
+        let problem = copy.problem.as_ref()?;
+        let text = format!("the wrapped key of recovery code {} at {}: {problem}", copy.code, copy.place);
+        Some(Problem::new(ErrorCode::EscrowCopy, text))
+    }));
+    found
+}

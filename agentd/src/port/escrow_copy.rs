@@ -1,0 +1,175 @@
+//! Copies of wrapped keys on a backup disk, in the agent's own folder beside the marker.
+//!
+//! What comes in: where a disk is mounted, whose marker must be on it, and the files that should lie there. What goes out: how
+//! each was found, and that it was put right. A file is written beside its place and renamed over it, for the agent alone;
+//! beneath an unmounted target, or on a disk that is not the one that was approved, nothing is read or written. It is the
+//! same file that the hub gets and the sheet carries, so `agentd recover --from` takes it as it lies there.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use holdfast_recovery::escrow::{CodeNumber, EscrowFile, FILE_BYTES_MAX};
+use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+
+use super::marker::{self, Expected};
+
+const NEW: &str = "escrow.new";
+
+/// How a copy was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// As it should be.
+    Same,
+    /// None there.
+    Missing,
+    /// Something else in its place.
+    Other,
+    /// It cannot be read: a sentence.
+    Unread(String),
+}
+
+/// The name of a code's file on a disk.
+#[must_use]
+pub fn name(code: CodeNumber) -> String {
+    format!("escrow-{code}.age")
+}
+
+/// The agent's folder on a disk that is the one it should be.
+pub struct Shelf {
+    folder: OwnedFd,
+}
+
+impl Shelf {
+    /// Opens it. Blocks, and may hang with the disk.
+    ///
+    /// # Errors
+    /// A sentence: nothing is mounted there, or another disk.
+    pub fn open(place: &Path, expected: &Expected) -> Result<Self, String> {
+        marker::folder(place, expected).map(|folder| Self { folder })
+    }
+
+    /// Looks at one copy.
+    #[must_use]
+    pub fn look(&self, code: CodeNumber, wanted: &EscrowFile) -> Found {
+        let file = match marker::down(&self.folder, &name(code), OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Found::Missing,
+            Err(Errno::LOOP) => return Found::Other,
+            Err(error) => return Found::Unread(format!("it cannot be opened: {error}")),
+        };
+        match rustix::fs::fstat(&file) {
+            Ok(seen) if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile => {
+                return Found::Other;
+            }
+            // Readable for others is not as it should be either, although it opens nothing by itself.
+            Ok(seen) if seen.st_mode & 0o177 != 0 => return Found::Other,
+            Ok(_) => {}
+            Err(error) => return Found::Unread(format!("it cannot be looked at: {error}")),
+        }
+        let mut bytes = Vec::new();
+        let mut file = std::fs::File::from(file).take(FILE_BYTES_MAX as u64 + 1);
+        match file.read_to_end(&mut bytes) {
+            Ok(_) if bytes == wanted.to_text().as_bytes() => Found::Same,
+            Ok(_) => Found::Other,
+            Err(error) => Found::Unread(format!("it cannot be read: {error}")),
+        }
+    }
+
+    /// Puts a copy in its place, whole or not at all, and on the disk when this returns.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn put(&self, code: CodeNumber, file: &EscrowFile) -> Result<(), std::io::Error> {
+        let new = marker::fresh(&self.folder, NEW, OFlags::empty())?;
+        rustix::fs::fchmod(&new, rustix::fs::Mode::from_raw_mode(0o600))?;
+        let mut new = std::fs::File::from(new);
+        new.write_all(file.to_text().as_bytes())?;
+        new.sync_all()?;
+        rustix::fs::renameat(&self.folder, NEW, &self.folder, name(code))?;
+        Ok(rustix::fs::fsync(&self.folder)?)
+    }
+
+    /// Takes a copy away. None there is as good.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn take_away(&self, code: CodeNumber) -> Result<(), std::io::Error> {
+        match rustix::fs::unlinkat(&self.folder, name(code), AtFlags::empty()) {
+            Ok(()) => Ok(rustix::fs::fsync(&self.folder)?),
+            Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use holdfast_protocol::job::HostEpoch;
+    use holdfast_recovery::RecoveryCode;
+    use holdfast_recovery::checksum::DRAWN;
+    use holdfast_recovery::escrow::{Context, Escrow};
+    use holdfast_recovery::word::Word;
+    use holdfast_seal::backup_key::BackupKey;
+    use rustix::fs::{CWD, Mode};
+
+    use super::*;
+
+    const KEY: &[u8] = include_bytes!("../../../seal/tests/backup-key.json");
+
+    fn wrapped() -> EscrowFile {
+        let context = Context {
+            host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            host_name: "box1".parse().unwrap(),
+            customer: "acme".parse().unwrap(),
+            epoch: HostEpoch::new(3),
+            code: CodeNumber::FIRST,
+            made_at: "2026-11-22T13:00:00Z".to_owned().try_into().unwrap(),
+        };
+        let code = RecoveryCode::of(&[Word::default(); DRAWN]).unwrap();
+        Escrow::new(context, BackupKey::parse(KEY).unwrap()).wrap(&code).unwrap()
+    }
+
+    fn shelf(place: &Path) -> Shelf {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        Shelf { folder: rustix::fs::openat(CWD, place, flags, Mode::empty()).unwrap() }
+    }
+
+    #[test]
+    fn what_is_lost_cut_changed_or_open_to_others_is_told_and_put_right() {
+        let place = tempfile::tempdir().unwrap();
+        let (shelf, code) = (shelf(place.path()), CodeNumber::FIRST);
+        let file = wrapped();
+        let path = place.path().join(name(code));
+        assert_eq!(shelf.look(code, &file), Found::Missing);
+        std::fs::write(place.path().join(NEW), "of an attempt that died").unwrap();
+        shelf.put(code, &file).unwrap();
+        assert_eq!(shelf.look(code, &file), Found::Same);
+        let good = std::fs::read(&path).unwrap();
+        assert_eq!(EscrowFile::parse(&good).unwrap(), file);
+        let mut changed = good.clone();
+        changed[100] ^= 1;
+        for bad in [b"".as_slice(), &good[..good.len() - 1], &changed, &[good.as_slice(), b"\n"].concat()] {
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(shelf.look(code, &file), Found::Other);
+            shelf.put(code, &file).unwrap();
+            assert_eq!(shelf.look(code, &file), Found::Same);
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(shelf.look(code, &file), Found::Other);
+        std::fs::rename(&path, place.path().join("aside")).unwrap();
+        std::os::unix::fs::symlink("aside", &path).unwrap();
+        assert_eq!(shelf.look(code, &file), Found::Other, "through no link");
+        shelf.put(code, &file).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        shelf.take_away(code).unwrap();
+        shelf.take_away(code).unwrap();
+        assert_eq!(shelf.look(code, &file), Found::Missing);
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(shelf.look(code, &file), Found::Other);
+        assert!(shelf.put(code, &file).is_err(), "a folder is not written over");
+    }
+}

@@ -1,0 +1,285 @@
+//! A box with an attached off-site target, and the running agent's door.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use agentd::model::boot::BootMoment;
+use agentd::model::escrow::Codes;
+use agentd::model::view::{HeavyView, ProgressLines, View};
+use agentd::plan::escrow::Purpose;
+use agentd::port::clock::{Asked, Clock, Pause, RealClock};
+use agentd::port::host_key;
+use agentd::port::hub::Contact;
+use agentd::port::status_door;
+use agentd::port::store::Store;
+use agentd::port::store::escrow::Wish;
+use agentd::task::status::StatusTask;
+use agentd::task::stop::{self, Stopper};
+use holdfast_protocol::desired::Desired;
+use holdfast_protocol::escrow::CodeNumber;
+use holdfast_protocol::id::TargetName;
+use holdfast_protocol::job::{HostEpoch, UtcSecond};
+use holdfast_protocol::report::Sections;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::storage::{Approval, Medium, StorageTarget};
+use holdfast_recovery::RecoveryCode;
+use holdfast_recovery::escrow::{Context, Escrow, EscrowFile, Record};
+use holdfast_seal::backup_key::BackupKey;
+use holdfast_seal::{Creds, Meant};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+const KEY: &[u8] = include_bytes!("../../../seal/tests/backup-key.json");
+
+/// What stands in the marker of a disk.
+pub const MARK: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
+
+pub fn key() -> BackupKey {
+    BackupKey::parse(KEY).unwrap()
+}
+
+/// The box's clock, set ahead as a test likes.
+struct Ahead(Mutex<SignedDuration>, RealClock);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        self.1.now() + *self.0.lock().unwrap()
+    }
+    fn monotonic(&self) -> std::time::Duration {
+        self.1.monotonic()
+    }
+    fn boot_moment(&self) -> BootMoment {
+        self.1.boot_moment()
+    }
+    fn sleep(&self, pause: std::time::Duration) -> Pause<'_> {
+        self.1.sleep(pause)
+    }
+    fn synchrony(&self) -> Asked<'_> {
+        self.1.synchrony()
+    }
+}
+
+pub struct Place {
+    folder: tempfile::TempDir,
+    runtime: Runtime,
+    store: Store,
+    clock: Arc<Ahead>,
+    _stopper: Stopper,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        std::fs::create_dir_all(folder.path().join("bin")).unwrap();
+        std::fs::create_dir(&state).unwrap();
+        symlink(env!("CARGO_BIN_EXE_agentd"), folder.path().join("bin/agentd")).unwrap();
+        std::fs::write(folder.path().join("agent.toml"), settings(&state)).unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let clock = Arc::new(Ahead(Mutex::new(SignedDuration::ZERO), RealClock::start()));
+        let target = target(&state);
+        attach(&state, &target, clock.now());
+        let store = Store::open(&state, clock.now()).unwrap();
+        let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30,
+            "storage": [target], "guests": [{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1",
+                "customer": "acme", "vmid": 101, "run": "running", "golden": "2026.11.1",
+                "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+                "network": { "bridge": "vmbr0", "address": "10.66.0.1/24", "gateway": "10.66.0.254" } }] });
+        let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
+        runtime.block_on(store.offer_desired(desired, clock.now())).unwrap();
+        let (stopper, stop) = stop::pair();
+        let contact = Contact { reached_at: None, problem: None, certificate_ends_at: Timestamp::MAX };
+        let as_clock: Arc<dyn Clock> = clock.clone();
+        let task = StatusTask {
+            host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            host_name: "box7".parse().unwrap(),
+            hub: "https://hub".to_owned(),
+            contact: watch::channel(contact).1,
+            store: store.clone(),
+            sections: watch::channel(Arc::new(Sections::default())).1,
+            view: watch::channel(Arc::new(View::default())).1,
+            lines: watch::channel(ProgressLines::new()).1,
+            heavy: watch::channel(HeavyView::default()).1,
+            clock: as_clock,
+        };
+        let door = runtime.block_on(async { status_door::open(&state) }).unwrap();
+        runtime.spawn(task.run(door, stop));
+        Self { folder, runtime, store, clock, _stopper: stopper }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn codes(&self) -> Codes {
+        self.runtime.block_on(self.store.escrow()).unwrap()
+    }
+
+    pub fn file(&self, code: CodeNumber) -> EscrowFile {
+        self.runtime.block_on(self.store.escrow_files()).unwrap().remove(&code).unwrap()
+    }
+
+    /// The records, as the running agent has them.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// A code by the store's own steps, as its command takes them.
+    pub fn make(&self, purpose: Purpose) -> (CodeNumber, RecoveryCode) {
+        self.runtime.block_on(self.another(purpose))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub async fn another(&self, purpose: Purpose) -> (CodeNumber, RecoveryCode) {
+        let now = self.clock.now();
+        let context = Context {
+            host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            host_name: "box7".parse().unwrap(),
+            customer: "acme".parse().unwrap(),
+            epoch: HostEpoch::new(3),
+            code: CodeNumber::FIRST,
+            made_at: UtcSecond::new(now).unwrap(),
+        };
+        let record = Record { context, fingerprint: key().fingerprint().clone() };
+        let wish = Wish { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() };
+        let code = RecoveryCode::generate().unwrap();
+        let record = self.store.begin_escrow(wish, now).await.unwrap();
+        let number = record.context.code;
+        let file = Escrow::new(record.context, key()).wrap(&code).unwrap();
+        self.store.note_shown(number, "a test".to_owned(), now).await.unwrap();
+        self.store.keep_escrow(number, file, "a test".to_owned(), now).await.unwrap();
+        (number, code)
+    }
+
+    /// Time passes.
+    pub fn later(&self, length: SignedDuration) {
+        *self.clock.0.lock().unwrap() += length;
+    }
+
+    /// Whether files of this test lie on a disk.
+    pub fn on_disk(&self) -> bool {
+        let kind = rustix::fs::statfs(self.path()).unwrap().f_type;
+        ![0x0102_1994, 0x8584_58f6].contains(&kind)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the program under test")]
+    pub fn without_terminal(&self, arguments: &[&str]) -> (i32, String) {
+        let output = Command::new("setsid")
+            .arg(self.path().join("bin/agentd"))
+            .args(arguments)
+            .env("HOLDFAST_AGENT_CONFIG", self.path().join("agent.toml"))
+            .env("TERM", "xterm")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Neither the words nor the bare key are in any file of this box, nor in what was shown.
+    pub fn nothing_of(&self, words: &[String], shown: &[&str]) {
+        assert_eq!(words.len(), 11);
+        let json = key().to_json().unwrap();
+        let bare: serde_json::Value = serde_json::from_str(json.expose()).unwrap();
+        let bare = bare["data"].as_str().unwrap().to_owned();
+        let mut places: Vec<(String, String)> =
+            shown.iter().map(|text| ("what was shown".to_owned(), (*text).to_owned())).collect();
+        let mut folders: Vec<PathBuf> = vec![self.path().join("state")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                let kind = entry.file_type().unwrap();
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_file() {
+                    let bytes = std::fs::read(entry.path()).unwrap();
+                    places.push((
+                        entry.path().display().to_string(),
+                        String::from_utf8_lossy(&bytes).into_owned(),
+                    ));
+                }
+            }
+        }
+        assert!(places.iter().any(|(name, _)| name.ends_with("agent.db")));
+        for (name, text) in &places {
+            assert!(!text.contains(&bare), "the key is in {name}");
+            // Three of its words in a row are the code's, and no chance.
+            for three in words.windows(3) {
+                for between in [" ", "\n", "-", ", "] {
+                    assert!(!text.contains(&three.join(between)), "words are in {name}");
+                }
+            }
+        }
+    }
+}
+
+/// As an operator wishes and signs for it.
+fn target(state: &Path) -> StorageTarget {
+    let host_key = host_key::open(state).unwrap();
+    let medium: Medium =
+        serde_json::from_value(json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1",
+        "namespace": "hf", "fingerprint": vec!["86"; 32].join(":"), "key": key().fingerprint() } }))
+        .unwrap();
+    let name: TargetName = "off1".parse().unwrap();
+    let meant = Meant { target: &name, medium: &medium };
+    let creds =
+        Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new("secret".to_owned()), Some(key())).unwrap();
+    let sealed = creds.seal(&host_key.recipient().unwrap()).unwrap();
+    serde_json::from_value(json!({ "name": name, "medium": medium, "class": "slow", "role": "pbs-offsite",
+        "state": "attached", "label": "away", "default": false, "schedulable": true, "creds": sealed }))
+    .unwrap()
+}
+
+/// What a signed job leaves in the records: signing for it is another test's matter.
+fn attach(state: &Path, target: &StorageTarget, at: Timestamp) {
+    drop(Store::open_on_callers_thread(state, at).unwrap());
+    let connection = rusqlite::Connection::open(state.join("agent.db")).unwrap();
+    let approval = serde_json::to_string(&Approval::of(target)).unwrap();
+    connection
+        .execute(
+            "INSERT INTO storage_target (name, approval, standing, mark, by, at)
+             VALUES ('off1', ?1, 'attached', ?2, 'job', ?3)",
+            (approval, MARK, at.as_microsecond()),
+        )
+        .unwrap();
+    let disk = json!({ "name": "usb1", "class": "slow", "role": "vzdump-target",
+        "medium": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b" } } });
+    connection
+        .execute(
+            "INSERT INTO storage_target (name, approval, standing, mark, by, at)
+             VALUES ('usb1', ?1, 'attached', ?2, 'job', ?3)",
+            (disk.to_string(), MARK, at.as_microsecond()),
+        )
+        .unwrap();
+}
+
+fn settings(state: &Path) -> String {
+    let token = |name: &str| {
+        format!(
+            "[proxmox.tokens.{name}]\nid = \"hf@pve!{name}\"\nsecret_file = \"{}/{name}\"\n",
+            state.display()
+        )
+    };
+    format!(
+        "[proxmox]\nurl = \"https://127.0.0.1:1\"\nnode = \"pve1\"\npins = [\"spki/sha256:{}\"]\n\
+         pool = \"holdfast\"\nstorage = \"local\"\nbridge = \"vmbr1\"\nvmid_range = [300, 399]\n{}{}{}\
+         [local_api]\nlisten = [\"127.0.0.1:2\"]\n[state]\ndir = \"{}\"\n",
+        "0".repeat(64),
+        token("observe"),
+        token("operate"),
+        token("allocate"),
+        state.display()
+    )
+}
