@@ -65,6 +65,8 @@ pub struct Keeper {
     reported: Reported,
     /// A window that an earlier process of ours had open: the agent is told that it is over.
     orphan: Option<OperationId>,
+    /// The last window that the agent knows to be over. Where nothing can be written, the board shows it open for ever.
+    over: Option<OperationId>,
     /// A window of ours whose backup goes on.
     unlabelled: Option<OperationId>,
 }
@@ -92,6 +94,7 @@ impl Keeper {
             failures: 0,
             reported: Reported::No,
             orphan: None,
+            over: None,
             unlabelled: None,
         }
     }
@@ -143,7 +146,7 @@ impl Keeper {
         // Whoever has the turn has that window, and closes it before the turn is given back.
         let Asked::Ours(_turn) = turn::take(&self.place) else { return };
         if let Some(id) = is_open(&self.place) {
-            self.orphan = Some(id);
+            self.orphan = Some(id).filter(|_| self.over != Some(id));
             board::update(&self.place, |told| told.open = None);
         }
     }
@@ -154,6 +157,7 @@ impl Keeper {
             return;
         }
         let Some(id) = self.orphan.take() else { return };
+        self.over = Some(id);
         info!(window = %id, "the window of an earlier process is over");
         if !matches!(windows.released(id, &Released::default()).await, Answer::Says(_)) {
             windows.give_up(id).await;
@@ -271,7 +275,7 @@ impl Keeper {
         let ended = runner.run(&WindowRequest { guest: None, tier: Some(tier) }).await;
         let pause = match &ended {
             Ok(ended) => {
-                self.unlabelled = Some(ended.id);
+                (self.unlabelled, self.over) = (Some(ended.id), Some(ended.id));
                 if ended.told == Standing::StillAndTold && ended.down.is_empty() {
                     self.failures = 0;
                     PAUSE_AFTER

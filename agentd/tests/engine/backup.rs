@@ -4,24 +4,16 @@ use std::sync::Arc;
 
 use agentd::execute::Ports;
 use agentd::model::record::BackupWhy;
+use agentd::operation::Operation;
 use agentd::operation::log::Status;
-use agentd::operation::{Backup, Operation};
 use agentd::port::pve::TaskKind;
 use holdfast_protocol::code::ErrorCode;
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{FastClock, World, end, guest, made, target, tasks, told, vmid};
+use super::world::{FastClock, World, asked_backup, end, guest, made, tasks, told, vmid};
 
-fn backup(world: &World) -> Operation {
-    let storage = world.policy().backup_storage.unwrap();
-    Operation::Backup(Backup {
-        target: target(),
-        storage,
-        why: BackupWhy::Asked,
-        due: None,
-        key: None,
-        leaves_out: Vec::new(),
-    })
+fn backup() -> Operation {
+    Operation::Backup(asked_backup())
 }
 
 fn killed(phase: &str) -> Fault {
@@ -37,7 +29,7 @@ async fn one_backup_whatever_reply_is_lost_and_it_is_written_down() {
         let first = ports.store.backups(guest(1).uid, 10).await.unwrap();
         assert_eq!((first.len(), first[0].why), (1, BackupWhy::First));
         world.sim.node.faults.arm(fault(Aim { method: "POST".to_owned(), path: "/vzdump".to_owned() }));
-        let done = end(&ports, 1, backup(&world)).await;
+        let done = end(&ports, 1, backup()).await;
         assert_eq!(done.status(), Status::Done, "{}", told(&done));
         assert!(world.sim.node.faults.armed().is_empty());
         assert_eq!(tasks(&world, TaskKind::Backup).await, 2, "the first one, and this");
@@ -55,7 +47,7 @@ async fn a_lost_request_is_no_backup() {
     let ports = made(&world).await;
     let on = Aim { method: "POST".to_owned(), path: "/vzdump".to_owned() };
     world.sim.node.faults.arm(Fault::LostRequest { on });
-    let undone = end(&ports, 1, backup(&world)).await;
+    let undone = end(&ports, 1, backup()).await;
     assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
     assert_eq!(tasks(&world, TaskKind::Backup).await, 1, "the first one");
     assert_eq!(ports.store.backup_of(undone.id).await.unwrap(), None);
@@ -67,7 +59,7 @@ async fn a_guest_that_may_stand_frozen_is_parked_at_once() {
     let world = World::start().await;
     let ports = made(&world).await;
     world.sim.node.faults.arm(killed("snapshotting"));
-    let parked = end(&ports, 1, backup(&world)).await;
+    let parked = end(&ports, 1, backup()).await;
     assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
     let cause = parked.cause().unwrap();
     assert!(cause.code == ErrorCode::Locked && cause.message.contains("FROZEN"), "{cause}");
@@ -82,7 +74,7 @@ async fn an_archive_that_an_orphan_finishes_is_adopted() {
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
     world.sim.node.faults.arm(Fault::OrphanBackup { vmid: 300, after_ms: 500 });
-    let done = end(&ports, 1, backup(&world)).await;
+    let done = end(&ports, 1, backup()).await;
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
     let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
     assert!(record.bytes > 1_000 && record.archive.as_str().contains("vzdump-lxc-300-"), "{record:?}");
@@ -97,7 +89,7 @@ async fn an_ok_without_an_archive_is_no_backup() {
     let world = World::start().await;
     let ports = made(&world).await;
     world.sim.node.faults.arm(Fault::NoArchive { vmid: 300 });
-    let undone = end(&ports, 1, backup(&world)).await;
+    let undone = end(&ports, 1, backup()).await;
     assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
     assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", told(&undone));
     assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
@@ -110,7 +102,7 @@ async fn an_archive_that_never_comes_is_waited_for_and_then_told() {
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(2_000)), ..ports };
     world.sim.node.faults.arm(killed("copy"));
-    let parked = end(&ports, 1, backup(&world)).await;
+    let parked = end(&ports, 1, backup()).await;
     assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
     assert_eq!(parked.remedy(), Some("pct unlock 300"), "{}", told(&parked));
 }

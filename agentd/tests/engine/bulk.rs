@@ -1,19 +1,17 @@
 //! Bulk volumes whose data goes to a target: in the archives that go there, and in no others, by what a restore brings back.
 
-use agentd::model::record::{BackupWhy, HeldMounts};
+use agentd::model::record::HeldMounts;
 use agentd::operation::log::Status;
 use agentd::operation::{Backup, Operation};
 use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::MountPath;
 
 use super::restore_beside::beside;
-use super::world::{Controllers, World, end, find, target, told, vmid};
+use super::world::{Controllers, World, asked_backup, end, find, told, vmid};
 
 fn backup(leaves_out: &[&str]) -> Operation {
     let leaves_out = leaves_out.iter().map(|path| path.parse::<MountPath>().unwrap()).collect();
-    let storage = "backup2".parse().unwrap();
-    let (target, why) = (target(), BackupWhy::Asked);
-    Operation::Backup(Backup { target, storage, why, due: None, key: None, leaves_out })
+    Operation::Backup(Backup { leaves_out, ..asked_backup() })
 }
 
 fn mounts(holds: &[&str], left_out: &[&str]) -> Option<HeldMounts> {

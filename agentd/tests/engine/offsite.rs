@@ -24,7 +24,7 @@ use pve_sim::fault::Fault;
 use serde_json::json;
 
 use super::lost::{destroyed, says_hello};
-use super::world::{World, end, guest, made, target, told, vmid};
+use super::world::{World, asked_backup, end, guest, made, target, told, vmid};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 const KEY_FILE: &str = include_str!("../../../seal/tests/backup-key.json");
@@ -80,15 +80,8 @@ fn storage() -> StorageName {
 fn backup(ports: &Ports) -> Operation {
     let now = ports.clock.now();
     let due = DuePoint { tier: Tier::OffSite, point: now, begun: Begun::InTime, at: now };
-    let (target, storage) = (target(), storage());
-    Operation::Backup(Backup {
-        target,
-        storage,
-        why: BackupWhy::Schedule,
-        due: Some(due),
-        key: Some(key()),
-        leaves_out: Vec::new(),
-    })
+    let why = BackupWhy::Schedule;
+    Operation::Backup(Backup { storage: storage(), why, due: Some(due), key: Some(key()), ..asked_backup() })
 }
 
 /// Takes one, and gives its record.
@@ -139,9 +132,7 @@ async fn what_arrived_unencrypted_is_an_alarm() {
     let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
     assert_eq!(record.sealed, None);
     // Also where nobody promised anything.
-    let (target, storage) = (target(), storage());
-    let asked =
-        Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
+    let asked = Backup { storage: storage(), ..asked_backup() };
     let done = end(&ports, 2, Operation::Backup(asked)).await;
     assert_eq!(done.conditions().next().unwrap().code, ErrorCode::BackupUnsealed, "{}", told(&done));
 }

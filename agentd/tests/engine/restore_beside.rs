@@ -7,10 +7,10 @@ use agentd::execute::failpoint::{Failpoints, Killed, Moment, Point, Side};
 use agentd::execute::run::run;
 use agentd::gate::warrant::{Allows, Seen, Warrant};
 use agentd::model::mark::{self, Mark};
-use agentd::model::record::{BackupWhy, BesideStage, Place, VolumeId};
+use agentd::model::record::{BesideStage, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{Backup, Lost, Operation, RestoreBeside};
+use agentd::operation::{Lost, Operation, RestoreBeside};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
 use agentd::port::store::parked::Answer;
@@ -22,7 +22,9 @@ use pve_sim::fault::{Aim, Fault};
 
 use super::drift::{self, serves};
 use super::hand::HandAt;
-use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, open, target, told, uid, vmid};
+use super::world::{
+    ARCHIVE, FastClock, World, asked_backup, end, find, guest, made, open, target, told, uid, vmid,
+};
 
 const STRANGER: &str = "arch: amd64\nhostname: theirs\nmemory: 512\nostype: debian\n\
     rootfs: tank:301/vm-301-disk-0.raw,size=2G\nswap: 0\nunprivileged: 1\n";
@@ -75,16 +77,7 @@ async fn a_copy_stands_isolated_beside_its_guest() {
     [("net1", net), ("onboot", "1"), ("tags", "hf-018f3c01;holdfast;web")]
         .iter()
         .for_each(|(key, value)| apply(&world.sim.node, &by_hand(key, value)).unwrap());
-    let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup {
-        target: target(),
-        storage,
-        why: BackupWhy::Asked,
-        due: None,
-        key: None,
-        leaves_out: Vec::new(),
-    };
-    let taken = end(&ports, 2, Operation::Backup(backup)).await;
+    let taken = end(&ports, 2, Operation::Backup(asked_backup())).await;
     assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
     let before = world.guests();
 
@@ -135,16 +128,7 @@ async fn a_hostile_archive_is_refused_before_anything_is_made() {
         let world = World::start().await;
         let ports = made(&world).await;
         apply(&world.sim.node, &edit).unwrap();
-        let storage = world.policy().backup_storage.unwrap();
-        let backup = Backup {
-            target: target(),
-            storage,
-            why: BackupWhy::Asked,
-            due: None,
-            key: None,
-            leaves_out: Vec::new(),
-        };
-        let taken = end(&ports, 2, Operation::Backup(backup)).await;
+        let taken = end(&ports, 2, Operation::Backup(asked_backup())).await;
         assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
         let refused = restore(&world, &ports).await;
         assert_eq!(refused.status(), Status::Undone, "{edit:?}: {}", told(&refused));
@@ -171,18 +155,7 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
     std::fs::create_dir_all(root.join("etc/vzdump")).unwrap();
     let own = std::fs::read_to_string(find(&world.dir.path().join("pve"), "300.conf")).unwrap();
     let (own, _pending) = own.split_once("\n[").unwrap();
-    let storage = world.policy().backup_storage.unwrap();
-    let take = |n| {
-        let backup = Backup {
-            target: target(),
-            storage: storage.clone(),
-            why: BackupWhy::Asked,
-            due: None,
-            key: None,
-            leaves_out: Vec::new(),
-        };
-        end(&ports, n, Operation::Backup(backup))
-    };
+    let take = |n| end(&ports, n, Operation::Backup(asked_backup()));
     for (n, line) in [(2, "dev0: /dev/sda,mode=0666"), (5, "hookscript: local:snippets/x.pl")] {
         std::fs::write(root.join("etc/vzdump/pct.conf"), format!("{own}{line}\n")).unwrap();
         assert_eq!(take(n).await.status(), Status::Done);

@@ -2,7 +2,6 @@
 //! it says decides, and nothing that it was ever given works at another door.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::model::policy::TestBridge;
@@ -10,7 +9,7 @@ use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
 use agentd::operation::window::{Said, Standing};
-use agentd::operation::{Backup, Operation, QuiescedBackup, RestoreTest};
+use agentd::operation::{Operation, QuiescedBackup, RestoreTest};
 use agentd::port::pve::Pve;
 use agentd::port::store::Store;
 use agentd::port::store::access::Redemption;
@@ -20,10 +19,9 @@ use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport
 use holdfast_protocol::local::window::{Canary, WindowPhase};
 use holdfast_protocol::secret::{Secret, TokenHash};
 
-use super::world::{FastClock, World, end, guest, made, open, target, told, vmid};
+use super::world::{FastClock, World, asked_backup, end, guest, made, open, told, vmid};
 use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
-use agentd::model::record::BackupWhy;
 use agentd::port::clock::Clock;
 
 /// The controller of the throwaway guest: claims, says hello, and reports when it has something to say. Ends when dropped.
@@ -40,8 +38,10 @@ impl Throwaway {
     fn start(ports: &Ports, report: Option<TestReport>) -> Self {
         let (pve, store) = (Arc::clone(ports.scratch.as_ref().unwrap()), ports.store.clone());
         Self(tokio::spawn(async move {
+            // Whatever the agent does to its guest is written down.
+            let mut changes = store.changes();
             while speak(pve.as_ref(), &store, report.as_ref()).await.is_none() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                changes.changed().await.unwrap();
             }
         }))
     }
@@ -115,17 +115,9 @@ fn report(health: StackHealth, canaries: &[Canary]) -> TestReport {
 }
 
 /// A backup with the guest standing still, whose controller told one canary.
-async fn quiesced(world: &World, ports: &Ports) {
-    let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup {
-        target: target(),
-        storage,
-        why: BackupWhy::Asked,
-        due: None,
-        key: None,
-        leaves_out: Vec::new(),
-    };
-    let operation = Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() });
+async fn quiesced(ports: &Ports) {
+    let operation =
+        Operation::QuiescedBackup(QuiescedBackup { backup: asked_backup(), bound: QuiesceBound::usual() });
     let progress = open(ports, 7, operation).await;
     let id = progress.id;
     let moment = || Moment { boot: ports.clock.boot_moment(), at: ports.clock.now() };
@@ -155,7 +147,7 @@ async fn quiesced(world: &World, ports: &Ports) {
 async fn a_backup_whose_controller_finds_everything_as_it_was_is_proved() {
     let world = World::start().await;
     let ports = made(&world).await;
-    quiesced(&world, &ports).await;
+    quiesced(&ports).await;
     let before = world.guests();
     let _throwaway = Throwaway::start(&ports, Some(report(StackHealth::Healthy, &[canary("a")])));
     let done = end(&ports, 1, trial(&world, &ports).await).await;
@@ -174,7 +166,7 @@ async fn a_backup_whose_controller_finds_everything_as_it_was_is_proved() {
 async fn a_canary_that_changed_fails_the_test() {
     let world = World::start().await;
     let ports = made(&world).await;
-    quiesced(&world, &ports).await;
+    quiesced(&ports).await;
     let _throwaway = Throwaway::start(&ports, Some(report(StackHealth::Healthy, &[canary("b")])));
     let done = end(&ports, 1, trial(&world, &ports).await).await;
     let (verdict, why) = verdict(&ports, &done).await;

@@ -6,11 +6,10 @@ use std::time::Duration;
 use agentd::execute::Ports;
 use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
-use agentd::model::record::BackupWhy;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::window::{Said, Standing};
-use agentd::operation::{Backup, Operation, QuiescedBackup};
+use agentd::operation::{Operation, QuiescedBackup};
 use agentd::port::pve::TaskKind;
 use agentd::port::store::window::Moment;
 use holdfast_protocol::code::ErrorCode;
@@ -19,19 +18,10 @@ use holdfast_protocol::local::window::{Label, WindowPhase, WindowView};
 use holdfast_protocol::protection::Consistency;
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{FastClock, World, end, find, made, open, target, tasks, told};
+use super::world::{FastClock, World, asked_backup, end, find, made, open, target, tasks, told};
 
-fn quiesced(world: &World) -> Operation {
-    let storage = world.policy().backup_storage.unwrap();
-    let backup = Backup {
-        target: target(),
-        storage,
-        why: BackupWhy::Asked,
-        due: None,
-        key: None,
-        leaves_out: Vec::new(),
-    };
-    Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() })
+fn quiesced() -> Operation {
+    Operation::QuiescedBackup(QuiescedBackup { backup: asked_backup(), bound: QuiesceBound::usual() })
 }
 
 fn moment(ports: &Ports) -> Moment {
@@ -87,7 +77,7 @@ async fn label(ports: &Ports, done: &Progress) -> Label {
 async fn a_window_is_granted_captured_before_the_copy_ends_and_labelled() {
     let world = World::start().await;
     let ports = made(&world).await;
-    let id = open(&ports, 1, quiesced(&world)).await.id;
+    let id = open(&ports, 1, quiesced()).await.id;
     assert_eq!(look(&ports, id).await.phase, WindowPhase::Requested, "nothing may be stopped yet");
     let hold = Fault::HoldWorker { task: "vzdump".to_owned(), phase: "copy".to_owned(), hold_ms: 60_000 };
     world.sim.node.faults.arm(hold);
@@ -119,7 +109,7 @@ async fn a_controller_that_never_answers_gets_its_backup_and_the_reason() {
     let world = World::start().await;
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(600)), ..ports };
-    let done = end(&ports, 1, quiesced(&world)).await;
+    let done = end(&ports, 1, quiesced()).await;
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
     let label = label(&ports, &done).await;
     assert!(label.consistency == Consistency::Crash && label.why.contains("did not say"), "{label:?}");
@@ -133,7 +123,7 @@ async fn a_controller_that_never_answers_gets_its_backup_and_the_reason() {
 async fn a_window_that_is_given_up_takes_no_backup() {
     let world = World::start().await;
     let ports = made(&world).await;
-    let progress = open(&ports, 1, quiesced(&world)).await;
+    let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     let given_up = async {
         until(&ports, id, |view| view.phase == WindowPhase::Granted).await;
@@ -154,7 +144,7 @@ async fn a_dead_worker_in_a_window_is_parked_and_told_to_the_controller() {
     let ports = made(&world).await;
     let worker = Fault::KillWorker { task: "vzdump".to_owned(), phase: "snapshotting".to_owned() };
     world.sim.node.faults.arm(worker);
-    let progress = open(&ports, 1, quiesced(&world)).await;
+    let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     let stopped = async {
         until(&ports, id, |view| view.phase == WindowPhase::Granted).await;
@@ -187,7 +177,7 @@ async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
         hold_ms: 60_000,
     };
     world.sim.node.faults.arm(hold("locked"));
-    let progress = open(&ports, 1, quiesced(&world)).await;
+    let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     let killed = async {
         until(&ports, id, |view| view.phase == WindowPhase::Granted).await;
@@ -222,7 +212,7 @@ async fn a_guest_that_stands_still_is_granted_no_window() {
     let world = World::start().await;
     let ports = made(&world).await;
     assert_eq!(end(&ports, 1, Operation::Stop(target())).await.status(), Status::Done);
-    let undone = end(&ports, 2, quiesced(&world)).await;
+    let undone = end(&ports, 2, quiesced()).await;
     assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
     assert_eq!(undone.cause().unwrap().code, ErrorCode::Unsupported);
     assert_eq!(look(&ports, undone.id).await.phase, WindowPhase::Cancelled);
@@ -243,7 +233,7 @@ async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
     ] {
         assert_eq!(world.by_hand("PUT", path, &[(key, value)]), 200, "{path} {key}");
     }
-    let progress = open(&ports, 1, quiesced(&world)).await;
+    let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     world.sim.node.faults.arm(Fault::HoldWorker {
         task: "vzdump".to_owned(),
@@ -270,7 +260,7 @@ async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
 async fn where_the_log_cannot_be_read_the_lock_tells() {
     let world = World::start().await;
     let ports = made(&world).await;
-    let progress = open(&ports, 1, quiesced(&world)).await;
+    let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     world.sim.node.faults.arm(Fault::HoldWorker {
         task: "vzdump".to_owned(),

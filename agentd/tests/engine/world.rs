@@ -10,11 +10,11 @@ use agentd::execute::run::run;
 use agentd::execute::{GuestDoor, Ports};
 use agentd::model::boot::{BootId, BootMoment};
 use agentd::model::policy::{BrakeRule, Golden, Policy, TestPlace, VmidRange};
-use agentd::model::record::{HelloRecord, TakenBy, VolumeId};
+use agentd::model::record::{BackupWhy, HelloRecord, TakenBy, VolumeId};
 use agentd::model::timekeeper::Synchrony;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{NumberWish, Operation, Provision, Snapshot, Target};
+use agentd::operation::{Backup, NumberWish, Operation, Provision, Snapshot, Target};
 use agentd::port::bridge::Bridges;
 use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::pve::task::{TaskKind, TaskQuery};
@@ -333,6 +333,12 @@ pub async fn open(ports: &Ports, n: u8, operation: Operation) -> agentd::operati
 /// The guest that the tests make first, as later operations name it.
 pub fn target() -> Target {
     Target { uid: guest(1).uid, name: guest(1).name, vmid: vmid(300) }
+}
+
+/// A backup of it that somebody asked for.
+pub fn asked_backup() -> Backup {
+    let storage = "backup2".parse().unwrap();
+    Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() }
 }
 
 /// Makes it, with an agent that nothing disturbs, and gives that agent.

@@ -78,13 +78,11 @@ fn find_claim(transaction: &Transaction<'_>, hash: &TokenHash) -> Result<Option<
         .map_err(StoreError::sqlite("read a claim"))
 }
 
-impl Claim {
-    fn same_redeemer(&self, attempt: &Redemption) -> bool {
-        let kept = self.redeemer.as_deref().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        match (kept, attempt.redeemer) {
-            (Some(kept), Some(shown)) => TokenHash::from_bytes(kept) == shown,
-            _ => false,
-        }
+impl Redemption {
+    /// Whether it is by whoever redeemed the claim first, which left this proof.
+    pub(super) fn repeats(&self, redeemer: Option<&[u8]>) -> bool {
+        let kept = redeemer.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        matches!((kept, self.redeemer), (Some(kept), Some(shown)) if TokenHash::from_bytes(kept) == shown)
     }
 }
 
@@ -101,7 +99,7 @@ fn redeem(
     }
     let guest: GuestUid = parsed("a guest's uid", &claim.uid)?;
     let first = claim.state == "set";
-    if !first && !claim.same_redeemer(attempt) {
+    if !first && !attempt.repeats(claim.redeemer.as_deref()) {
         transaction
             .execute("UPDATE guest SET access = 'frozen' WHERE uid = ?1", [&claim.uid])
             .map_err(StoreError::sqlite("freeze a guest"))?;

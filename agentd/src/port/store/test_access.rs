@@ -78,11 +78,7 @@ fn find_claim(
 impl Claim {
     /// Unused, or used by this very redeemer.
     fn is_open_to(&self, attempt: &Redemption) -> bool {
-        if self.token_generation == 0 {
-            return true;
-        }
-        let kept = self.redeemer.as_deref().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        matches!((kept, attempt.redeemer), (Some(kept), Some(shown)) if TokenHash::from_bytes(kept) == shown)
+        self.token_generation == 0 || attempt.repeats(self.redeemer.as_deref())
     }
 }
 

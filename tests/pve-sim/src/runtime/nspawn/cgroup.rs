@@ -108,7 +108,7 @@ fn remove_tree(group: &Path) -> io::Result<()> {
 }
 
 /// Where the unified hierarchy is mounted on this machine.
-fn unified_root() -> Result<Option<PathBuf>, RuntimeError> {
+pub(super) fn unified_root() -> Result<Option<PathBuf>, RuntimeError> {
     const TABLE: &str = "/proc/self/mountinfo";
     let table = std::fs::read_to_string(TABLE).map_err(RuntimeError::system("reading", TABLE))?;
     Ok(table.lines().find_map(|line| {
