@@ -1,17 +1,20 @@
 //! Judging the golden: its bytes against the approved digest, its configuration against the law of archives. And, once it
-//! is restored, judging what came of it.
+//! is restored, judging what came of it. What a lost guest's backup holds is judged beforehand where Proxmox shows it, which
+//! asks for a right over a number that is usually in no pool any more; afterwards it is judged whatever was shown
+//! (`docs/adr/0034`).
 
 use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::BridgeName;
+use holdfast_protocol::id::{BridgeName, GuestUid};
 
 use super::attempt::{Acted, Context, Learnt};
 use super::trouble::Trouble;
 use super::{step_beside, step_test};
-use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made};
-use crate::operation::Operation;
-use crate::port::pve::{GuestConfig, Role, VolumeId};
+use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made, judge_made_again};
+use crate::model::mark;
+use crate::operation::{Lost, Operation, Provision};
+use crate::port::pve::{AclPath, GuestConfig, PveError, Role, VolumeId};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let provision = match &context.progress.operation {
@@ -21,12 +24,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         other => return Err(Trouble::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
     if let Some(lost) = &provision.lost {
-        let volume = archive(&lost.backup)?;
-        let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
-        Lines::read(text.expose())
-            .and_then(|lines| judge_backup(&lines, provision.guest.uid, Nets::First))
-            .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
-        return Ok(Acted::Learnt(Learnt::note(format!("its own backup {}", lost.backup))));
+        return own_backup(context, provision.guest.uid, lost).await;
     }
     context.say("checking the archive's digest");
     let (approved, path) = (&provision.archive_sha256, &provision.archive_file);
@@ -59,10 +57,41 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     Ok(Acted::Learnt(Learnt::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
 }
 
+/// Looks into a lost guest's backup, as far as Proxmox lets us.
+async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &Lost) -> Result<Acted, Trouble> {
+    let volume = archive(&lost.backup)?;
+    let text = match context.ports.pve.archive_config(Role::Allocate, &volume).await {
+        Ok(text) => text,
+        Err(PveError::Permission { path: Some(path), .. }) if path == AclPath::guest(lost.vmid).as_str() => {
+            let text = format!(
+                "its own backup {}; {} is in no pool, so it is judged once it is restored",
+                lost.backup, lost.vmid
+            );
+            return Ok(Acted::Learnt(Learnt::note(text)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Lines::read(text.expose())
+        .and_then(|lines| judge_backup(&lines, uid, Nets::First))
+        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
+    Ok(Acted::Learnt(Learnt::note(format!("its own backup {}", lost.backup))))
+}
+
 /// Judges the guest that was made, before anything is done with it: Proxmox merges a configuration that only shows once
 /// the archive is unpacked. What it is refused for is taken back with the guest.
 pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), Trouble> {
     judge_made(&config.written, &config.raw_lxc, bridge)
+        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
+}
+
+/// The same for a guest that is made by provisioning; one that was lost must also be the one that was lost.
+pub(super) fn provisioned(config: &GuestConfig, provision: &Provision) -> Result<(), Trouble> {
+    let bridge = &provision.guest.network.bridge;
+    if provision.lost.is_none() {
+        return made(config, bridge);
+    }
+    let whose = (provision.guest.uid, mark::read(&config.tags, &config.description));
+    judge_made_again(&config.written, &config.raw_lxc, bridge, whose)
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
 }
 

@@ -19,7 +19,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::Mark => {
             // Also when the mark came with a backup: nothing is marked, kept or started before it.
             if let Operation::Provision(provision) = &context.progress.operation {
-                step_archive::made(&config, &provision.guest.network.bridge)?;
+                step_archive::provisioned(&config, provision)?;
             }
             mark::read(&config.tags, &config.description) == Mark::Of(context.progress.operation.uid())
         }

@@ -194,12 +194,36 @@ pub fn judge_made(
     }
 }
 
+/// Judges a guest that was made again from its own backup, as [`judge_made`] and [`judge_backup`] together do. Nobody has
+/// `VM.Backup` over a number that stands in no pool, so Proxmox did not show the archive's own lines beforehand.
+///
+/// # Errors
+/// The first line for which it must not be used.
+pub fn judge_made_again(
+    keys: &BTreeMap<String, String>,
+    raw_lxc: &[String],
+    bridge: &BridgeName,
+    (uid, mark): (GuestUid, Mark),
+) -> Result<(), MadeRefused> {
+    judge_made(keys, raw_lxc, bridge)?;
+    let second = keys.iter().find(|(key, _)| slot(key, "net", NETS_MAX).is_some_and(|number| number > 0));
+    if let Some((key, value)) = second {
+        return Err(MadeRefused { line: format!("{key}: {value}"), why: ONE_NET });
+    }
+    if mark == Mark::Of(uid) {
+        Ok(())
+    } else {
+        Err(MadeRefused { line: format!("{mark:?}"), why: "it does not carry the mark of its guest" })
+    }
+}
+
 /// What a line of a guest means that no archive stands behind, such as one that somebody else made.
 pub(super) fn hostile(key: &str, value: &str) -> Option<&'static str> {
     refusal(key, value, Volumes::Own, Nets::Rewritten)
 }
 
 const RAW_LXC: &str = "raw lxc lines can undo every other rule";
+const ONE_NET: &str = "a guest has the one network that the document gives it";
 const PRIVILEGED: &str = "root in a guest is never root outside";
 
 /// Proxmox has `net0` to `net31`, and 256 of each other kind.
@@ -209,7 +233,7 @@ const SLOTS_MAX: u16 = 255;
 fn refusal(key: &str, value: &str, volumes: Volumes, nets: Nets) -> Option<&'static str> {
     if let Some(number) = slot(key, "net", NETS_MAX) {
         let fine = number == 0 || nets == Nets::Rewritten;
-        return (!fine).then_some("a guest has the one network that the document gives it");
+        return (!fine).then_some(ONE_NET);
     }
     if slot(key, "mp", SLOTS_MAX).or(slot(key, "unused", SLOTS_MAX)).is_some() {
         return match volumes {

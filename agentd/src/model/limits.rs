@@ -11,6 +11,13 @@ pub const OPERATIONS_AT_ONCE: usize = 16;
 /// stay for starts, stops and snapshots however many backups wait.
 pub const HEAVY_OPEN_MAX: usize = 12;
 
+/// Without a promise of local backups, a local one is restored before an off-site one that is up to a day newer: backups
+/// are mostly a nightly matter, and the two of one night are the same state.
+pub const LOCAL_FRESH: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
+/// So many backups of a lost guest are looked at: the retention of both tiers together, many times over.
+pub const REMAINS_MAX: u32 = 1_000;
+
 /// Work on the host's storages at once.
 pub const STORAGE_AT_ONCE: usize = 1;
 

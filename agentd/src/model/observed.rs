@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, StorageName, Vmid};
+use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::storage::report::PrunedBy;
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use super::mark::Mark;
 use super::offsite::Verification;
 use super::policy::Sha256Hex;
-use super::record::VolumeId;
+use super::record::{BackupRecord, VolumeId};
 
 /// One look at the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +29,21 @@ pub struct Observed {
     pub sight: Sight,
     /// The node, when it answered.
     pub node: Option<NodeFacts>,
-    /// Guests of ours that were proved gone twice in a row, each with its newest own backup.
-    pub lost: BTreeMap<GuestUid, Option<VolumeId>>,
+    /// Guests of ours that were proved gone twice in a row, each with what remains of it.
+    pub lost: BTreeMap<GuestUid, Vec<Remains>>,
     /// The archives of goldens that guests are to be made from, as they are now.
     pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
     /// What storages of backups list, as they were last asked.
     pub shelves: BTreeMap<StorageName, Shelf>,
+}
+
+/// A backup of a guest that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remains {
+    /// It.
+    pub backup: BackupRecord,
+    /// What its last restore test saw, if one could be run.
+    pub tested: Option<TestVerdict>,
 }
 
 /// A storage of backups, by its own list.

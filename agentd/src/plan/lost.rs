@@ -2,8 +2,8 @@
 //!
 //! Gone is more than not seen. Either nobody in the cluster has its number and our right to see it was proved; or somebody
 //! else stands under its number, and either none of its volumes is listed there or the node's task list shows that its
-//! number was destroyed since we made it. Then it is made again from its newest own
-//! backup, under another number: the old one is never fought over, and who has it is never touched. Deliberately absent:
+//! number was destroyed since we made it. Then it is made again from the best of its own
+//! backups (`survivor`), under another number: the old one is never fought over, and who has it is never touched. Deliberately absent:
 //! conclusions from a number that somebody has whom we may not see, which may be our own guest outside its pool.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
-use super::schedule::backups_of;
+use super::survivor::{self, Nothing};
 use super::{Action, Context, Judged, golden, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
@@ -81,18 +81,22 @@ pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
 /// What is done about it, beside what was said already.
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> Judged {
     let (uid, vmid) = (made.record.uid, made.vmid);
-    let Some(backup) = context.inputs.observed.lost.get(&uid) else {
+    let Some(remains) = context.inputs.observed.lost.get(&uid) else {
         return judged;
     };
     let Some(guest) = made.guest else {
         let text = "it is gone with its volumes, and the document does not name it: nothing is done";
         return judged.with(ErrorCode::NotFound, text);
     };
-    let Some(backup) = backup else {
-        let text = "it is gone with its volumes, and no backup of it is on record: nothing is made in its place; restore it by \
-                    hand, or name a new guest in the document";
-        return judged.with(ErrorCode::NeedsSignature, text);
+    let promise = context.inputs.records.protections.get(&uid).map(AsRef::as_ref);
+    let choice = match survivor::choose(remains, promise, &context.inputs.observed.shelves) {
+        Ok(choice) => choice,
+        Err(nothing) => {
+            let (code, text) = nothing_made(nothing);
+            return judged.with(code, text);
+        }
     };
+    let backup = choice.backup;
     let effects = [Effect::RestoreOwnBackup, Effect::Protect, Effect::Start];
     if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) = passes(context, &effects) {
         return judged.with(ErrorCode::Forbidden, why);
@@ -129,15 +133,45 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
-        lost: Some(Lost { backup: backup.clone(), vmid, volumes: made.volumes.clone(), by: *by }),
+        lost: Some(Lost { backup: backup.archive.clone(), vmid, volumes: made.volumes.clone(), by: *by }),
     }));
-    let mut reason = format!("it is gone from VMID {vmid} with its volumes: it is made again from {backup}");
-    let own = backups_of(context.inputs.records, uid).iter().find(|own| own.archive == *backup);
-    if let Some(mounts) = own.and_then(|own| own.mounts.as_ref()).filter(|own| !own.left_out.is_empty()) {
+    let mut reason =
+        format!("it is gone from VMID {vmid} with its volumes: it is made again from {}", backup.archive);
+    if !choice.passed_over.is_empty() {
+        reason.push_str(&format!("; {}", choice.passed_over.join("; ")));
+    }
+    if let Some(mounts) = backup.mounts.as_ref().filter(|own| !own.left_out.is_empty()) {
         reason.push_str(&format!(
             "; {} come back empty, since their data is in its backups to another target",
             mounts.left_out.join(", ")
         ));
     }
     Judged { action: Some(Action { operation, reason }), ..judged }
+}
+
+/// Why nothing is made in its place.
+fn nothing_made(nothing: Nothing) -> (ErrorCode, String) {
+    match nothing {
+        Nothing::NoBackup => (
+            ErrorCode::NeedsSignature,
+            "it is gone with its volumes, and no backup of it is on record: nothing is made in its place; restore it by \
+             hand, or name a new guest in the document"
+                .to_owned(),
+        ),
+        Nothing::Dark(why) => (
+            ErrorCode::Unavailable,
+            format!(
+                "it is gone, and is made again once one of its backups can be had: {}; bring the storage back",
+                why.join("; ")
+            ),
+        ),
+        Nothing::Unfit(why) => (
+            ErrorCode::NeedsSignature,
+            format!(
+                "it is gone with its volumes, and none of its backups will do: {}; nothing is made in its place; restore it by \
+                 hand, or name a new guest in the document",
+                why.join("; ")
+            ),
+        ),
+    }
 }

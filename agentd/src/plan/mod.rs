@@ -66,6 +66,7 @@ pub mod report;
 pub mod schedule;
 mod stacks;
 pub mod storage;
+pub mod survivor;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};

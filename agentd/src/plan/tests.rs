@@ -27,6 +27,7 @@ use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, T
 use crate::model::timekeeper::Steady;
 
 use beside::{copy, made};
+use placement::remains;
 
 const NOW: i64 = 1_800_000_000;
 
@@ -367,20 +368,20 @@ const SITUATIONS: &[Situation] = &[
     }),
     ("it is gone, proved twice, and has a backup", |w| {
         w.observed.guests.remove(&vmid(300));
-        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+        w.observed.lost.insert(uid(1), remains("backup2:backup/vzdump-lxc-300-1.tar.zst"));
     }),
     ("it is gone, proved twice, and has no backup", |w| {
         w.observed.guests.remove(&vmid(300));
-        w.observed.lost.insert(uid(1), None);
+        w.observed.lost.insert(uid(1), Vec::new());
     }),
     ("it is gone, and somebody else has its number", |w| {
         *w.facts(300) = GuestFacts { mark: mark::Mark::None, ..facts(9, 800) };
-        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+        w.observed.lost.insert(uid(1), remains("backup2:backup/vzdump-lxc-300-1.tar.zst"));
     }),
     ("it is gone, and the document does not name it", |w| {
         w.observed.guests.remove(&vmid(300));
         w.desired.remove(0);
-        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+        w.observed.lost.insert(uid(1), remains("backup2:backup/vzdump-lxc-300-1.tar.zst"));
     }),
     ("its configuration cannot be read", |w| {
         w.seen(300).detail = Detail::Unknown("403".to_owned());

@@ -389,7 +389,7 @@ impl Reconcile {
             state.gone.iter().filter(|(_, times)| **times >= LOOKS_THAT_PROVE).map(|(guest, _)| *guest);
         let lost: Vec<GuestUid> = lost.collect();
         if !lost.is_empty() {
-            observed.lost = self.ports.store.newest_backups(lost).await?;
+            observed.lost = self.ports.store.remains(lost).await?;
         }
         Ok(())
     }

@@ -1,21 +1,27 @@
 //! A guest that somebody destroyed by hand, its number free, reused in our pool, or reused outside it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use agentd::cli::setup::plan::Places;
 use agentd::execute::Ports;
 use agentd::model::mark;
-use agentd::model::record::Place;
+use agentd::model::record::{BackupRecord, BackupWhy, Place, VolumeId};
+use agentd::model::view::View;
+use agentd::operation::log::Status;
+use agentd::operation::{Backup, Lost, NumberWish, Operation, Target};
 use agentd::port::pve::read::Power;
 use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec};
 use agentd::port::pve::undo::{Evidence, Made, UndoProof};
-use agentd::port::pve::{RestoreRequest, VmidUse};
+use agentd::port::pve::{RestoreRequest, Role, VmidUse};
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{OperationId, StorageName};
 use holdfast_protocol::report::{Health, Running, Standing};
-use holdfast_protocol::secret::Secret;
+use holdfast_protocol::secret::{Secret, TokenHash};
 use pve_sim::fault::admin::{Edit, apply};
 
 use super::drift::{Agent, report, serves, start};
-use super::world::{ARCHIVE, World, guest, uid, vmid};
+use super::world::{ARCHIVE, World, end, find, guest, made, told, uid, vmid};
 
 async fn one_guest(world: &World) -> Agent {
     let mut agent = start(world).await;
@@ -87,6 +93,99 @@ pub async fn says_hello(ports: &Ports, world: &World) {
     panic!("it was never started again");
 }
 
+/// What the plan proposes when it was lost: made again from this backup.
+pub fn again(world: &World, backup: &BackupRecord) -> Operation {
+    let Operation::Provision(mut again) = world.provision(1) else { panic!("a provision") };
+    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
+    let by = OperationId::new(uuid::Uuid::from_u128(0));
+    again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
+    again.lost = Some(Lost { backup: backup.archive.clone(), vmid: vmid(300), volumes, by });
+    Operation::Provision(again)
+}
+
+/// What the seed lets the token do that makes guests is what `agentd setup` prints for such a box, line by line: what comes
+/// back here comes back there.
+#[test]
+fn the_seed_grants_what_setup_prints() {
+    let names = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<StorageName>>();
+    let places = Places {
+        node: "pve1".parse().unwrap(),
+        pool: "holdfast".parse().unwrap(),
+        scratch: None,
+        guest_storages: names(&["tank"]),
+        backup_storages: names(&["backup2", "off1"]),
+        archive_storages: Vec::new(),
+        targets: BTreeSet::new(),
+        golden_vmids: vec![vmid(155), vmid(159)],
+        bridge: "vmbr0".parse().unwrap(),
+        vlans: Vec::new(),
+    };
+    let grants = places.grants(&[Role::Allocate]);
+    let printed: BTreeSet<String> =
+        grants.iter().map(|grant| format!("{} {}", grant.path, grant.pve_role)).collect();
+    let seed = include_str!("seed/user.cfg").lines().filter_map(|line| {
+        let parts: Vec<&str> = line.split(':').collect();
+        match parts.as_slice() {
+            ["acl", "0", path, "hf@pve,hf@pve!allocate", role, ""] => Some(format!("{path} {role}")),
+            _ => None,
+        }
+    });
+    assert_eq!(seed.collect::<BTreeSet<String>>(), printed);
+}
+
+/// In the middle of the night, its number free: it comes back by itself under another one, with its token, and its backups
+/// go on beside those that it had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
+    let world = World::start().await;
+    let mut agent = one_guest(&world).await;
+    let first = agent.ports.store.backups(uid(1), 10).await.unwrap();
+    assert_eq!(first.len(), 1);
+    destroyed(&world).await;
+    says_hello(&agent.ports, &world).await;
+    agent.until("back under another number", is_back).await;
+    let token = TokenHash::of(b"token 300");
+    let holder = agent.ports.store.holder(token).await.unwrap();
+    assert_eq!(holder.map(|holder| holder.record.uid), Some(uid(1)), "its token is its own");
+    let target = Target { uid: uid(1), name: guest(1).name, vmid: vmid(301) };
+    let storage = world.policy().backup_storage.unwrap();
+    let backup =
+        Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
+    let more = end(&agent.ports, 9, Operation::Backup(backup)).await;
+    assert_eq!(more.status(), Status::Done, "{}", told(&more));
+    let all = agent.ports.store.backups(uid(1), 10).await.unwrap();
+    let numbers: Vec<u32> = all.iter().map(|backup| backup.vmid.number()).collect();
+    assert_eq!(numbers, [301, 300], "the newest first: {all:#?}");
+    assert_eq!(all[1], first[0], "the old one is as it was");
+    agent.stop().await;
+}
+
+/// Nobody could look into the archive, and it is not what it was: what came of it is taken back before it is marked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exchanged_archive_makes_nobody() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+    destroyed(&world).await;
+    let file = find(&world.dir.path().join("pve"), record.archive.as_str().rsplit('/').next().unwrap());
+    std::fs::copy(&world.golden, &file).unwrap();
+    let before = (world.guests(), world.disks());
+    let ended = end(&ports, 2, again(&world, &record)).await;
+    assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
+    let cause = ended.cause().unwrap();
+    assert_eq!(cause.code, ErrorCode::Forbidden, "{}", told(&ended));
+    assert!(cause.message.contains("the mark of its guest"), "{}", told(&ended));
+    assert_eq!((world.guests(), world.disks()), before, "{}", told(&ended));
+}
+
+fn is_back(view: &View) -> bool {
+    report(view, 1).is_some_and(|report| {
+        report.vmid == Some(vmid(301))
+            && report.run == Running::Running
+            && report.standing == Standing::Managed
+    })
+}
+
 /// The newcomer is not touched, it is said, and the guest comes back from its own backup under another number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_comes_back_beside_who_took_its_number() {
@@ -96,14 +195,7 @@ async fn a_lost_guest_comes_back_beside_who_took_its_number() {
     newcomer(&world).await;
     let theirs = world.guests().get("300.conf").cloned().unwrap();
     says_hello(&agent.ports, &world).await;
-    let back = |view: &agentd::model::view::View| {
-        report(view, 1).is_some_and(|report| {
-            report.vmid == Some(vmid(301))
-                && report.run == Running::Running
-                && report.standing == Standing::Managed
-        })
-    };
-    let view = agent.until("back under another number", back).await;
+    let view = agent.until("back under another number", is_back).await;
     assert_eq!(world.guests().get("300.conf"), Some(&theirs), "the newcomer is as it was");
     assert_eq!(world.restores(300).await, 2, "ours and theirs");
     let stranger = view.guests.iter().find(|report| report.vmid == Some(vmid(300))).unwrap();

@@ -10,20 +10,20 @@ use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
 use agentd::operation::{
-    Backup, Begun, DuePoint, Lost, NumberWish, Operation, PruneBackup, RestoreBeside, RestoreTest,
+    Backup, Begun, DuePoint, Operation, PruneBackup, RestoreBeside, RestoreTest, Target,
 };
 use agentd::plan::protect::Raise;
 use agentd::port::pve::read::StoredVolume;
 use agentd::port::pve::{ContentKind, Role};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{JobId, KeyFingerprint, OperationId, StorageName};
+use holdfast_protocol::id::{JobId, KeyFingerprint, StorageName};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::protection::{Protection, Tier};
 use holdfast_seal::backup_key::BackupKey;
 use pve_sim::fault::Fault;
 use serde_json::json;
 
-use super::lost::{destroyed, says_hello};
+use super::lost::{again, destroyed, says_hello};
 use super::world::{World, asked_backup, end, guest, made, target, told, vmid};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
@@ -206,28 +206,45 @@ async fn a_copy_and_a_test_are_made_of_it_and_a_wrong_key_makes_neither() {
     assert_eq!((world.guests(), world.disks()), before);
 }
 
-/// Lost with its volumes, and nothing of it is left but what left the box. Its number is in no pool any more: until an
-/// administrator lets our token read that number's backups, nothing is made, and that is said.
+/// Lost with its volumes, and nothing of it is left but what left the box: it comes back by what setup granted, from a
+/// backup that nobody could look into beforehand. On a box where setup was not run again nothing is made, and that is said.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_comes_back_from_the_server() {
     let world = World::start().await;
     Server::beside(&world);
     let ports = made(&world).await;
     let record = taken(&ports, 1).await;
-    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
     destroyed(&world).await;
-    let Operation::Provision(mut again) = world.provision(1) else { panic!("a provision") };
-    let by = OperationId::new(uuid::Uuid::from_u128(0));
-    again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
-    again.lost = Some(Lost { backup: record.archive.clone(), vmid: vmid(300), volumes, by });
-    let undone = end(&ports, 2, Operation::Provision(again.clone())).await;
-    assert_eq!(undone.cause().unwrap().code, ErrorCode::Forbidden, "{}", told(&undone));
-    let grant =
-        [("path", "/vms/300"), ("roles", "HfGolden"), ("users", "hf@pve"), ("tokens", "hf@pve!allocate")];
+    let grant = [
+        ("path", "/storage/off1"),
+        ("roles", "HfStRead"),
+        ("users", "hf@pve"),
+        ("tokens", "hf@pve!allocate"),
+        ("propagate", "0"),
+    ];
+    let mut taken_away = grant.to_vec();
+    taken_away.push(("delete", "1"));
+    assert_eq!(world.by_hand("PUT", "/access/acl", &taken_away), 200);
+    let before = (world.guests(), world.disks());
+    let undone = end(&ports, 2, again(&world, &record)).await;
+    let cause = undone.cause().unwrap();
+    assert_eq!((undone.status(), cause.code), (Status::Undone, ErrorCode::Forbidden), "{}", told(&undone));
+    assert!(cause.message.contains("/vms/300") && cause.message.contains("agentd doctor"), "{cause}");
+    assert_eq!((world.guests(), world.disks()), before);
+
     assert_eq!(world.by_hand("PUT", "/access/acl", &grant), 200);
-    let (done, ()) = tokio::join!(end(&ports, 3, Operation::Provision(again)), says_hello(&ports, &world));
+    let (done, ()) = tokio::join!(end(&ports, 3, again(&world, &record)), says_hello(&ports, &world));
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
     assert_eq!(done.view().vmid, Some(vmid(301)), "{}", told(&done));
+    assert!(told(&done).contains("judged once it is restored"), "{}", told(&done));
+    // And its backups go on, beside those that it had under its former number.
+    let Operation::Backup(due) = backup(&ports) else { panic!("a backup") };
+    let target = Target { vmid: vmid(301), ..due.target };
+    let more = end(&ports, 4, Operation::Backup(Backup { target, ..due })).await;
+    assert_eq!(more.status(), Status::Done, "{}", told(&more));
+    let next = ports.store.backup_of(more.id).await.unwrap().unwrap();
+    assert!(next.archive.as_str().starts_with("off1:backup/ct/301/"), "{next:?}");
+    assert_eq!((next.guest, next.sealed), (record.guest, record.sealed));
 }
 
 /// Our token may usually not remove anything: then the server's word stands in the failure, and nothing is gone. Where it

@@ -4,10 +4,11 @@
 //! dropped; a controller whose agent is dead has nobody to speak to.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agentd::model::record::HelloRecord;
+use agentd::operation::Operation;
 use agentd::port::store::Store;
 use agentd::port::store::access::{Redeemed, Redemption};
 use holdfast_protocol::bootstrap::{Mode, Ticket, VARIABLE};
@@ -47,13 +48,19 @@ pub async fn speak_while(world: &World, store: &Store, speech: &Cell<Speech>) {
 pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: &Cell<Speech>) {
     // A running guest keeps its environment until it stops: a ticket that was traded is not traded again and again.
     let mut traded = BTreeMap::new();
+    let mut greeted = BTreeSet::new();
     loop {
         tokio::time::sleep(every).await;
         if speech.get() == Speech::Silence {
             continue;
         }
         for vmid in world.node.power.all() {
-            let Some(line) = environment(world, vmid) else { continue };
+            let Some(line) = environment(world, vmid) else {
+                if greeted.insert(vmid) {
+                    greet(world, store, vmid).await;
+                }
+                continue;
+            };
             if traded.get(&vmid) == Some(&line) {
                 continue;
             }
@@ -77,6 +84,29 @@ fn ticket(line: &str) -> Option<Ticket> {
     Ticket::open(&Secret::new(text)).ok()
 }
 
+/// A guest that was made again from its own backup holds its old token: it says hello and trades nothing.
+async fn greet(world: &World, store: &Store, vmid: u32) {
+    let open = store.open_operations().await.unwrap_or_default();
+    let again = open.iter().find(|progress| {
+        matches!(&progress.operation, Operation::Provision(made) if made.lost.is_some())
+            && progress.vmid().is_some_and(|own| own.number() == vmid)
+    });
+    if let Some(progress) = again {
+        // A hello that cannot be written is missed, and the operation's bound passes.
+        let _ = store.record_hello(progress.operation.uid(), hello(world.timeline.now())).await;
+    }
+}
+
+fn hello(at: Timestamp) -> HelloRecord {
+    HelloRecord {
+        version: "0.1.0".to_owned(),
+        health: Health::Well,
+        boot_id: "boot".to_owned(),
+        build: None,
+        at,
+    }
+}
+
 /// Whether there was an answer: a ticket that is refused once is refused for ever.
 async fn trade(world: &World, store: &Store, vmid: u32, ticket: &Ticket) -> bool {
     let now = world.timeline.now();
@@ -89,16 +119,7 @@ async fn trade(world: &World, store: &Store, vmid: u32, ticket: &Ticket) -> bool
         return report(store, attempt, now).await;
     }
     match store.redeem_claim(attempt, now).await {
-        Ok(Redeemed::Granted { guest, .. }) => {
-            let hello = HelloRecord {
-                version: "0.1.0".to_owned(),
-                health: Health::Well,
-                boot_id: "boot".to_owned(),
-                build: None,
-                at: now,
-            };
-            store.record_hello(guest, hello).await.is_ok()
-        }
+        Ok(Redeemed::Granted { guest, .. }) => store.record_hello(guest, hello(now)).await.is_ok(),
         Ok(Redeemed::Refused | Redeemed::Twice { .. }) => true,
         // A full disk at its agent: it tries again.
         Err(_) => false,

@@ -13,6 +13,7 @@ use agentd::plan::protect::Raise;
 use agentd::port::clock::Clock;
 use agentd::port::store::protection::Changed;
 use jiff::Timestamp;
+use pve_sim::fault::admin::{Edit, apply};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -53,6 +54,9 @@ pub enum Ground {
     Scheduled,
     /// The same, and it is promised backups, but no snapshots any more.
     LetGo,
+    /// The guest was destroyed on the node, with its volumes, its place in the pool and every right over its number. Its
+    /// first backup is left.
+    Lost,
 }
 
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
@@ -84,6 +88,7 @@ impl Ground {
             Self::Promised => (Some(Self::BackedUp), |_| None),
             Self::Scheduled => (Some(Self::GuestRuns), |_| Some(scheduled())),
             Self::LetGo => (Some(Self::Scheduled), |_| None),
+            Self::Lost => (Some(Self::GuestRuns), |_| None),
         }
     }
 
@@ -101,6 +106,7 @@ impl Ground {
             Self::Promised => 208,
             Self::Scheduled => 209,
             Self::LetGo => 210,
+            Self::Lost => 211,
             Self::Snapshotted => 204,
         }
     }
@@ -159,6 +165,12 @@ fn make(ground: Ground) -> Template {
         }
         if matches!(ground, Ground::Promised | Ground::LetGo) {
             promise(&world).await;
+        }
+        if ground == Ground::Lost {
+            let (vmid, key) = (299 + 1, "protection".to_owned());
+            for edit in [Edit::Stop { vmid }, Edit::Unset { vmid, key }, Edit::Destroy { vmid }] {
+                apply(&world.node, &edit).unwrap();
+            }
         }
         world.settle().await;
         fill(&world.state());

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::StorageName;
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
@@ -63,6 +64,8 @@ fn places(settings: &Settings) -> Places {
     let dump = settings.golden_dump.as_ref();
     let built_on = dump.map(|dump| dump.storage.clone());
     let built_as = dump.and_then(|_| GoldenDump::vmid());
+    let targets = settings.storage_entries.iter().flat_map(|entries| &entries.targets);
+    let used = targets.clone().filter_map(|target| target.as_str().parse().ok());
     Places {
         node: proxmox.node.clone(),
         pool: proxmox.pool.clone(),
@@ -70,12 +73,12 @@ fn places(settings: &Settings) -> Places {
             pool: scratch.pool.clone(),
             storage: scratch.storage.clone(),
             bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
-            tried: proxmox.backup_storage.iter().cloned().collect(),
         }),
         guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
-        archive_storages: proxmox.backup_storage.iter().cloned().chain(of_goldens).chain(built_on).collect(),
+        backup_storages: proxmox.backup_storage.iter().cloned().chain(used).collect(),
+        archive_storages: of_goldens.chain(built_on).collect(),
         golden_vmids: archives.iter().filter_map(archive_vmid).chain(built_as).collect(),
-        targets: settings.storage_entries.iter().flat_map(|entries| &entries.targets).cloned().collect(),
+        targets: targets.cloned().collect(),
         bridge: proxmox.bridge.clone(),
         vlans: Vec::new(),
     }
@@ -126,7 +129,7 @@ pub async fn examine(pve: &dyn Pve, settings: &Settings) -> Vec<Check> {
         Err(error) => Check::of_error(node, &error),
     });
     checks.extend(pool(pve.resources().await, &places));
-    checks.extend(storages(pve, &places).await);
+    checks.extend(storages(pve, &places, proxmox.backup_storage.as_ref()).await);
     for golden in &settings.golden {
         checks.push(golden_listed(pve, golden).await);
         checks.push(golden_file(&golden.file, golden));
@@ -219,16 +222,17 @@ async fn rights(pve: &dyn Pve, role: Role, places: &Places) -> Result<Permission
     Ok(all.into_iter().collect())
 }
 
-async fn storages(pve: &dyn Pve, places: &Places) -> Vec<Check> {
+/// Those that the settings name. How the entries of targets stand is told by the running agent (`entries`).
+async fn storages(pve: &dyn Pve, places: &Places, backups: Option<&StorageName>) -> Vec<Check> {
     let list = match pve.storages().await {
         Ok(list) => list,
         Err(error) => return vec![Check::of_error("storages", &error)],
     };
     let mut wanted: Vec<_> = places.guest_storages.iter().map(|storage| (storage, "rootdir")).collect();
-    wanted.extend(places.archive_storages.iter().map(|storage| (storage, "backup")));
+    wanted.extend(places.archive_storages.iter().chain(backups).map(|storage| (storage, "backup")));
     wanted.sort();
     wanted.dedup();
-    let check = |(storage, content): (&holdfast_protocol::id::StorageName, &str)| {
+    let check = |(storage, content): (&StorageName, &str)| {
         let name = format!("storage {storage} for {content}");
         match list.iter().find(|status| status.storage == *storage) {
             None => Check::new(State::Failed, name, "not visible: it is missing, or Datastore.Audit is"),

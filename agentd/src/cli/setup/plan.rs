@@ -105,9 +105,7 @@ impl Choices {
         let built_on = self.golden_dump.iter().map(|dump| dump.storage.clone());
         let built_as = self.golden_dump.iter().filter_map(|_| GoldenDump::vmid());
         // What it may make entries for it uses: backups go there, come back from there, and are tried.
-        let targets: Vec<StorageName> =
-            self.targets.iter().filter_map(|target| target.as_str().parse().ok()).collect();
-        let backups = || self.backup_storage.iter().chain(&targets).cloned();
+        let targets = self.targets.iter().filter_map(|target| target.as_str().parse().ok());
         Places {
             node: self.node.clone(),
             pool: self.pool.clone(),
@@ -115,10 +113,10 @@ impl Choices {
                 pool: scratch.pool.clone(),
                 storage: scratch.storage.clone(),
                 bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
-                tried: backups().collect(),
             }),
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
-            archive_storages: backups().chain(of_goldens).chain(built_on).collect(),
+            backup_storages: self.backup_storage.iter().cloned().chain(targets).collect(),
+            archive_storages: of_goldens.chain(built_on).collect(),
             golden_vmids: self.goldens.iter().map(|golden| golden.vmid).chain(built_as).collect(),
             targets: self.targets.clone(),
             bridge: self.bridge.clone(),
@@ -165,8 +163,6 @@ pub struct ScratchPlaces {
     pub storage: StorageName,
     /// The bridge on which they speak, where they may.
     pub bridge: Option<BridgeName>,
-    /// Where the backups lie that are tried.
-    pub tried: Vec<StorageName>,
 }
 
 /// What of Proxmox the table of privileges speaks of.
@@ -180,7 +176,9 @@ pub struct Places {
     pub scratch: Option<ScratchPlaces>,
     /// Where disks lie.
     pub guest_storages: Vec<StorageName>,
-    /// Where archives lie.
+    /// Where our guests' backups lie.
+    pub backup_storages: Vec<StorageName>,
+    /// Where other archives lie.
     pub archive_storages: Vec<StorageName>,
     /// Storage targets that the agent may make entries for.
     pub targets: BTreeSet<TargetName>,
@@ -202,13 +200,15 @@ impl Places {
             Place::ScratchStorage => {
                 self.scratch.iter().map(|scratch| AclPath::storage(&scratch.storage)).collect()
             }
-            Place::TriedStorage => {
-                let tried = self.scratch.iter().flat_map(|scratch| &scratch.tried);
-                unique(tried.map(AclPath::storage))
+            Place::TriedStorage if self.scratch.is_none() => Vec::new(),
+            Place::TriedStorage | Place::BackupStorage => {
+                unique(self.backup_storages.iter().map(AclPath::storage))
             }
             Place::Node => vec![AclPath::node(&self.node)],
             Place::GuestStorage => unique(self.guest_storages.iter().map(AclPath::storage)),
-            Place::ArchiveStorage => unique(self.archive_storages.iter().map(AclPath::storage)),
+            Place::ArchiveStorage => {
+                unique(self.backup_storages.iter().chain(&self.archive_storages).map(AclPath::storage))
+            }
             Place::Storages if self.targets.is_empty() => Vec::new(),
             Place::Storages => vec![AclPath::storages()],
             Place::Target => {
@@ -367,6 +367,7 @@ pub(super) mod tests {
                 "/sdn/zones/localnetwork/vmbr0 operate HfSdn",
                 "/sdn/zones/localnetwork/vmbr0 allocate HfSdn",
                 "/storage/backup2 observe HfStAudit",
+                "/storage/backup2 allocate HfStRead",
                 "/storage/backup2 operate HfStSpace",
                 "/storage/backup2 allocate HfStSpace",
                 "/storage/labbtrfs observe HfStAudit",
@@ -425,6 +426,7 @@ pub(super) mod tests {
             [
                 "/storage storage HfStMake",
                 "/storage/nas1 observe HfStAudit",
+                "/storage/nas1 allocate HfStRead",
                 "/storage/nas1 operate HfStSpace",
                 "/storage/nas1 allocate HfStSpace",
             ]

@@ -4,7 +4,8 @@
 //! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
 //! *and* its privilege-separated token, on exactly that path, not propagated. `Datastore.Allocate` on `/storage`, with which
 //! one makes a storage of any path, is the `storage` token's alone, which lies sealed (`docs/adr/0023`). On one storage it
-//! reads archives and, without `Datastore.AllocateSpace` there, deletes none: that is the `scratch` token's way to them.
+//! reads archives whosever they are, and deletes none by name: that is the `scratch` token's way to them, and the
+//! `allocate` token's to those of a guest that is gone, over which nobody has `VM.Backup` any more (`docs/adr/0034`).
 //! Deliberately absent: `Sys.Modify`, `Permissions.Modify`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,9 @@ pub enum Place {
     GuestStorage,
     /// Each storage that archives lie on: goldens and backups.
     ArchiveStorage,
-    /// Each storage of backups that are tried.
+    /// Each storage that our guests' backups lie on.
+    BackupStorage,
+    /// The same, where backups are tried.
     TriedStorage,
     /// The storage that throwaway guests' disks lie on.
     ScratchStorage,
@@ -124,6 +127,12 @@ pub const NEEDS: &[Need] = &[
     ),
     need("restore a golden archive", Role::Allocate, Place::GoldenVmid, &["VM.Backup"]),
     need("restore a golden archive", Role::Allocate, Place::ArchiveStorage, &["Datastore.AllocateSpace"]),
+    need(
+        "read the backups of a guest that is gone",
+        Role::Allocate,
+        Place::BackupStorage,
+        &["Datastore.Allocate", "Datastore.Audit"],
+    ),
     need("place a restored guest's disks", Role::Allocate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
     need("put a restored guest on the bridge", Role::Allocate, Place::Bridge, &["SDN.Use"]),
     need(
@@ -189,7 +198,7 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) | (_, Place::Target) => "HfStAudit",
         (_, Place::Storages) => "HfStMake",
         (Role::Operate, Place::GuestStorage) | (_, Place::ScratchStorage) => "HfStDisks",
-        (_, Place::TriedStorage) => "HfStRead",
+        (_, Place::BackupStorage | Place::TriedStorage) => "HfStRead",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
         (_, Place::Bridge | Place::ScratchBridge) => "HfSdn",
@@ -197,12 +206,13 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
 }
 
 /// All places.
-pub const PLACES: [Place; 12] = [
+pub const PLACES: [Place; 13] = [
     Place::Pool,
     Place::ScratchPool,
     Place::Node,
     Place::GuestStorage,
     Place::ArchiveStorage,
+    Place::BackupStorage,
     Place::TriedStorage,
     Place::ScratchStorage,
     Place::Storages,
@@ -250,6 +260,7 @@ mod tests {
                 Place::Node => "`/nodes/{node}`",
                 Place::GuestStorage => "`/storage/{each storage of disks}`",
                 Place::ArchiveStorage => "`/storage/{each storage of archives}`",
+                Place::BackupStorage => "`/storage/{each storage of backups}`",
                 Place::TriedStorage => "`/storage/{each storage of backups}`, with `--scratch-pool` only",
                 Place::ScratchStorage => "`/storage/{scratch storage}`, with `--scratch-pool` only",
                 Place::Storages => "`/storage` itself, with `--target` only",
@@ -315,7 +326,10 @@ mod tests {
 
     #[test]
     fn no_token_may_change_rights_and_only_the_sealed_one_make_storages() {
-        let reads = |need: &&Need| (need.role, need.place) == (Role::Scratch, Place::TriedStorage);
+        let reads = |need: &&Need| {
+            let at = (need.role, need.place);
+            [(Role::Scratch, Place::TriedStorage), (Role::Allocate, Place::BackupStorage)].contains(&at)
+        };
         let open = NEEDS.iter().filter(|need| need.role != Role::Storage && !reads(need));
         let all: BTreeSet<_> = open.flat_map(|need| need.privileges).collect();
         let sealed: Vec<_> = NEEDS.iter().filter(|need| need.role == Role::Storage).collect();

@@ -242,7 +242,7 @@ mod tests {
         let steps = settle(&wanted, &seen, &kept);
         let touched: Vec<&str> =
             steps.iter().filter(|step| !step.writes.is_empty()).map(|step| step.what.as_str()).collect();
-        assert!(touched.iter().all(|what| what.contains("!allocate")) && touched.len() == 7, "{touched:?}");
+        assert!(touched.iter().all(|what| what.contains("!allocate")) && touched.len() == 8, "{touched:?}");
         carry_out(&mut seen, &steps);
         let all: BTreeSet<Role> = wanted.tokens.iter().copied().collect();
         assert_eq!(writes(&settle(&wanted, &seen, &all)), 0);

@@ -344,3 +344,28 @@ fn what_was_made_is_judged_again() {
     let refused = judge_made(&BTreeMap::new(), &raw, &"vmbr0".parse().unwrap()).unwrap_err();
     assert_eq!(refused.line, raw[0]);
 }
+
+/// Nobody looked into the archive of a guest that was lost: what came of it is that guest, or is taken back.
+#[test]
+fn what_came_back_is_the_guest_that_was_lost_and_has_its_one_network() {
+    let uid: GuestUid = "018f3c01-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
+    let other: GuestUid = "018f3c02-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
+    let judged = |mark, more: Option<(&str, &str)>| {
+        let mut keys: BTreeMap<String, String> = [
+            ("unprivileged", "1"),
+            ("rootfs", "tank:301/vm-301-disk-0.raw,size=2G"),
+            ("net0", "name=eth0,bridge=vmbr0"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into();
+        keys.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        judge_made_again(&keys, &[], &"vmbr0".parse().unwrap(), (uid, mark)).map_err(|refused| refused.line)
+    };
+    assert_eq!(judged(Mark::Of(uid), None), Ok(()));
+    let second = ("net1", "name=eth1,bridge=vmbr0");
+    assert_eq!(judged(Mark::Of(uid), Some(second)), Err("net1: name=eth1,bridge=vmbr0".to_owned()));
+    assert_eq!(judged(Mark::Of(uid), Some(("dev0", "/dev/sda"))), Err("dev0: /dev/sda".to_owned()));
+    for mark in [Mark::Of(other), Mark::None, Mark::Broken] {
+        assert_eq!(judged(mark, None), Err(format!("{mark:?}")));
+    }
+}

@@ -3,6 +3,8 @@
 use holdfast_protocol::storage::Approval;
 
 use super::*;
+use crate::model::observed::Remains;
+use crate::model::record::{BackupRecord, BackupWhy};
 use crate::model::storage::TargetRecord;
 
 fn attached(world: &mut World, name: &str, class: &str) {
@@ -19,13 +21,34 @@ fn attached(world: &mut World, name: &str, class: &str) {
     });
 }
 
+/// What remains of a lost guest: this one backup.
+pub fn remains(archive: &str) -> Vec<Remains> {
+    let backup = BackupRecord {
+        archive: VolumeId::new(archive),
+        guest: uid(1),
+        vmid: vmid(300),
+        storage: archive.split(':').next().unwrap().parse().unwrap(),
+        bytes: 1,
+        taken_at: "2026-06-01T02:30:00Z".parse().unwrap(),
+        taken_by: OperationId::new(uuid::Uuid::from_u128(1)),
+        why: BackupWhy::First,
+        tier: None,
+        point: None,
+        sealed: None,
+        missing_since: None,
+        label: None,
+        mounts: None,
+    };
+    vec![Remains { backup, tested: None }]
+}
+
 /// The situations in which something hot is made: a new guest, a later volume, a guest that was lost.
 const HOT: [fn(&mut World); 3] = [
     |w| w.desired.push(guest(2)),
     |w| w.desired[0].volumes.push(volume("more", json!("hot"))),
     |w| {
         w.observed.guests.remove(&vmid(300));
-        w.observed.lost.insert(uid(1), Some(VolumeId::new("backup2:backup/vzdump-lxc-300-1.tar.zst")));
+        w.observed.lost.insert(uid(1), remains("backup2:backup/vzdump-lxc-300-1.tar.zst"));
     },
 ];
 

@@ -144,6 +144,16 @@ fn select(
     rows.into_iter().map(Raw::record).collect()
 }
 
+/// A guest's last ones, the newest first.
+pub(super) fn newest(
+    connection: &Connection,
+    guest: GuestUid,
+    limit: u32,
+) -> Result<Vec<BackupRecord>, StoreError> {
+    let rest = "WHERE guest = ?1 ORDER BY taken_at DESC, volid LIMIT ?2";
+    select(connection, rest, (guest.to_string(), limit))
+}
+
 /// All of them as they were last read, and the count of changes at which they were.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<(i64, Arc<Vec<BackupRecord>>)>);
@@ -236,11 +246,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn backups(&self, guest: GuestUid, limit: u32) -> Result<Vec<BackupRecord>, StoreError> {
-        self.read(move |connection| {
-            let rest = "WHERE guest = ?1 ORDER BY taken_at DESC, volid LIMIT ?2";
-            select(connection, rest, (guest.to_string(), limit))
-        })
-        .await
+        self.read(move |connection| newest(connection, guest, limit)).await
     }
 
     /// The backup that an operation took.

@@ -1,15 +1,12 @@
-//! What keeping a guest goes by: from when on its starts count against it, and its newest own backup. The starts themselves are in the journal; so the count outlives the
-//! agent, and what ends it is written once and not at every look.
-
-use std::collections::BTreeMap;
+//! What keeping a guest goes by: from when on its starts count against it. The starts themselves are in the journal; so the
+//! count outlives the agent, and what ends it is written once and not at every look.
 
 use holdfast_protocol::id::GuestUid;
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::Transaction;
 
 use super::rows::micros;
 use super::{Part, Store, StoreError, audit};
-use crate::model::record::VolumeId;
 
 /// Why earlier starts no longer count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,34 +41,7 @@ fn forgive(
     audit::append(transaction, &line)
 }
 
-/// A guest's newest own backup.
-fn newest(connection: &Connection, guest: GuestUid) -> Result<Option<VolumeId>, StoreError> {
-    connection
-        .query_row(
-            "SELECT volid FROM backup WHERE guest = ?1 ORDER BY taken_at DESC LIMIT 1",
-            [guest.to_string()],
-            |row| row.get::<_, String>(0),
-        )
-        .optional()
-        .map(|volid| volid.map(VolumeId::new))
-        .map_err(StoreError::sqlite("look for a guest's backup"))
-}
-
 impl Store {
-    /// Each guest's newest own backup.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn newest_backups(
-        &self,
-        guests: Vec<GuestUid>,
-    ) -> Result<BTreeMap<GuestUid, Option<VolumeId>>, StoreError> {
-        self.read(move |connection| {
-            guests.into_iter().map(|guest| Ok((guest, newest(connection, guest)?))).collect()
-        })
-        .await
-    }
-
     /// The starts of these guests up to now no longer count.
     ///
     /// # Errors

@@ -62,6 +62,7 @@ pub mod records;
 pub mod recovery;
 pub mod refusal;
 mod release;
+mod remains;
 pub mod request;
 pub mod restore_test;
 pub mod roster;

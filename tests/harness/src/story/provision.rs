@@ -1,11 +1,14 @@
-//! Making a guest: to its end, and taken back from two places.
+//! Making a guest: to its end, and taken back from two places; and making one again that was lost.
 
 use agentd::operation::log::Status;
-use agentd::operation::{Operation, Provision};
+use agentd::operation::{Lost, NumberWish, Operation, Provision};
+use holdfast_protocol::id::OperationId;
 
 use super::Story;
+use super::restore_beside::{archive, volumes};
 use crate::controllers::Speech;
 use crate::ground::Ground;
+use crate::kit::{Kit, vmid};
 
 pub(super) fn stories() -> Vec<Story> {
     vec![
@@ -24,7 +27,22 @@ pub(super) fn stories() -> Vec<Story> {
             unclear: Status::Parked,
             ..Story::undone("provision, silent", Ground::Empty, |kit| wrap(kit.provision(1)))
         },
+        Story::done("provision, lost", Ground::Lost, again),
+        // It came back and never spoke: what was made is taken back, and its backup is as it was.
+        Story {
+            speech: Speech::Silence,
+            unclear: Status::Parked,
+            ..Story::undone("provision, lost and silent", Ground::Lost, again)
+        },
     ]
+}
+
+/// From its first backup, with the rights that setup grants and no other.
+fn again(kit: &Kit) -> Operation {
+    let by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::GuestRuns.number())));
+    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by };
+    let number = NumberWish::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
+    wrap(Provision { number, lost: Some(lost), ..kit.provision(1) })
 }
 
 fn wrap(provision: Provision) -> Operation {

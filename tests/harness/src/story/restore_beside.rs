@@ -1,5 +1,7 @@
 //! A copy beside its guest: to its end, and taken back when it cannot be set aside.
 
+use std::collections::BTreeSet;
+
 use agentd::gate::warrant::{Allows, Seen, Warrant};
 use agentd::model::record::VolumeId;
 use agentd::operation::log::Status;
@@ -32,10 +34,14 @@ pub(super) fn archive() -> VolumeId {
     VolumeId::new(format!("{storage}:backup/{file}"))
 }
 
+/// The ground's guest's volumes.
+pub(super) fn volumes() -> BTreeSet<VolumeId> {
+    (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect()
+}
+
 fn beside(kit: &Kit) -> Operation {
     let target = target(1);
-    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
-    let seen = Seen { uid: target.uid, vmid: target.vmid, name: target.name, volumes };
+    let seen = Seen { uid: target.uid, vmid: target.vmid, name: target.name, volumes: volumes() };
     let allows = Allows::RestoreBeside { archive: archive() };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);
     Operation::RestoreBeside(Box::new(RestoreBeside::new(warrant, &kit.policy(), Vec::new()).unwrap()))

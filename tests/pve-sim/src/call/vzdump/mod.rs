@@ -145,9 +145,12 @@ fn extract_config(call: &Call<'_>) -> Reply {
     let volid = call.need("volume")?;
     let place = {
         let world = call.node.world();
-        volume_access(&world, &world.judge(&call.who), None, &volid, Some("backup"))?;
+        let judge = world.judge(&call.who);
+        volume_access(&world, &judge, None, &volid, Some("backup"))?;
         let store = world.store();
         let at = store.locate(&volid)?;
+        // Whatever the storage allows: who reads what was a guest's has the right over that guest.
+        judge.need(&format!("/vms/{}", at.name.owner().unwrap_or_default()), &["VM.Backup"])?;
         store.activate(at.storage)?;
         let place = store.place(&at);
         if backup_server::is_one(at.definition) {
