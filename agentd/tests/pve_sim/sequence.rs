@@ -140,12 +140,19 @@ async fn what_the_tokens_must_not_do() {
     let lab = Lab::start().await;
     lab.setup(&[]).await.unwrap();
     let (client, _) = lab.client();
-    let other = "backup2:backup/vzdump-lxc-140-2026_11_21-04_00_56.tar.zst";
-    let refused = client.restore(&request(301, other)).await.unwrap_err();
-    assert!(
-        matches!(&refused, PveError::Permission { path: Some(path), privileges, .. } if path == "/vms/140" && privileges == &["VM.Backup"]),
-        "an archive that nobody approved: {refused:?}"
-    );
+    let other = "vzdump-lxc-140-2026_11_21-04_00_56.tar.zst";
+    let looked =
+        client.archive_config(Role::Allocate, &format!("backup2:backup/{other}").parse().unwrap()).await;
+    let restored = client.restore(&request(301, &format!("labdir:backup/{other}"))).await;
+    for (what, refused) in [
+        ("a look into the archive of a guest outside the pool", looked.map(|_| ()).unwrap_err()),
+        ("an archive on a storage that holds none of our backups", restored.map(|_| ()).unwrap_err()),
+    ] {
+        assert!(
+            matches!(&refused, PveError::Permission { path: Some(path), privileges, .. } if path == "/vms/140" && privileges == &["VM.Backup"]),
+            "{what}: {refused:?}"
+        );
+    }
     let taken = client.restore(&request(200, &format!("backup2:backup/{GOLDEN}"))).await.unwrap_err();
     assert!(matches!(taken, PveError::AlreadyExists { vmid: v } if v == vmid(200)), "{taken:?}");
     for refused in [

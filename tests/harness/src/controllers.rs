@@ -54,7 +54,9 @@ pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: 
         if speech.get() == Speech::Silence {
             continue;
         }
-        for vmid in world.node.power.all() {
+        let running = world.node.power.all();
+        greeted.retain(|vmid| running.contains(vmid));
+        for vmid in running {
             let Some(line) = environment(world, vmid) else {
                 if greeted.insert(vmid) {
                     greet(world, store, vmid).await;
