@@ -55,7 +55,7 @@ use crate::port::store::roster::LaidDown;
 use crate::port::store::{OpenError, Store};
 use crate::port::trust_files;
 use crate::settings::{ScratchSettings, SecretFileError, Settings, TokenSettings, TrustSettings};
-use crate::task::escrow::EscrowTask;
+use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::{self, ListenError, Listeners};
 use crate::task::observe::Eye;
@@ -442,6 +442,7 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
     let copies = EscrowTask {
         store: parts.store.clone(),
         storage: wires.storage.subscribe(),
+        hub: HubCopies { folder: parts.folder.clone(), dial: Arc::new(Hub::enrolled) },
         clock: Arc::clone(&parts.clock),
     };
     let (stop, for_copies) = (stop.clone(), stop.clone());

@@ -4,6 +4,10 @@
 
 #[path = "escrow/copies.rs"]
 mod copies;
+#[path = "escrow/fake_hub.rs"]
+mod fake_hub;
+#[path = "escrow/hub.rs"]
+mod hub;
 #[path = "escrow/place.rs"]
 mod place;
 #[path = "../../tests/support/terminal.rs"]

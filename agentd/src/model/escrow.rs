@@ -5,8 +5,9 @@
 
 use std::fmt;
 
+use holdfast_protocol::escrow::EscrowNumber;
 use holdfast_protocol::id::{KeyFingerprint, TargetName};
-use holdfast_recovery::escrow::{CodeNumber, Record};
+use holdfast_recovery::escrow::{CodeNumber, EscrowFile, Record};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +118,17 @@ impl std::str::FromStr for CopyPlace {
             None => Err(wrong),
         }
     }
+}
+
+/// A wrapped key that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Its code.
+    pub code: CodeRecord,
+    /// The version that it is at the hub.
+    pub version: EscrowNumber,
+    /// The file.
+    pub file: EscrowFile,
 }
 
 /// How a copy stood when it was last looked at.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`Hub::enroll`], [`Hub::knock`] | before there is an identity; the CA is known by its pin |
 //! | [`Hub::renew`], [`Hub::checkin`] | with the identity's certificate |
+//! | `Hub::*_escrow` | the same, about wrapped keys |
 //!
 //! What goes out: the typed answer, or a [`HubError`] whose kind tells who must act. Deliberately absent: retries. Who
 //! calls knows whether and when to ask again.
@@ -24,10 +25,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 mod error;
+mod escrow;
 mod line;
 
 pub use error::{HubError, Remedy};
-pub use line::{Answer, Line, Posted};
+pub use line::{Answer, Line, Posted, Verb};
 
 use super::identity::Identity;
 
@@ -152,8 +154,17 @@ impl Hub {
         wait_s: u32,
     ) -> Result<T, HubError> {
         let body = serde_json::to_vec(ask).map_err(HubError::Unwritable)?;
+        self.send((Verb::Post, path), body, wait_s).await
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        (verb, path): (Verb, &str),
+        body: Vec<u8>,
+        wait_s: u32,
+    ) -> Result<T, HubError> {
         let within = Duration::from_secs(ANSWER_SECONDS_MAX + u64::from(wait_s));
-        let Answer { status, body } = self.line.post(&self.base, path, body, within).await?;
+        let Answer { status, body } = self.line.send(verb, (&self.base, path), body, within).await?;
         if body.len() > ANSWER_BYTES_MAX {
             return Err(HubError::TooLong { max: ANSWER_BYTES_MAX });
         }

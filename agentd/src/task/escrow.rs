@@ -1,9 +1,11 @@
-//! Keeps the copies of wrapped keys as they should be: on each backup disk that is mounted here.
+//! Keeps the copies of wrapped keys as they should be: at the hub, and on each backup disk that is mounted here.
 //!
-//! What comes in: the codes, how storage stands, time. What goes out: a record of each copy, and lines in the audit where one
-//! was lost or changed, written before it is put right. Each copy is compared whole: when a code or a disk comes, and every
-//! few hours. There is no journal: a copy that was put right twice is the same copy. Deliberately absent: opening a wrapped
-//! key, and deciding which codes there are.
+//! What comes in: the codes, how storage stands, the hub's word, time. What goes out: a record of each copy, and lines in
+//! the audit where one was lost or changed, written before it is put right. Each copy is compared whole: when a code or a
+//! disk comes, and every few hours. There is no journal: a copy that was put right twice is the same copy. Deliberately
+//! absent: opening a wrapped key, and deciding which codes there are.
+
+mod hub;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +16,10 @@ use holdfast_protocol::storage::report::TargetStanding;
 use holdfast_protocol::storage::{StorageRole, TargetState};
 use holdfast_protocol::strict::chain;
 use holdfast_recovery::escrow::CodeNumber;
+use jiff::Timestamp;
 use tokio::sync::watch;
+
+pub use hub::HubCopies;
 
 use super::stop::Stop;
 use crate::execute::escrow::{CopyOutcome, Order, perform};
@@ -36,6 +41,8 @@ pub struct EscrowTask {
     pub store: Store,
     /// Which disks are mounted.
     pub storage: watch::Receiver<Arc<StorageView>>,
+    /// How the hub is asked.
+    pub hub: HubCopies,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -46,6 +53,8 @@ struct Sight {
     kept: BTreeSet<CodeNumber>,
     given_up: BTreeSet<CodeNumber>,
     disks: BTreeSet<TargetName>,
+    /// When each was typed last: the hub hears of it.
+    drilled: BTreeSet<(CodeNumber, Timestamp)>,
 }
 
 /// Whether all is as it should be.
@@ -102,6 +111,7 @@ impl EscrowTask {
                 .collect(),
             given_up: known.codes.iter().filter(|code| is_retired(code)).map(CodeRecord::number).collect(),
             disks: disks.keys().cloned().collect(),
+            drilled: known.codes.iter().filter_map(|code| Some((code.number(), code.drilled_at?))).collect(),
         };
         if sight == *last && self.clock.monotonic() < due || self.store.refusal().is_some() {
             return Ok(None);
@@ -115,7 +125,7 @@ impl EscrowTask {
             let order = Order {
                 place: place(&target),
                 expected,
-                wanted: files.iter().map(|(code, file)| (*code, file.clone())).collect(),
+                wanted: files.iter().map(|(code, kept)| (*code, kept.file.clone())).collect(),
                 given_up: given_up.collect(),
             };
             let seen_before: BTreeSet<CodeNumber> =
@@ -123,6 +133,9 @@ impl EscrowTask {
             if self.compare(&at_place, order, &seen_before).await? == Round::Again {
                 round = Round::Again;
             }
+        }
+        if self.at_hub(&known, &files, &sight.given_up).await? == Round::Again {
+            round = Round::Again;
         }
         *last = sight;
         Ok(Some(round))

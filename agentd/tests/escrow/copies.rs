@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use agentd::model::escrow::{Codes, CopyPlace};
+use agentd::model::escrow::{Codes, CopyPlace, CopyRecord};
 use agentd::model::storage::{Looked, StorageView};
 use agentd::plan::escrow::{Purpose, RETIRE_AFTER, problems};
 use agentd::port::clock::{Clock, RealClock};
@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::watch;
 
+use crate::fake_hub::FakeHub;
 use crate::place::{MARK, Place};
 
 const INSIDE: &str = "HOLDFAST_TEST_IN_NAMESPACE";
@@ -28,7 +29,7 @@ const MOUNTS: &str = "mount -t tmpfs parent /mnt && mkdir -p /mnt/holdfast/usb1 
     mount -t tmpfs disk /mnt/holdfast/usb1 && mkdir /mnt/holdfast/usb1/.holdfast && \
     exec \"$0\" --exact copies::copies_are_kept_as_they_should_be";
 
-fn view(standing: TargetStanding) -> Arc<StorageView> {
+pub fn view(standing: TargetStanding) -> Arc<StorageView> {
     let told = TargetReport {
         name: "usb1".parse().unwrap(),
         medium: "a disk".to_owned(),
@@ -62,7 +63,7 @@ fn copies_are_kept_as_they_should_be() {
 }
 
 /// Waits until all is known as it should be.
-async fn until(place: &Place, what: &str, is: impl Fn(&Codes) -> bool) -> Codes {
+pub async fn until(place: &Place, what: &str, is: impl Fn(&Codes) -> bool) -> Codes {
     let mut changes = place.store().changes();
     let waiting = async {
         loop {
@@ -78,8 +79,12 @@ async fn until(place: &Place, what: &str, is: impl Fn(&Codes) -> bool) -> Codes 
     waited.unwrap_or_else(|_| panic!("never {what}"))
 }
 
+fn on_disk(known: &Codes) -> impl Iterator<Item = &CopyRecord> {
+    known.copies.iter().filter(|copy| copy.place != CopyPlace::Hub)
+}
+
 fn right(known: &Codes, copies: usize) -> bool {
-    known.copies.len() == copies && known.copies.iter().all(|copy| copy.problem.is_none())
+    on_disk(known).count() == copies && known.copies.iter().all(|copy| copy.problem.is_none())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
@@ -93,13 +98,14 @@ fn inside() {
     let (told, storage) = watch::channel(view(TargetStanding::Absent));
     let (_stopper, stop) = stop::pair();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let task = EscrowTask { store: place.store().clone(), storage, clock };
+    let task =
+        EscrowTask { store: place.store().clone(), storage, hub: FakeHub::new().copies(&place), clock };
     place.runtime().block_on(async {
         tokio::spawn(task.run(stop));
         told.send_replace(view(TargetStanding::Mounted));
         until(&place, "copied", |known| right(known, 1)).await;
         let path = folder.join("escrow-1.age");
-        let wanted = place.store().escrow_files().await.unwrap().remove(&first).unwrap().to_text();
+        let wanted = place.store().escrow_files().await.unwrap().remove(&first).unwrap().file.to_text();
         let lies = || std::fs::read_to_string(&path).unwrap();
         assert_eq!(lies(), wanted);
         // A disk that comes back is compared at once: lost, then changed.
@@ -108,13 +114,15 @@ fn inside() {
                 None => std::fs::remove_file(&path).unwrap(),
                 Some(text) => std::fs::write(&path, text).unwrap(),
             }
-            let before = place.store().escrow().await.unwrap().copies[0].seen_at;
+            let before = on_disk(&place.store().escrow().await.unwrap()).next().unwrap().seen_at;
             told.send_replace(view(TargetStanding::Dropped));
             told.send_replace(view(TargetStanding::Mounted));
             // What is compared may be seen as one and the same sight; another code is another one in any case.
             place.another(Purpose::Another).await;
-            until(&place, "put back", |known| right(known, 2 + round) && known.copies[0].seen_at > before)
-                .await;
+            until(&place, "put back", |known| {
+                right(known, 2 + round) && on_disk(known).next().unwrap().seen_at > before
+            })
+            .await;
             assert_eq!(lies(), wanted);
             let audit = place.store().audit(100).await.unwrap();
             let wrong = audit.iter().filter(|line| line.action == "escrow_copy_wrong").count();
@@ -140,9 +148,11 @@ fn inside() {
         let newest = known.codes.last().unwrap().number();
         place.store().note_drill(newest, "a test".to_owned(), now).await.unwrap();
         place.store().retire_escrow(first, "a test".to_owned(), now).await.unwrap();
-        let known = until(&place, "taken away", |known| right(known, 4)).await;
-        assert!(known.copies.iter().all(|copy| copy.code != first));
-        assert!(known.copies.iter().all(|copy| copy.place == CopyPlace::Target("usb1".parse().unwrap())));
+        let known = until(&place, "taken away", |known| {
+            right(known, 4) && known.copies.iter().all(|copy| copy.code != first)
+        })
+        .await;
+        assert!(on_disk(&known).all(|copy| copy.place == CopyPlace::Target("usb1".parse().unwrap())));
         assert!(!path.exists());
         place.store().verify_audit().await.unwrap();
     });

@@ -121,7 +121,7 @@ impl Place {
     }
 
     pub fn file(&self, code: CodeNumber) -> EscrowFile {
-        self.runtime.block_on(self.store.escrow_files()).unwrap().remove(&code).unwrap()
+        self.runtime.block_on(self.store.escrow_files()).unwrap().remove(&code).unwrap().file
     }
 
     /// The records, as the running agent has them.

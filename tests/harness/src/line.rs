@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentd::port::hub::{Answer, Hub, HubError, Line, Posted};
+use agentd::port::hub::{Answer, Hub, HubError, Line, Posted, Verb};
 use agentd::port::identity::Identity;
 use agentd::task::hub_sync::Dial;
 use serde_json::{Value, json};
@@ -80,7 +80,13 @@ impl<B> fmt::Debug for InProcess<B> {
 }
 
 impl<B: Brain> Line for InProcess<B> {
-    fn post<'a>(&'a self, base: &'a str, path: &'a str, body: Vec<u8>, within: Duration) -> Posted<'a> {
+    fn send<'a>(
+        &'a self,
+        _: Verb,
+        (base, path): (&'a str, &'a str),
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Posted<'a> {
         Box::pin(async move {
             tokio::time::sleep(ON_THE_WAY).await;
             let broken = |why: &'static str| HubError::Unreachable {

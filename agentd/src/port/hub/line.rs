@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use holdfast_protocol::envelope::REQUEST_ID_HEADER;
+use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use uuid::Uuid;
 
@@ -22,13 +23,30 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// A post that is under way.
+/// What is asked of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// To tell; the body is empty.
+    Get,
+    /// To keep.
+    Put,
+    /// To do.
+    Post,
+}
+
+/// A request that is under way.
 pub type Posted<'a> = Pin<Box<dyn Future<Output = Result<Answer, HubError>> + Send + 'a>>;
 
 /// A line to one hub.
 pub trait Line: fmt::Debug + Send + Sync {
-    /// Posts JSON to a path below the hub's address, and waits for the answer no longer than this.
-    fn post<'a>(&'a self, base: &'a str, path: &'a str, body: Vec<u8>, within: Duration) -> Posted<'a>;
+    /// Sends JSON to the hub's address and a path below it, and waits for the answer no longer than this.
+    fn send<'a>(
+        &'a self,
+        verb: Verb,
+        base_and_path: (&'a str, &'a str),
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Posted<'a>;
 }
 
 /// HTTPS.
@@ -39,23 +57,34 @@ pub(super) struct Https {
 }
 
 impl Line for Https {
-    fn post<'a>(&'a self, base: &'a str, path: &'a str, body: Vec<u8>, within: Duration) -> Posted<'a> {
-        Box::pin(self.send(base, path, body, within))
+    fn send<'a>(
+        &'a self,
+        verb: Verb,
+        (base, path): (&'a str, &'a str),
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Posted<'a> {
+        Box::pin(self.carry(verb, (base, path), body, within))
     }
 }
 
 impl Https {
-    async fn send(
+    async fn carry(
         &self,
-        base: &str,
-        path: &str,
+        verb: Verb,
+        (base, path): (&str, &str),
         body: Vec<u8>,
         within: Duration,
     ) -> Result<Answer, HubError> {
         let failed = |source| HubError::of_transport(base, source);
+        let method = match verb {
+            Verb::Get => Method::GET,
+            Verb::Put => Method::PUT,
+            Verb::Post => Method::POST,
+        };
         let request = self
             .http
-            .post(format!("{base}{path}"))
+            .request(method, format!("{base}{path}"))
             .header(REQUEST_ID_HEADER, Uuid::now_v7().to_string())
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .timeout(within)

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::escrow::EscrowNumber;
 use holdfast_protocol::id::TargetName;
 use holdfast_recovery::escrow::{CodeNumber, Context, EscrowFile, Record};
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit};
-use crate::model::escrow::{CodeRecord, CodeStanding, Codes, CopyPlace, CopyRecord};
+use crate::model::escrow::{CodeRecord, CodeStanding, Codes, CopyPlace, CopyRecord, KeptFile};
 use crate::plan::escrow::{self, NotRetired, Purpose};
 
 /// Why a step was not taken. Nothing is changed then.
@@ -210,18 +211,74 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn escrow_files(&self) -> Result<BTreeMap<CodeNumber, EscrowFile>, StoreError> {
+    pub async fn escrow_files(&self) -> Result<BTreeMap<CodeNumber, KeptFile>, StoreError> {
         self.read(|connection| {
-            let rows: Vec<(u32, String)> = connection
-                .prepare_cached("SELECT code, file FROM escrow WHERE file IS NOT NULL")
-                .and_then(|mut select| select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+            let rows: Vec<(u32, u32, String)> = connection
+                .prepare_cached("SELECT code, version, file FROM escrow WHERE file IS NOT NULL")
+                .and_then(|mut select| {
+                    select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+                })
                 .map_err(StoreError::sqlite("read the wrapped keys"))?;
+            let mut known: BTreeMap<CodeNumber, CodeRecord> =
+                codes(connection)?.into_iter().map(|code| (code.number(), code)).collect();
             rows.into_iter()
-                .map(|(code, text)| {
-                    let file = EscrowFile::parse(text.as_bytes());
-                    Ok((number(code)?, file.map_err(StoreError::unreadable("a wrapped key"))?))
+                .filter_map(|(code, version, text)| {
+                    let kept = number(code).and_then(|code| {
+                        let Some(record) = known.remove(&code) else { return Ok(None) };
+                        let file = EscrowFile::parse(text.as_bytes());
+                        let file = file.map_err(StoreError::unreadable("a wrapped key"))?;
+                        let version = EscrowNumber::try_from(version);
+                        let version = version.map_err(StoreError::unreadable("a version"))?;
+                        Ok(Some((code, KeptFile { code: record, version, file })))
+                    });
+                    kept.transpose()
                 })
                 .collect()
+        })
+        .await
+    }
+
+    /// The last version that a wrapped key of this box was given, were it given up since.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn last_version(&self) -> Result<Option<EscrowNumber>, StoreError> {
+        self.read(|connection| {
+            let last: Option<u32> = connection
+                .query_row("SELECT max(version) FROM escrow", [], |row| row.get(0))
+                .map_err(StoreError::sqlite("read the last version"))?;
+            last.map(EscrowNumber::try_from).transpose().map_err(StoreError::unreadable("a version"))
+        })
+        .await
+    }
+
+    /// Gives a wrapped key another version, behind all others and at least this: the hub lost the one that it was, or holds
+    /// something else in its place.
+    ///
+    /// # Errors
+    /// [`EscrowError`].
+    pub async fn renew_version(
+        &self,
+        code: CodeNumber,
+        behind: EscrowNumber,
+        at: Timestamp,
+    ) -> Result<EscrowNumber, EscrowError> {
+        self.write(Part::Nothing, "give a wrapped key another version", move |transaction| {
+            let failed = || StoreError::sqlite("give a wrapped key another version");
+            let last: u32 = transaction
+                .query_row("SELECT coalesce(max(version), 0) FROM escrow", [], |row| row.get(0))
+                .map_err(failed())?;
+            let next = last.max(behind.number()) + 1;
+            let version = EscrowNumber::try_from(next).map_err(|_| EscrowError::NoNumber)?;
+            transaction
+                .execute(
+                    "UPDATE escrow SET version = ?2 WHERE code = ?1 AND file IS NOT NULL",
+                    (code.number(), version.number()),
+                )
+                .map_err(failed())?;
+            let detail = format!("code {code}: version {version} from now on");
+            note(transaction, at, "escrow_version", &detail)?;
+            Ok(version)
         })
         .await
     }

@@ -174,7 +174,7 @@ impl StatusTask {
         let record = record.ok_or(EscrowError::Unknown(code))?.record;
         let file =
             files.remove(&code).ok_or(EscrowError::Standing { code, wanted: "one that opens a key" })?;
-        Ok(Wrapped { record, file: file.to_text() })
+        Ok(Wrapped { record, file: file.file.to_text() })
     }
 }
 

@@ -1,0 +1,47 @@
+//! The hub, asked about wrapped keys: put, listed, proved, told of drills. A file is never read here: of that the customer
+//! would be told, and the proof says as much.
+
+use holdfast_protocol::escrow::{EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut};
+use holdfast_protocol::job::Nonce;
+
+use super::{Hub, HubError, Verb};
+
+impl Hub {
+    /// Has a version kept. The same version again is the same answer.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn put_escrow(&self, put: &EscrowPut) -> Result<EscrowKept, HubError> {
+        let body = serde_json::to_vec(put).map_err(HubError::Unwritable)?;
+        self.send((Verb::Put, "/v1/agent/escrow"), body, 0).await
+    }
+
+    /// What is kept.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn list_escrow(&self) -> Result<EscrowList, HubError> {
+        self.send((Verb::Get, "/v1/agent/escrow/versions"), Vec::new(), 0).await
+    }
+
+    /// Has the hub prove that it holds a version as it was put.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn prove_escrow(&self, number: EscrowNumber, nonce: &Nonce) -> Result<EscrowProof, HubError> {
+        let path = format!("/v1/agent/escrow/versions/{number}/proof?nonce={}", nonce.as_str());
+        self.send((Verb::Get, &path), Vec::new(), 0).await
+    }
+
+    /// Tells that its holder opened a version.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn tell_escrow_opened(
+        &self,
+        number: EscrowNumber,
+        opened: &EscrowOpened,
+    ) -> Result<EscrowKept, HubError> {
+        self.post(&format!("/v1/agent/escrow/versions/{number}/opened"), opened, 0).await
+    }
+}

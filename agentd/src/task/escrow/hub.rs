@@ -1,0 +1,254 @@
+//! The copies at the hub: put in versions, proved by a fresh question each time, put again where one was lost or changed.
+//!
+//! The hub's word counts for nothing: that it holds a file is believed when it answers a nonce with what only the file's
+//! holder can say. The file is never read back whole; of a read the customer would be told. No version there is ever
+//! overwritten, so what was lost or changed is put again under a later number. A version that this box never put is told,
+//! and the newest file put anew behind it; a number far ahead is not followed, so that nobody uses the numbers up. A hub
+//! that is away is no alarm about a copy that was proved before; its silence is told elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_protocol::audit::hex;
+use holdfast_protocol::escrow::{
+    EscrowBytes, EscrowList, EscrowNumber, EscrowOpened, EscrowPut, EscrowPutSchema, NUMBER_JUMP_MAX, Notice,
+    proof,
+};
+use holdfast_protocol::job::{Nonce, UtcSecond};
+use holdfast_protocol::strict::chain;
+use holdfast_recovery::escrow::CodeNumber;
+
+use super::{EscrowTask, Round};
+use crate::model::escrow::{Codes, CopyPlace, KeptFile};
+use crate::port::hub::{Hub, HubError};
+use crate::port::identity::{IdentityError, IdentityFolder};
+use crate::port::store::StoreError;
+use crate::port::store::escrow::EscrowError;
+use crate::task::hub_sync::Dial;
+
+/// How the hub is asked: each time as who this agent is by then, since its certificate is renewed.
+#[derive(Clone)]
+pub struct HubCopies {
+    /// Who this agent is.
+    pub folder: IdentityFolder,
+    /// How the hub is called.
+    pub dial: Dial,
+}
+
+/// Why a copy is not as it should be.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Escrow(#[from] EscrowError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("this box is not enrolled")]
+    NotEnrolled,
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error("it was put there, and the hub cannot prove that it holds it: tell whoever runs the hub")]
+    Unproved,
+    #[error(
+        "the hub lists version {0}, far ahead of any that this box put, so nothing is put behind it: tell whoever runs the hub"
+    )]
+    Far(EscrowNumber),
+    #[error("the file cannot be sent: this is a fault of this program")]
+    Unsendable,
+    #[error("there is no randomness to ask the hub with")]
+    Randomness(#[source] getrandom::Error),
+}
+
+/// The hub, what it said that it holds, and the last number that it has taken.
+struct Shelf {
+    hub: Hub,
+    list: EscrowList,
+    newest: Option<EscrowNumber>,
+    strange: Strange,
+}
+
+/// Whether the hub lists a version that is behind all that this box put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strange {
+    No,
+    /// Somebody else put it, or the records here are older than the hub's.
+    Newer,
+    /// No honest hub takes such a number.
+    Far(EscrowNumber),
+}
+
+/// What was found of one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Proved.
+    Yes,
+    /// Never there, as far as is known here.
+    NotYet,
+    /// There is something else, or nothing any more.
+    Lost,
+    /// Proved, and something that this box never put is newer.
+    Overtaken,
+}
+
+impl Held {
+    /// What a person is told of it.
+    const fn alarm(self, was_right: bool) -> Option<&'static str> {
+        match (self, was_right) {
+            (Self::Yes, _) | (Self::NotYet, false) => None,
+            (Self::Lost, _) | (Self::NotYet, true) => {
+                Some("the hub lost it, or holds something else in its place")
+            }
+            (Self::Overtaken, _) => Some(
+                "the hub lists a newer version that this box never put: somebody else has its certificate, or its records \
+                 are older than the hub's",
+            ),
+        }
+    }
+}
+
+impl EscrowTask {
+    /// Compares all kept files with what the hub holds.
+    pub(super) async fn at_hub(
+        &self,
+        known: &Codes,
+        files: &BTreeMap<CodeNumber, KeptFile>,
+        given_up: &BTreeSet<CodeNumber>,
+    ) -> Result<Round, StoreError> {
+        let at_hub = |code: CodeNumber| {
+            known.copies.iter().find(|copy| copy.code == code && copy.place == CopyPlace::Hub)
+        };
+        for code in given_up.iter().filter(|code| at_hub(**code).is_some()) {
+            self.store.forget_copy(*code, CopyPlace::Hub, self.clock.now()).await?;
+        }
+        if files.is_empty() {
+            return Ok(Round::Right);
+        }
+        let mut shelf = match self.shelf().await {
+            Ok(answered) => answered,
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "the hub cannot be asked for wrapped keys");
+                for code in files.keys().filter(|code| at_hub(**code).is_none()) {
+                    let problem = format!("it is not there yet: {}", chain(&error));
+                    self.note(*code, &CopyPlace::Hub, Some(problem)).await?;
+                }
+                return Ok(Round::Again);
+            }
+        };
+        let mut round = Round::Right;
+        // In the order in which they were kept: the hub takes no number that is behind its newest.
+        let mut in_order: Vec<_> = files.iter().collect();
+        in_order.sort_by_key(|(_, kept)| kept.version);
+        let newest = in_order.last().map(|(code, _)| **code);
+        for (code, kept) in in_order {
+            let was_right = at_hub(*code).is_some_and(|copy| copy.problem.is_none());
+            let last = newest == Some(*code);
+            let problem = match self.one(&mut shelf, kept, (was_right, last)).await {
+                Ok(()) => match shelf.list.notice {
+                    Notice::Webhook => None,
+                    Notice::Unset => Some(
+                        "it is there, and the hub would hand it to nobody: whoever runs the hub sets whom it tells of reads"
+                            .to_owned(),
+                    ),
+                },
+                Err(Failed::Store(error)) => return Err(error),
+                // A hub that lies is not helped by asking it sooner, and each asking would use up a number.
+                Err(error @ (Failed::Unproved | Failed::Far(_))) => Some(chain(&error)),
+                Err(error) => {
+                    round = Round::Again;
+                    Some(chain(&error))
+                }
+            };
+            self.note(*code, &CopyPlace::Hub, problem).await?;
+        }
+        Ok(round)
+    }
+
+    async fn shelf(&self) -> Result<Shelf, Failed> {
+        let identity = self.hub.folder.read()?.ok_or(Failed::NotEnrolled)?;
+        let hub = (self.hub.dial)(&identity)?;
+        let list = hub.list_escrow().await?;
+        let newest = list.versions.iter().map(|view| view.number).max();
+        let ours = self.store.last_version().await?.map_or(0, EscrowNumber::number);
+        let strange = match newest {
+            Some(newest) if newest.number() > ours.saturating_add(NUMBER_JUMP_MAX) => Strange::Far(newest),
+            Some(newest) if newest.number() > ours => Strange::Newer,
+            _ => Strange::No,
+        };
+        Ok(Shelf { hub, list, newest, strange })
+    }
+
+    /// One file: proved, or put and then proved; and its last drill told.
+    async fn one(
+        &self,
+        shelf: &mut Shelf,
+        kept: &KeptFile,
+        (was_right, last): (bool, bool),
+    ) -> Result<(), Failed> {
+        let bytes =
+            EscrowBytes::try_from(kept.file.to_text().into_bytes()).map_err(|_| Failed::Unsendable)?;
+        let code = kept.code.number();
+        let mut version = kept.version;
+        let held = match shelf.held(version, &bytes).await? {
+            Held::Yes if last && shelf.strange != Strange::No => Held::Overtaken,
+            held => held,
+        };
+        if let Some(was) = held.alarm(was_right) {
+            self.note(code, &CopyPlace::Hub, Some(was.to_owned())).await?;
+        }
+        if held != Held::Yes {
+            if let Strange::Far(number) = shelf.strange {
+                return Err(Failed::Far(number));
+            }
+            if let Some(newest) = shelf.newest.filter(|newest| *newest >= version) {
+                version = self.store.renew_version(code, newest, self.clock.now()).await?;
+            }
+            shelf.hub.put_escrow(&put(kept, version, bytes.clone())).await?;
+            shelf.newest = Some(version);
+            if !shelf.proves(version, &bytes).await? {
+                return Err(Failed::Unproved);
+            }
+        }
+        let told =
+            shelf.list.versions.iter().find(|view| view.number == version).and_then(|view| view.opened_at);
+        let drilled = kept.code.drilled_at.and_then(|at| UtcSecond::new(at).ok());
+        if let Some(at) = drilled.filter(|at| told.is_none_or(|told| told < *at)) {
+            shelf.hub.tell_escrow_opened(version, &EscrowOpened { at }).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Shelf {
+    async fn held(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<Held, Failed> {
+        match self.list.versions.iter().find(|view| view.number == version) {
+            None => Ok(Held::NotYet),
+            Some(view) if view.sha256 != bytes.sha256() => Ok(Held::Lost),
+            Some(_) if self.proves(version, bytes).await? => Ok(Held::Yes),
+            Some(_) => Ok(Held::Lost),
+        }
+    }
+
+    /// Whether the hub says what only the holder of these bytes can say.
+    async fn proves(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<bool, Failed> {
+        let mut fresh = [0_u8; 16];
+        getrandom::fill(&mut fresh).map_err(Failed::Randomness)?;
+        let nonce = Nonce::try_from(hex(&fresh)).map_err(|_| Failed::Unsendable)?;
+        let said = self.hub.prove_escrow(version, &nonce).await?;
+        Ok(said.number == version && said.proof == proof(&nonce, bytes))
+    }
+}
+
+fn put(kept: &KeptFile, number: EscrowNumber, file: EscrowBytes) -> EscrowPut {
+    let context = &kept.code.record.context;
+    EscrowPut {
+        schema: EscrowPutSchema::V1,
+        number,
+        sha256: file.sha256(),
+        file,
+        customer: context.customer.clone(),
+        epoch: context.epoch,
+        code: context.code,
+        fingerprint: kept.code.key().clone(),
+        made_at: context.made_at,
+    }
+}
