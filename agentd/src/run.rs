@@ -405,6 +405,7 @@ fn start_tellers(
         lines: wires.lines.subscribe(),
         heavy: wires.heavy.watch(),
         clock: Arc::clone(&parts.clock),
+        failpoints: Arc::clone(&wires.failpoints),
     };
     let watchdog = WatchdogTask {
         view: wires.view.subscribe(),
@@ -444,6 +445,7 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         storage: wires.storage.subscribe(),
         hub: HubCopies { folder: parts.folder.clone(), dial: Arc::new(Hub::enrolled) },
         clock: Arc::clone(&parts.clock),
+        failpoints: Arc::clone(&wires.failpoints),
     };
     let (stop, for_copies) = (stop.clone(), stop.clone());
     tasks.spawn(async move {

@@ -4,10 +4,16 @@
 
 #[path = "escrow/copies.rs"]
 mod copies;
+#[path = "escrow/crash.rs"]
+mod crash;
 #[path = "escrow/fake_hub.rs"]
 mod fake_hub;
 #[path = "escrow/hub.rs"]
 mod hub;
+#[path = "escrow/hub_crash.rs"]
+mod hub_crash;
+#[path = "escrow/memory.rs"]
+mod memory;
 #[path = "escrow/place.rs"]
 mod place;
 #[path = "../../tests/support/terminal.rs"]
@@ -37,6 +43,10 @@ struct Paper {
 impl Paper {
     const fn new(slips: usize) -> Self {
         Self { words: Vec::new(), slips, asked: 0 }
+    }
+
+    fn of(code: &RecoveryCode) -> Self {
+        Self { words: code.words().map(str::to_owned).collect(), ..Self::new(0) }
     }
 
     fn whole(&self) -> String {

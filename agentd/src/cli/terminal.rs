@@ -2,12 +2,15 @@
 //! taken for it, and what is typed is not shown.
 //!
 //! What comes in goes from the kernel into locked memory: the standard library's reader would keep a copy. Ctrl-C is read as
-//! a character, since the signal would end the program and leave a terminal that shows nothing.
+//! a character, since the signal would end the program and leave a terminal that shows nothing. Whoever opens it is about
+//! to hold a code, so the process keeps its memory to itself from then on: no core dump, and no other process of its user
+//! looks in.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
 use holdfast_recovery::Locked;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
@@ -34,11 +37,14 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Opens it.
+    /// Opens it, and hides the memory of this process.
     ///
     /// # Errors
     /// Where there is none.
     pub fn open() -> io::Result<Self> {
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        setrlimit(Resource::Core, none)?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let device = File::options().read(true).write(true).open("/dev/tty")?;
         let before = tcgetattr(&device)?;
         let mut hidden = before.clone();

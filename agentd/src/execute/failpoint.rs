@@ -102,6 +102,18 @@ pub async fn pass(failpoints: &dyn Failpoints, point: Point) {
     }
 }
 
+/// Awaits a write or an effect of a loop of the agent's, between the points before and after it.
+pub async fn around<T>(
+    failpoints: &dyn Failpoints,
+    (step, moment): (&'static str, Moment),
+    what: impl Future<Output = T>,
+) -> T {
+    pass(failpoints, Point { step, side: Side::Before, moment }).await;
+    let done = what.await;
+    pass(failpoints, Point { step, side: Side::After, moment }).await;
+    done
+}
+
 /// What the environment asks for, where this build can do it.
 #[must_use]
 pub fn from_environment() -> Arc<dyn Failpoints> {

@@ -165,6 +165,9 @@ pub fn put(state: &Path, question: Question) -> Result<Answer, StatusError> {
     let mut bytes = Vec::new();
     let max = ANSWER_BYTES_MAX as u64 + 1;
     stream.take(max).read_to_end(&mut bytes).map_err(silent)?;
+    if bytes.is_empty() {
+        return Err(silent(std::io::ErrorKind::UnexpectedEof.into()));
+    }
     match strict::parse("the agent's answer", &bytes, ANSWER_BYTES_MAX).map_err(StatusError::Form)? {
         Answer::Refused(problem) => Err(StatusError::Refused(problem)),
         answer => Ok(answer),

@@ -23,6 +23,7 @@ pub use hub::HubCopies;
 
 use super::stop::Stop;
 use crate::execute::escrow::{CopyOutcome, Order, perform};
+use crate::execute::failpoint::{Failpoints, Moment, around};
 use crate::model::escrow::{CodeRecord, CodeStanding, CopyPlace, CopyRecord};
 use crate::model::storage::{StorageView, TargetRecord, place};
 use crate::port::clock::Clock;
@@ -45,6 +46,8 @@ pub struct EscrowTask {
     pub hub: HubCopies,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Where tests stop the world.
+    pub failpoints: Arc<dyn Failpoints>,
 }
 
 /// What there is to compare; another one is compared at once.
@@ -169,7 +172,9 @@ impl EscrowTask {
         seen_before: &BTreeSet<CodeNumber>,
     ) -> Result<Round, StoreError> {
         let codes: Vec<CodeNumber> = order.wanted.iter().map(|(code, _)| *code).collect();
-        let outcomes = perform(order).await.unwrap_or_else(|why| {
+        let looked =
+            around(self.failpoints.as_ref(), ("copies_compared", Moment::Effect), perform(order)).await;
+        let outcomes = looked.unwrap_or_else(|why| {
             codes.into_iter().map(|code| (code, CopyOutcome::Unread(why.clone()))).collect()
         });
         let mut round = Round::Right;
@@ -185,7 +190,7 @@ impl EscrowTask {
                 CopyOutcome::Repaired(was, Err(why)) => Some(format!("{was}, and {why}")),
                 CopyOutcome::Unread(why) => Some(why),
                 CopyOutcome::Gone(Ok(())) => {
-                    self.store.forget_copy(code, at_place.clone(), self.clock.now()).await?;
+                    self.forget(code, at_place).await?;
                     continue;
                 }
                 CopyOutcome::Gone(Err(why)) => Some(format!("it is given up and cannot be removed: {why}")),
@@ -208,7 +213,13 @@ impl EscrowTask {
             tracing::warn!(%code, place = %at_place, problem, "a copy of a wrapped key is not as it should be");
         }
         let (place, seen_at) = (at_place.clone(), self.clock.now());
-        self.store.note_copy(CopyRecord { code, place, problem, seen_at }).await
+        let noted = self.store.note_copy(CopyRecord { code, place, problem, seen_at });
+        around(self.failpoints.as_ref(), ("copy_noted", Moment::Outcome), noted).await
+    }
+
+    async fn forget(&self, code: CodeNumber, at_place: &CopyPlace) -> Result<(), StoreError> {
+        let forgotten = self.store.forget_copy(code, at_place.clone(), self.clock.now());
+        around(self.failpoints.as_ref(), ("copy_forgotten", Moment::Outcome), forgotten).await
     }
 }
 

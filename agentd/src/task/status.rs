@@ -19,6 +19,7 @@ use tokio::sync::watch;
 mod escrow;
 
 use super::stop::Stop;
+use crate::execute::failpoint::Failpoints;
 use crate::model::view::{HeavyView, ProgressLines, View};
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
@@ -60,6 +61,8 @@ pub struct StatusTask {
     pub heavy: watch::Receiver<HeavyView>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Where tests stop the world.
+    pub failpoints: Arc<dyn Failpoints>,
 }
 
 impl StatusTask {
@@ -261,6 +264,7 @@ mod tests {
             lines: watch::channel(ProgressLines::new()).1,
             heavy: watch::channel(HeavyView::default()).1,
             clock: Arc::new(RealClock::start()),
+            failpoints: Arc::new(crate::execute::failpoint::Nowhere),
         };
         let (stopper, stop) = stop::pair();
         let ask = async {

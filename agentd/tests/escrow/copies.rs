@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use agentd::execute::failpoint::Nowhere;
 use agentd::model::escrow::{Codes, CopyPlace, CopyRecord};
 use agentd::model::storage::{Looked, StorageView};
 use agentd::plan::escrow::{Purpose, RETIRE_AFTER, problems};
@@ -98,8 +99,13 @@ fn inside() {
     let (told, storage) = watch::channel(view(TargetStanding::Absent));
     let (_stopper, stop) = stop::pair();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let task =
-        EscrowTask { store: place.store().clone(), storage, hub: FakeHub::new().copies(&place), clock };
+    let task = EscrowTask {
+        store: place.store().clone(),
+        storage,
+        hub: FakeHub::new().copies(&place),
+        clock,
+        failpoints: Arc::new(Nowhere),
+    };
     place.runtime().block_on(async {
         tokio::spawn(task.run(stop));
         told.send_replace(view(TargetStanding::Mounted));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentd::execute::failpoint::Nowhere;
 use agentd::model::escrow::{Codes, CopyPlace};
 use agentd::plan::escrow::Purpose;
 use agentd::port::clock::{Clock, RealClock};
@@ -18,16 +19,22 @@ use crate::fake_hub::FakeHub;
 use crate::place::{Place, key};
 
 /// The loop under test, which this ends when it goes.
-struct Running {
+pub struct Running {
     _storage: watch::Sender<Arc<agentd::model::storage::StorageView>>,
     _stopper: Stopper,
 }
 
-fn start(place: &Place, hub: &FakeHub) -> Running {
+pub fn start(place: &Place, hub: &FakeHub) -> Running {
     let (told, storage) = watch::channel(view(TargetStanding::Absent));
     let (stopper, stop) = stop::pair();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let task = EscrowTask { store: place.store().clone(), storage, hub: hub.copies(place), clock };
+    let task = EscrowTask {
+        store: place.store().clone(),
+        storage,
+        hub: hub.copies(place),
+        clock,
+        failpoints: Arc::new(Nowhere),
+    };
     place.runtime().spawn(task.run(stop));
     Running { _storage: told, _stopper: stopper }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use agentd::execute::failpoint::{Failpoints, Nowhere};
 use agentd::model::boot::BootMoment;
 use agentd::model::escrow::Codes;
 use agentd::model::view::{HeavyView, ProgressLines, View};
@@ -42,6 +43,11 @@ pub fn key() -> BackupKey {
     BackupKey::parse(KEY).unwrap()
 }
 
+/// What the key is changed to.
+pub fn other_key() -> BackupKey {
+    BackupKey::parse(include_bytes!("../../../recovery/tests/keys/none-3.json")).unwrap()
+}
+
 /// The box's clock, set ahead as a test likes.
 struct Ahead(Mutex<SignedDuration>, RealClock);
 
@@ -64,7 +70,8 @@ impl Clock for Ahead {
 }
 
 pub struct Place {
-    folder: tempfile::TempDir,
+    path: PathBuf,
+    _folder: Option<tempfile::TempDir>,
     runtime: Runtime,
     store: Store,
     clock: Arc<Ahead>,
@@ -73,25 +80,18 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("state");
-        std::fs::create_dir_all(folder.path().join("bin")).unwrap();
-        std::fs::create_dir(&state).unwrap();
-        symlink(env!("CARGO_BIN_EXE_agentd"), folder.path().join("bin/agentd")).unwrap();
-        std::fs::write(folder.path().join("agent.toml"), settings(&state)).unwrap();
+        let folder = lay_down(&key());
+        let place = Self::at(folder.path(), Arc::new(Nowhere));
+        Self { _folder: Some(folder), ..place }
+    }
+
+    /// The agent starts in a folder that was laid down.
+    pub fn at(path: &Path, failpoints: Arc<dyn Failpoints>) -> Self {
+        let state = path.join("state");
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let clock = Arc::new(Ahead(Mutex::new(SignedDuration::ZERO), RealClock::start()));
-        let target = target(&state);
-        attach(&state, &target, clock.now());
         let store = Store::open(&state, clock.now()).unwrap();
-        let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30,
-            "storage": [target], "guests": [{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1",
-                "customer": "acme", "vmid": 101, "run": "running", "golden": "2026.11.1",
-                "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
-                "network": { "bridge": "vmbr0", "address": "10.66.0.1/24", "gateway": "10.66.0.254" } }] });
-        let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
-        runtime.block_on(store.offer_desired(desired, clock.now())).unwrap();
         let (stopper, stop) = stop::pair();
         let contact = Contact { reached_at: None, problem: None, certificate_ends_at: Timestamp::MAX };
         let as_clock: Arc<dyn Clock> = clock.clone();
@@ -106,14 +106,15 @@ impl Place {
             lines: watch::channel(ProgressLines::new()).1,
             heavy: watch::channel(HeavyView::default()).1,
             clock: as_clock,
+            failpoints,
         };
         let door = runtime.block_on(async { status_door::open(&state) }).unwrap();
         runtime.spawn(task.run(door, stop));
-        Self { folder, runtime, store, clock, _stopper: stopper }
+        Self { path: path.to_owned(), _folder: None, runtime, store, clock, _stopper: stopper }
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     pub fn codes(&self) -> Codes {
@@ -144,18 +145,8 @@ impl Place {
 
     pub async fn another(&self, purpose: Purpose) -> (CodeNumber, RecoveryCode) {
         let now = self.clock.now();
-        let context = Context {
-            host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
-            host_name: "box7".parse().unwrap(),
-            customer: "acme".parse().unwrap(),
-            epoch: HostEpoch::new(3),
-            code: CodeNumber::FIRST,
-            made_at: UtcSecond::new(now).unwrap(),
-        };
-        let record = Record { context, fingerprint: key().fingerprint().clone() };
-        let wish = Wish { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() };
         let code = RecoveryCode::generate().unwrap();
-        let record = self.store.begin_escrow(wish, now).await.unwrap();
+        let record = self.store.begin_escrow(wish(purpose, now), now).await.unwrap();
         let number = record.context.code;
         let file = Escrow::new(record.context, key()).wrap(&code).unwrap();
         self.store.note_shown(number, "a test".to_owned(), now).await.unwrap();
@@ -225,17 +216,92 @@ impl Place {
     }
 }
 
+/// What a code is made for here. The store gives it its number.
+fn wish(purpose: Purpose, at: Timestamp) -> Wish {
+    let context = Context {
+        host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+        host_name: "box7".parse().unwrap(),
+        customer: "acme".parse().unwrap(),
+        epoch: HostEpoch::new(3),
+        code: CodeNumber::FIRST,
+        made_at: UtcSecond::new(at).unwrap(),
+    };
+    let record = Record { context, fingerprint: key().fingerprint().clone() };
+    Wish { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() }
+}
+
+/// A code that was made, and the file that it opens; to be laid into more than one box, since making one is slow.
+pub struct Made {
+    pub code: RecoveryCode,
+    pub file: EscrowFile,
+    at: Timestamp,
+}
+
+impl Made {
+    /// With this number, so long ago.
+    pub fn new(number: u32, ago: SignedDuration) -> Self {
+        let at = RealClock::start().now() - ago;
+        let Record { context, .. } = wish(Purpose::First, at).record;
+        let context = Context { code: CodeNumber::try_from(number).unwrap(), ..context };
+        let code = RecoveryCode::generate().unwrap();
+        let file = Escrow::new(context, key()).wrap(&code).unwrap();
+        Self { code, file, at }
+    }
+}
+
+/// A box's folder in which no agent runs: the key that is signed for, and the codes that were kept there before.
+pub fn lay_down_with(signed: &BackupKey, kept: &[Made]) -> tempfile::TempDir {
+    let folder = lay_down(signed);
+    let state = folder.path().join("state");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = Store::open_on_callers_thread(&state, RealClock::start().now()).unwrap();
+    runtime.block_on(async {
+        let by = || "a test".to_owned();
+        for Made { file, at, .. } in kept {
+            let purpose =
+                store.escrow().await.unwrap().codes.first().map_or(Purpose::First, |_| Purpose::Another);
+            let number = store.begin_escrow(wish(purpose, *at), *at).await.unwrap().context.code;
+            store.note_shown(number, by(), *at).await.unwrap();
+            store.keep_escrow(number, file.clone(), by(), *at).await.unwrap();
+        }
+    });
+    folder
+}
+
+/// A box's folder: its program, its settings, an attached off-site target, and the document that names it.
+fn lay_down(signed: &BackupKey) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    std::fs::create_dir_all(folder.path().join("bin")).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    symlink(env!("CARGO_BIN_EXE_agentd"), folder.path().join("bin/agentd")).unwrap();
+    std::fs::write(folder.path().join("agent.toml"), settings(&state)).unwrap();
+    let (target, now) = (target(&state, signed), RealClock::start().now());
+    attach(&state, &target, now);
+    let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30,
+        "storage": [target], "guests": [{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1",
+            "customer": "acme", "vmid": 101, "run": "running", "golden": "2026.11.1",
+            "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+            "network": { "bridge": "vmbr0", "address": "10.66.0.1/24", "gateway": "10.66.0.254" } }] });
+    let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = Store::open_on_callers_thread(&state, now).unwrap();
+    runtime.block_on(store.offer_desired(desired, now)).unwrap();
+    folder
+}
+
 /// As an operator wishes and signs for it.
-fn target(state: &Path) -> StorageTarget {
+fn target(state: &Path, key: &BackupKey) -> StorageTarget {
     let host_key = host_key::open(state).unwrap();
     let medium: Medium =
         serde_json::from_value(json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1",
-        "namespace": "hf", "fingerprint": vec!["86"; 32].join(":"), "key": key().fingerprint() } }))
+        "namespace": "hf", "fingerprint": vec!["86"; 32].join(":"), "key": key.fingerprint() } }))
         .unwrap();
     let name: TargetName = "off1".parse().unwrap();
     let meant = Meant { target: &name, medium: &medium };
     let creds =
-        Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new("secret".to_owned()), Some(key())).unwrap();
+        Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new("secret".to_owned()), Some(key.clone()))
+            .unwrap();
     let sealed = creds.seal(&host_key.recipient().unwrap()).unwrap();
     serde_json::from_value(json!({ "name": name, "medium": medium, "class": "slow", "role": "pbs-offsite",
         "state": "attached", "label": "away", "default": false, "schedulable": true, "creds": sealed }))

@@ -4,7 +4,7 @@
 //! Each step is written down by the agent before the next one begins, and none takes anything away: whenever this dies,
 //! whatever opened the key before still opens it, and the number of a code that came to nothing is never used again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{CustomerId, TargetName};
 use holdfast_recovery::RecoveryCode;
@@ -71,7 +71,13 @@ struct Document<'a> {
 /// [`EscrowCommandError`]; what opened the key before still does.
 pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
-    let state = &settings.state.dir;
+    let begun = made(arguments, purpose, &settings.state.dir)?;
+    tell(arguments.output, &begun);
+    Ok(())
+}
+
+/// The whole of it at the terminal. Code and key are wiped by the end.
+fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<Begun, EscrowCommandError> {
     // All that can be refused is refused before a number is given.
     let host_key = host_key::read(state)?.ok_or(EscrowCommandError::NoHostKey)?;
     let paper = arguments.sheet.as_deref().map(Paper::place).transpose()?;
@@ -112,10 +118,10 @@ pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCo
     let asked = if arguments.strict { back::Asked::All } else { back::Asked::Three };
     back::typed(&code, asked, &mut terminal)?;
     drop(printed);
+    drop((code, escrow));
     keep(state, &begun, &file)?;
-    drop(terminal);
-    tell(arguments.output, &begun);
-    Ok(())
+    terminal.say("The words are right, and the code is kept.\n").map_err(TypingFailed::Terminal)?;
+    Ok(*begun)
 }
 
 /// The key, as it was sealed for this target. What is in there was held to the fingerprint that was signed for.
@@ -126,9 +132,16 @@ fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandErro
     creds.key().cloned().ok_or(EscrowCommandError::NoKey)
 }
 
-fn keep(state: &std::path::Path, begun: &Begun, file: &EscrowFile) -> Result<(), EscrowCommandError> {
-    let question = EscrowQuestion::Keep { code: begun.record.context.code, file: file.to_text() };
-    note(put_escrow(state, question)?)
+fn keep(state: &Path, begun: &Begun, file: &EscrowFile) -> Result<(), EscrowCommandError> {
+    let code = begun.record.context.code;
+    let question = EscrowQuestion::Keep { code, file: file.to_text() };
+    match put_escrow(state, question) {
+        // It may have been written down before the agent fell silent.
+        Err(error @ (StatusError::Silent { .. } | StatusError::NotRunning { .. })) => {
+            Err(EscrowCommandError::Unsure { code, source: error })
+        }
+        answered => note(answered?),
+    }
 }
 
 pub(super) fn note(answer: EscrowAnswer) -> Result<(), EscrowCommandError> {

@@ -14,7 +14,7 @@
 use std::path::PathBuf;
 
 use holdfast_recovery::code::MakeError;
-use holdfast_recovery::escrow::{OpenError, WrapError};
+use holdfast_recovery::escrow::{CodeNumber, OpenError, WrapError};
 use holdfast_recovery::sheet::DrawError;
 
 use super::typing::TypingFailed;
@@ -63,6 +63,19 @@ pub enum EscrowCommandError {
     /// The agent.
     #[error(transparent)]
     Agent(#[from] StatusError),
+    /// No answer to the last word.
+    #[error(
+        "the words were right, and the agent did not say whether the code is kept: hold on to the paper until \
+         `agentd escrow status` tells that code {code} is in use; if it says that it opens nothing, destroy the paper and \
+         begin again. What opened the key before still does"
+    )]
+    Unsure {
+        /// Which.
+        code: CodeNumber,
+        /// Why.
+        #[source]
+        source: StatusError,
+    },
     /// The host's key.
     #[error(transparent)]
     HostKey(#[from] HostKeyError),
@@ -128,7 +141,7 @@ impl EscrowCommandError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) => 78,
-            Self::Agent(error) => error.exit_code(),
+            Self::Agent(error) | Self::Unsure { source: error, .. } => error.exit_code(),
             Self::Creds(_) | Self::NoKey | Self::Open(_) => 65,
             Self::NoHostKey => 69,
             Self::Make(_) | Self::Wrap(_) | Self::Draw(_) => 70,

@@ -54,6 +54,21 @@ pub enum EscrowQuestion {
     },
 }
 
+impl EscrowQuestion {
+    /// What is written down before it is answered, if anything is.
+    #[must_use]
+    pub const fn writes(&self) -> Option<&'static str> {
+        match self {
+            Self::Status | Self::File { .. } => None,
+            Self::Begin { .. } => Some("code_begun"),
+            Self::Shown { .. } => Some("code_shown"),
+            Self::Keep { .. } => Some("code_kept"),
+            Self::Drilled { .. } => Some("code_drilled"),
+            Self::Retire { .. } => Some("code_retired"),
+        }
+    }
+}
+
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

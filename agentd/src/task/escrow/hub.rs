@@ -18,6 +18,7 @@ use holdfast_protocol::strict::chain;
 use holdfast_recovery::escrow::CodeNumber;
 
 use super::{EscrowTask, Round};
+use crate::execute::failpoint::{Moment, around};
 use crate::model::escrow::{Codes, CopyPlace, KeptFile};
 use crate::port::hub::{Hub, HubError};
 use crate::port::identity::{IdentityError, IdentityFolder};
@@ -118,7 +119,7 @@ impl EscrowTask {
             known.copies.iter().find(|copy| copy.code == code && copy.place == CopyPlace::Hub)
         };
         for code in given_up.iter().filter(|code| at_hub(**code).is_some()) {
-            self.store.forget_copy(*code, CopyPlace::Hub, self.clock.now()).await?;
+            self.forget(*code, &CopyPlace::Hub).await?;
         }
         if files.is_empty() {
             return Ok(Round::Right);
@@ -186,7 +187,7 @@ impl EscrowTask {
     ) -> Result<(), Failed> {
         let bytes =
             EscrowBytes::try_from(kept.file.to_text().into_bytes()).map_err(|_| Failed::Unsendable)?;
-        let code = kept.code.number();
+        let (code, failpoints) = (kept.code.number(), self.failpoints.as_ref());
         let mut version = kept.version;
         let held = match shelf.held(version, &bytes).await? {
             Held::Yes if last && shelf.strange != Strange::No => Held::Overtaken,
@@ -200,9 +201,11 @@ impl EscrowTask {
                 return Err(Failed::Far(number));
             }
             if let Some(newest) = shelf.newest.filter(|newest| *newest >= version) {
-                version = self.store.renew_version(code, newest, self.clock.now()).await?;
+                let renewed = self.store.renew_version(code, newest, self.clock.now());
+                version = around(failpoints, ("version_renewed", Moment::Intent), renewed).await?;
             }
-            shelf.hub.put_escrow(&put(kept, version, bytes.clone())).await?;
+            let put = put(kept, version, bytes.clone());
+            around(failpoints, ("put", Moment::Effect), shelf.hub.put_escrow(&put)).await?;
             shelf.newest = Some(version);
             if !shelf.proves(version, &bytes).await? {
                 return Err(Failed::Unproved);
@@ -212,7 +215,9 @@ impl EscrowTask {
             shelf.list.versions.iter().find(|view| view.number == version).and_then(|view| view.opened_at);
         let drilled = kept.code.drilled_at.and_then(|at| UtcSecond::new(at).ok());
         if let Some(at) = drilled.filter(|at| told.is_none_or(|told| told < *at)) {
-            shelf.hub.tell_escrow_opened(version, &EscrowOpened { at }).await?;
+            let opened = EscrowOpened { at };
+            let told = shelf.hub.tell_escrow_opened(version, &opened);
+            around(failpoints, ("drill_told", Moment::Told), told).await?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use holdfast_recovery::escrow::{CodeNumber, Context, EscrowFile, Record};
 use jiff::Timestamp;
 
 use super::StatusTask;
+use crate::execute::failpoint::{Moment, around};
 use crate::gate::offsite::ServerWarrant;
 use crate::model::storage::TargetRecord;
 use crate::plan::escrow::{self, Purpose};
@@ -70,7 +71,14 @@ impl Refused {
 impl StatusTask {
     /// Answers one question.
     pub(super) async fn about_codes(&self, question: EscrowQuestion, by: String) -> Answer {
-        match self.code_answer(question, by).await {
+        let answered = match question.writes() {
+            Some(step) => {
+                let point = (step, Moment::Outcome);
+                around(self.failpoints.as_ref(), point, self.code_answer(question, by)).await
+            }
+            None => self.code_answer(question, by).await,
+        };
+        match answered {
             Ok(answer) => Answer::Escrow(answer),
             Err(refused) => Answer::Refused(Problem::new(refused.code(), chain(&refused))),
         }
