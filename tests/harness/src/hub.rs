@@ -4,10 +4,12 @@
 //! time; virtual time stands still while they do. Deliberately absent: TLS; which host asks is told as the handshake would.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use agentd::port::hub::{Answer, Line, Posted, Verb};
 use agentd::port::identity::{IdentityFolder, Purpose};
 use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode, header};
+use axum::http::{Method, Request, StatusCode, header};
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
 use holdfast_protocol::enrol::{EnrolRequest, Enrolled, Invite};
 use holdfast_protocol::envelope::Envelope;
@@ -47,6 +49,37 @@ pub struct Hub {
     host: Presented,
     _stop: watch::Sender<bool>,
     _opened: (hubd::store::WriterThread, TempDir),
+}
+
+/// What the agent sends, to the routes themselves: who it is, the handshake would have told.
+#[derive(Debug)]
+struct Routes {
+    routes: axum::Router,
+    host: Presented,
+}
+
+impl Line for Routes {
+    fn send<'a>(
+        &'a self,
+        verb: Verb,
+        (_, path): (&'a str, &'a str),
+        body: Vec<u8>,
+        _: Duration,
+    ) -> Posted<'a> {
+        let method = match verb {
+            Verb::Get => Method::GET,
+            Verb::Put => Method::PUT,
+            Verb::Post => Method::POST,
+        };
+        let ask = Request::builder().method(method).uri(path).extension(self.host);
+        let ask = ask.header(header::CONTENT_TYPE, "application/json").body(Body::from(body)).unwrap();
+        Box::pin(standing_still(async move {
+            let answer = self.routes.clone().oneshot(ask).await.unwrap();
+            let status = answer.status().as_u16();
+            let body = to_bytes(answer.into_body(), ANSWER_BYTES).await.unwrap().to_vec();
+            Ok(Answer { status, body })
+        }))
+    }
 }
 
 /// Lets virtual time stand still while other threads work on this.
@@ -123,6 +156,12 @@ impl Hub {
             Request::post("/v1/agent/checkin?wait=0s").body(Body::from(json!(request).to_string())).unwrap();
         ask.extensions_mut().insert(self.host);
         standing_still(self.answered(ask)).await
+    }
+
+    /// How the agent of the host sends to this hub.
+    #[must_use]
+    pub fn line(&self) -> Arc<dyn Line> {
+        Arc::new(Routes { routes: self.routes.clone(), host: self.host })
     }
 
     /// What an operator sees of the host.
