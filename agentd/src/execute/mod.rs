@@ -35,6 +35,7 @@ mod identity;
 mod lost;
 pub mod offsite;
 pub mod recover;
+mod returned;
 pub mod run;
 mod step_adopt;
 mod step_archive;

@@ -6,8 +6,8 @@ use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{own_config, vmid};
-use super::step_claim;
 use super::trouble::Trouble;
+use super::{returned, step_claim};
 use crate::model::limits;
 use crate::operation::Operation;
 use crate::operation::log::PowerFound;
@@ -60,7 +60,13 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::FirstStart => {
             // A guest that is made again from its backup has its token still.
             let claims = match &context.progress.operation {
-                Operation::Provision(made) => made.lost.is_none(),
+                Operation::Provision(made) => match &made.lost {
+                    Some(lost) => {
+                        returned::still_gone(context, made.guest.uid, lost).await?;
+                        false
+                    }
+                    None => true,
+                },
                 Operation::RestoreTest(test) => test.place.speech.is_some(),
                 _ => false,
             };

@@ -402,16 +402,31 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
         if ours.peek() == Some(vmid) {
             continue;
         }
-        let marked = matches!(&guest.detail, Detail::Known(facts) if facts.mark != Mark::None);
-        let conditions = if marked {
-            let message = format!(
+        let mark = match &guest.detail {
+            Detail::Known(facts) => facts.mark,
+            Detail::Unknown(_) => Mark::None,
+        };
+        let guests = &inputs.records.guests;
+        let twin = match mark {
+            Mark::Of(uid) => guests.binary_search_by_key(&uid, |record| record.uid).ok(),
+            _ => None,
+        };
+        let twin = twin.and_then(|place| guests.get(place));
+        let message = match (mark, twin.map(|record| (&record.name, &record.place))) {
+            (Mark::None, _) => None,
+            (_, Some((name, Place::Made { vmid: ours, .. }))) => Some(format!(
+                "guest {vmid} carries the mark of {name}, which is guest {ours} by our records: if {name} was lost and made \
+                 again, this may be the lost one that came back. It is not touched; never let both run. To keep {ours}, destroy \
+                 {vmid} on the node; to keep {vmid}, take the mark off it, name it under a new uid in the document, and let \
+                 an operator sign to take it over"
+            )),
+            _ => Some(format!(
                 "guest {vmid} carries a mark of ours, but our records do not know it: it is not touched; name its uid in the \
                  document, and what an operator signs to take it over is told"
-            );
-            vec![Condition { code: ErrorCode::ForeignGuest, message }]
-        } else {
-            Vec::new()
+            )),
         };
+        let conditions =
+            message.map(|message| Condition { code: ErrorCode::ForeignGuest, message }).into_iter().collect();
         let standing = Standing::Foreign;
         plan.verdicts.push(GuestVerdict {
             wanted: None,

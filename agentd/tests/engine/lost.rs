@@ -21,6 +21,7 @@ use holdfast_protocol::secret::{Secret, TokenHash};
 use pve_sim::fault::admin::{Edit, apply};
 
 use super::drift::{Agent, report, serves, start};
+use super::hand::HandAt;
 use super::world::{ARCHIVE, World, end, find, guest, made, told, uid, vmid};
 
 async fn one_guest(world: &World) -> Agent {
@@ -232,4 +233,78 @@ async fn what_we_may_not_see_is_not_lost() {
     let place = agent.ports.store.guest(uid(1)).await.unwrap().unwrap().place;
     assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{place:?}");
     agent.stop().await;
+}
+
+/// Nobody sees that number now: an administrator put it back by hand, and forgot the pool.
+fn put_back() -> Vec<Edit> {
+    let (tags, line) = (mark::tags(uid(1)).join(";"), mark::first_line(uid(1)));
+    let config = format!(
+        "#{line}\narch: amd64\nhostname: web-1\nmemory: 128\nostype: debian\nrootfs: tank:300/vm-300-disk-0.raw,size=1G\ntags: {tags}\nunprivileged: 1\n"
+    );
+    vec![Edit::Place { vmid: 300, config }]
+}
+
+/// While its backup was restored, somebody put the lost guest back: what was made is taken back before it ever ran, and the
+/// guest is the old one again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_comes_back_meanwhile_is_alone() {
+    for seen in [Pool::Forgotten, Pool::Kept] {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+        destroyed(&world).await;
+        let edits = match seen {
+            Pool::Forgotten => put_back(),
+            Pool::Kept => {
+                newcomer(&world).await;
+                let set = |key: &str, value: String| Edit::Set { vmid: 300, key: key.to_owned(), value };
+                vec![set("tags", mark::tags(uid(1)).join(";")), set("description", mark::first_line(uid(1)))]
+            }
+        };
+        let hand = HandAt::new("first_start", &world.sim.node, edits);
+        let ports = Ports { failpoints: hand, ..ports };
+        let ended = end(&ports, 2, again(&world, &record)).await;
+        assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
+        let cause = ended.cause().unwrap();
+        assert_eq!(cause.code, ErrorCode::VmidForeign, "{}", told(&ended));
+        assert_eq!(world.guests().keys().collect::<Vec<_>>(), ["300.conf"], "{}", told(&ended));
+        let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
+        assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{place:?}");
+    }
+}
+
+/// Later than that it is told, and what a person can do about it; neither of the two is touched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_comes_back_later_is_told() {
+    let world = World::start().await;
+    let mut agent = one_guest(&world).await;
+    destroyed(&world).await;
+    newcomer(&world).await;
+    says_hello(&agent.ports, &world).await;
+    agent.until("back under another number", is_back).await;
+    for (key, value) in [("tags", mark::tags(uid(1)).join(";")), ("description", mark::first_line(uid(1)))] {
+        apply(&world.sim.node, &Edit::Set { vmid: 300, key: key.to_owned(), value }).unwrap();
+    }
+    let before = world.guests();
+    let twin = |view: &View| {
+        let stranger = view.guests.iter().find(|report| report.vmid == Some(vmid(300)));
+        stranger.is_some_and(|report| {
+            report.standing == Standing::Foreign
+                && report
+                    .conditions
+                    .iter()
+                    .any(|one| one.message.contains("which is guest 301 by our records"))
+        })
+    };
+    agent.until("told", twin).await;
+    assert!(is_back(&agent.view.borrow()));
+    assert_eq!(world.guests(), before);
+    agent.stop().await;
+}
+
+/// Whether who came back stands in our pool.
+#[derive(Clone, Copy)]
+enum Pool {
+    Kept,
+    Forgotten,
 }

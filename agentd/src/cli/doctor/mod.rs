@@ -8,6 +8,7 @@ mod entries;
 mod helper;
 mod here;
 pub mod judge;
+mod test_bridge;
 mod trust;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use serde::Serialize;
 
 use super::Output;
 use super::step_down::{self, StepDownError};
+use crate::port::bridge::Bridges;
 use crate::port::helper::Helper;
 use crate::port::pve::{PveClient, RealPace, SetUpError};
 use crate::run::pve_settings;
@@ -91,6 +93,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     checks.push(check::records(&settings.state.dir));
     checks.extend(entries::checks(&settings.state.dir));
     checks.push(trust::files(&settings));
+    checks.extend(test_bridge::check(settings.scratch.as_ref(), &Bridges::of_the_kernel()));
     checks.extend(helper::judge(runtime.block_on(Helper::shipped().status())));
     let failed = checks.iter().filter(|check| check.state == State::Failed).count();
     match arguments.output {
