@@ -76,7 +76,7 @@ impl Fire {
         };
         let begun = Instant::now();
         self.stand.stage.start_agent(Some(&Failpoint(words))).unwrap();
-        let (mut ready, mut at_work, mut bytes) = (None, None, Vec::new());
+        let (mut ready, mut at_work, mut bytes, mut rested) = (None, None, Vec::new(), Value::Null);
         let end = loop {
             let mut log = self.read_log(&mut bytes);
             let worked = points(&log).next().is_some();
@@ -94,6 +94,7 @@ impl Fire {
                 ready.get_or_insert_with(|| begun.elapsed());
                 if is_done(&told) {
                     self.stand.stage.kill_agent().unwrap();
+                    rested = told;
                     break End::Rested;
                 }
                 assert!(begun.elapsed() < LONG, "{aim:?}: not done: {told:#}\n{log}");
@@ -102,7 +103,7 @@ impl Fire {
             std::thread::sleep(LOOK);
         };
         let points = points(&self.read_log(&mut bytes)).collect();
-        self.look_at_what_is_left(&end);
+        self.look_at_what_is_left(&end, &rested);
         self.lives.push(Life { end: end.clone(), points, ready, at_work });
         end
     }
@@ -115,7 +116,8 @@ impl Fire {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    fn look_at_what_is_left(&mut self, end: &End) {
+    /// `told` is what a life that came to rest said last.
+    fn look_at_what_is_left(&mut self, end: &End, told: &Value) {
         let books = Books::read(&self.stand.stage.state());
         books.assert_continues(&self.books);
         self.books = books;
@@ -130,7 +132,7 @@ impl Fire {
                 .values()
                 .filter(|operation| operation.outcome.as_deref() != Some("done"))
                 .collect();
-            assert!(open.is_empty(), "an operation did not end well: {open:?}");
+            assert!(open.is_empty(), "an operation did not end well: {open:?}; the agent said: {told:#}");
         }
     }
 
