@@ -477,8 +477,8 @@ fn start_reconcile(
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
-    let pruners = wires.pruners.subscribe();
-    let ports = Ports { scratch, lines, heavy, failpoints, pruners, ..ports };
+    let (pruners, artifacts) = (wires.pruners.subscribe(), parts.artifacts.clone());
+    let ports = Ports { scratch, lines, heavy, failpoints, pruners, artifacts, ..ports };
     let reconcile = Reconcile {
         ports,
         eye,

@@ -59,8 +59,12 @@ codes! {
     ClockUnkept = "CLOCK_UNKEPT", 503
     /// What was typed is no recovery code: a word is wrong, or two are in each other's place.
     CodeMistyped = "CODE_MISTYPED", 400
+    /// A controller did not come up on this host: nobody here gets it any more.
+    ControllerBad = "CONTROLLER_BAD", 409
     /// No operator approved the controller that runs in a guest.
     ControllerUnapproved = "CONTROLLER_UNAPPROVED", 409
+    /// A controller that is wished for a guest is not put in, and why.
+    ControllerWaits = "CONTROLLER_WAITS", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
     /// The disk under the agent's own records is full.

@@ -45,6 +45,8 @@ pub enum OperationKind {
     Start,
     /// Stops a guest.
     Stop,
+    /// Exchanges the controller in a guest, with a snapshot to come back to.
+    UpdateController,
 }
 
 impl OperationKind {
@@ -67,6 +69,7 @@ impl OperationKind {
         Self::Snapshot,
         Self::Start,
         Self::Stop,
+        Self::UpdateController,
     ];
 
     /// The kind as it stands on the wire and in the journal.
@@ -90,6 +93,7 @@ impl OperationKind {
             Self::Snapshot => "snapshot",
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::UpdateController => "update_controller",
         }
     }
 }

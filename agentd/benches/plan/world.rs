@@ -104,6 +104,7 @@ impl World {
             lost: BTreeMap::new(),
             goldens: BTreeMap::new(),
             shelves: BTreeMap::new(),
+            controllers: BTreeMap::new(),
         };
         Ok(Self { desired, observed, records, policy: policy()?, now: Timestamp::UNIX_EPOCH })
     }

@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use holdfast_protocol::job::act::ReleaseKind;
-use holdfast_protocol::local::desired::{DesiredView, WantedController};
+use holdfast_protocol::local::desired::{DesiredView, Turn, WantedController};
 use hyper::body::{Frame, SizeHint};
 
 use super::Local;
@@ -45,7 +45,8 @@ async fn wanted(
     if !local.store.is_approved(release).await? {
         return Ok(None);
     }
-    Ok(Some((WantedController { version: wish.version, sha256: wish.sha256, bytes }, sha256)))
+    let turn = local.store.turn_of(uid, sha256.clone()).await?;
+    Ok(Some((WantedController { version: wish.version, sha256: wish.sha256, bytes, turn }, sha256)))
 }
 
 pub(super) async fn desired(
@@ -63,12 +64,18 @@ pub(super) async fn artifact(
 ) -> Result<Response, ApiError> {
     let nothing = || ApiError::NotFound("artifact");
     let named = Sha256Hex::try_from(named).map_err(|_| nothing())?;
-    let (_, sha256) = wanted(&local, &scope).await?.filter(|(_, own)| *own == named).ok_or_else(nothing)?;
+    let (wish, sha256) =
+        wanted(&local, &scope).await?.filter(|(_, own)| *own == named).ok_or_else(nothing)?;
     let artifacts = local.standing.artifacts.clone();
     // Every byte is read and held to the digest before the first one is sent.
     let opened = tokio::task::spawn_blocking(move || artifacts.open(&sha256)).await;
     match opened {
-        Ok(Ok(Some(artifact))) => Ok(frame::bytes(Body::new(Pieces { left: artifact.bytes(), artifact }))),
+        Ok(Ok(Some(artifact))) => {
+            if let Turn::Now(update) = wish.turn {
+                local.store.note_fetched(update, local.clock.now()).await?;
+            }
+            Ok(frame::bytes(Body::new(Pieces { left: artifact.bytes(), artifact })))
+        }
         Ok(Ok(None)) => Err(nothing()),
         Ok(Err(error)) => Err(ApiError::Artifact(error)),
         // The agent stops just now.

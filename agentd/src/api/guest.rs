@@ -11,12 +11,8 @@ use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::Data;
 use super::{LIMITS, Local, body};
+use crate::model::limits;
 use crate::model::record::HelloRecord;
-
-/// A few guests say hello once a minute each. The more there are, the rarer, since every hello is a handshake: twelve a
-/// minute altogether, until that would be so rare that a controller which fell silent goes unnoticed.
-const HELLO_AGAIN_S: std::ops::RangeInclusive<u32> = 60..=600;
-const HELLO_EACH_S: u32 = 5;
 
 /// Versions and boot ids are shown in tables.
 const WORD_CHARS_MAX: usize = 64;
@@ -35,7 +31,7 @@ pub(super) async fn hello(
         at: local.clock.now(),
     };
     local.store.record_hello(scope.uid(), said).await?;
-    Ok(Data(HelloAnswer { again_in_s: again_in_s(local.wanted.count().await?) }))
+    Ok(Data(HelloAnswer { again_in_s: limits::hello_again_s(local.wanted.count().await?) }))
 }
 
 /// A hello whose words can be shown.
@@ -52,11 +48,6 @@ pub(super) async fn read_hello(body: Body) -> Result<Hello, ApiError> {
     word("version", &hello.version)?;
     word("boot_id", &hello.boot_id)?;
     Ok(hello)
-}
-
-fn again_in_s(guests: usize) -> u32 {
-    let together = u32::try_from(guests).unwrap_or(u32::MAX).saturating_mul(HELLO_EACH_S);
-    together.clamp(*HELLO_AGAIN_S.start(), *HELLO_AGAIN_S.end())
 }
 
 pub(super) async fn itself(
@@ -97,14 +88,4 @@ pub(super) fn mounts(guest: DesiredGuest) -> StorageView {
 
 async fn wanted(local: &Local, scope: &GuestScope) -> Result<DesiredGuest, ApiError> {
     local.wanted.guest(scope.uid()).await?.ok_or(ApiError::Unmanaged)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::again_in_s;
-
-    #[test]
-    fn many_guests_say_hello_rarely_and_none_too_rarely() {
-        assert_eq!([0, 1, 12, 100, 10_000].map(again_in_s), [60, 60, 60, 500, 600]);
-    }
 }

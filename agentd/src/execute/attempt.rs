@@ -12,8 +12,8 @@ use super::trouble::{Next, Trouble};
 use super::{
     lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
     step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune, step_read_back,
-    step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot, step_test, step_vmid,
-    step_volume, step_window,
+    step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot, step_test, step_update,
+    step_vmid, step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -99,8 +99,13 @@ impl Context<'_> {
 }
 
 async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+    if let Some(skipped) = step_update::skipped(context) {
+        return Ok(Probed::Happened(skipped));
+    }
     match context.step {
-        Step::ChooseVmid | Step::JudgeArchive | Step::AwaitHello | Step::ReadBack => Ok(Probed::Not),
+        Step::ChooseVmid | Step::JudgeArchive | Step::AwaitHello | Step::AwaitController | Step::ReadBack => {
+            Ok(Probed::Not)
+        }
         Step::Restore => step_restore::probe(context).await,
         Step::Mark | Step::Protect | Step::Configure => step_config::probe(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::probe(context).await,
@@ -163,6 +168,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::StopScratch | Step::ReapScratch => step_test::reap(context).await,
         Step::ConfirmReaped => step_test::reaped(context).await,
         Step::AwaitHello => step_hello::act(context).await,
+        Step::AwaitController => step_update::act(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,
         Step::GrantWindow => step_window::grant(context).await,
         Step::AwaitQuiesced => step_window::await_quiesced(context).await,

@@ -99,6 +99,7 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::TakeOver
         | Step::ConfirmTakenOver
         | Step::AwaitHello
+        | Step::AwaitController
         | Step::DropClaim
         | Step::ReadBack
         | Step::ConfirmRunning

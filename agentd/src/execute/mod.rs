@@ -58,6 +58,7 @@ mod step_roll_back;
 mod step_room;
 mod step_snapshot;
 mod step_test;
+mod step_update;
 mod step_vmid;
 mod step_volume;
 mod step_window;
@@ -74,6 +75,7 @@ use crate::model::limits;
 use crate::model::offsite::Pruners;
 use crate::model::view::ProgressLines;
 use crate::operation::Operation;
+use crate::port::artifacts::Artifacts;
 use crate::port::bridge::Bridges;
 use crate::port::clock::Clock;
 use crate::port::pve::Pve;
@@ -100,6 +102,8 @@ pub struct Ports {
     pub bridges: Bridges,
     /// How much heavy work may run at once, and who waits for a place.
     pub heavy: HeavyLane,
+    /// The controllers' bytes that guests fetch.
+    pub artifacts: Artifacts,
     /// Hashes of archives that were checked.
     pub digests: Arc<DigestCache>,
     /// The latest line of each operation under way, for people who watch.
@@ -142,6 +146,7 @@ impl Ports {
             door,
             bridges: Bridges::of_the_kernel(),
             heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
+            artifacts: Artifacts::none(),
             digests: Arc::new(DigestCache::default()),
             lines,
             failpoints: failpoint::from_environment(),

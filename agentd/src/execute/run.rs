@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
                 then(tries, step.bound().tries)
             }
         };
-        match (follows, step.on_failure()) {
+        match (follows, self.progress.operation.on_failure(step)) {
             (Then::Again, _) | (Then::GiveUp, OnFailure::Undo) => {
                 self.write(Event::Failed { step: place, problem: trouble.problem, then: follows }).await?;
             }

@@ -1,6 +1,7 @@
 //! The rollback itself. Whether it has happened shows in a tag: it is set just before, and the rollback takes it away with
 //! all else that the snapshot does not know. So it happens once, whatever is lost or killed in between.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
@@ -22,9 +23,10 @@ use crate::port::pve::snapshot::Found;
 use crate::port::pve::volume::InBackup;
 use crate::port::pve::{GuestConfig, OwnSnapshot, PveError, TaskKind, VolumeId};
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RollBack, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<Cow<'a, RollBack>, Trouble> {
     match &context.progress.operation {
-        Operation::RollBack(back) => Ok(back),
+        Operation::RollBack(back) => Ok(Cow::Borrowed(back)),
+        Operation::UpdateController(update) => Ok(Cow::Owned(update.back(context.progress.id))),
         other => Err(Trouble::fault(format!("a {} rolls nothing back", other.kind().as_str()))),
     }
 }

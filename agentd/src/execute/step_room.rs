@@ -9,6 +9,7 @@ use holdfast_protocol::id::StorageName;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{free_config, vmid};
+use super::step_update;
 use super::trouble::Trouble;
 use crate::model::limits;
 use crate::model::record::TakenBy;
@@ -20,10 +21,15 @@ use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
 const CAN: [&str; 5] = ["btrfs", "cephfs", "lvmthin", "rbd", "zfspool"];
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let Operation::Snapshot(new) = &context.progress.operation else {
-        return Err(Trouble::fault("only a snapshot asks for room"));
-    };
     let config = free_config(context).await?;
+    let new = match &context.progress.operation {
+        Operation::Snapshot(new) => new,
+        Operation::UpdateController(update) => {
+            step_update::has_way_back(&config)?;
+            &update.snapshot
+        }
+        _ => return Err(Trouble::fault("only a snapshot asks for room")),
+    };
     within_quota(context, new).await?;
     let storages = storages(context, &config).await?;
     if context.ports.pve.can_snapshot(vmid(context)?).await? == CanSnapshot::No {

@@ -28,6 +28,7 @@ fn named<'a>(context: &'a Context<'_>) -> Result<(&'a SnapshotName, OperationId)
         Operation::Snapshot(new) => Ok((&new.name, context.progress.id)),
         Operation::ExpireSnapshot(expiry) => Ok((&expiry.name, expiry.made_by)),
         Operation::RollBack(back) => Ok((&back.snapshot, back.made_by)),
+        Operation::UpdateController(update) => Ok((&update.snapshot.name, context.progress.id)),
         other => Err(Trouble::fault(format!("a {} has no snapshot", other.kind().as_str()))),
     }
 }

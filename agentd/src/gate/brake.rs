@@ -117,6 +117,8 @@ pub const fn counts(operation: &Operation) -> bool {
         | Operation::RollBack(_)
         | Operation::Backup(_)
         | Operation::QuiescedBackup(_)
+        // One at a time on a box, and it stops its guest only to mend what it did itself.
+        | Operation::UpdateController(_)
         // What it stops is its own.
         | Operation::RestoreTest(_) => false,
         // A signature for one guest is no bulk change.

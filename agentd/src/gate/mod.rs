@@ -37,6 +37,8 @@ pub mod warrant;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
 
+use holdfast_protocol::job::act::ReleaseVersion;
+
 use crate::model::policy::Sha256Hex;
 
 /// Something that would happen to the world.
@@ -119,6 +121,13 @@ pub enum Effect {
     MakeTemplate,
     /// Takes over a guest that our records do not know.
     Adopt,
+    /// Puts this controller in the place of a guest's own.
+    ReplaceController {
+        /// Its version.
+        version: ReleaseVersion,
+        /// What its bytes hash to.
+        sha256: Sha256Hex,
+    },
     /// Runs code that no operator approved where it sees a customer's data.
     RunUnapproved,
     /// Does more at once than the brake allows.
@@ -177,6 +186,9 @@ pub enum RollBack {
     Itself(GuestUid),
     /// The same, but it has bulk volumes and its specification does not allow that.
     ItselfWithBulk,
+    /// One whose new controller did not come up, by the operation that put it in, to the snapshot that this very operation took
+    /// just before; nothing outside any backup is in it.
+    FailedUpdate,
     /// Any other.
     Other,
 }
@@ -207,6 +219,8 @@ pub enum Provenance {
 pub struct Approved {
     /// Goldens named in the settings or released by a signature: these bytes under this version, and no others.
     pub goldens: std::collections::BTreeSet<(GoldenVersion, Sha256Hex)>,
+    /// Controllers released by a signature.
+    pub controllers: std::collections::BTreeSet<(ReleaseVersion, Sha256Hex)>,
 }
 
 impl Approved {
@@ -272,6 +286,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::PruneBackup(Prune::Kept) => NeedsSignature("the retention in force keeps it"),
         Effect::PruneBackup(Prune::Last) => NeedsSignature("it is the last backup that protects"),
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
+        Effect::RollBack(RollBack::FailedUpdate) if provenance == Provenance::Document => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::DestroyVolume | Effect::ShrinkDisk => {
             NeedsSignature("customer data would be lost")
@@ -286,7 +301,14 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::MoveWithDelete => NeedsSignature("the source would be deleted"),
         Effect::MakeTemplate => NeedsSignature("a template can no longer run"),
         Effect::Adopt => NeedsSignature("our records do not know this guest"),
-        Effect::RunUnapproved => NeedsSignature("no operator approved this code"),
+        Effect::ReplaceController { version, sha256 }
+            if approved.controllers.contains(&(version.clone(), sha256.clone())) =>
+        {
+            Free
+        }
+        Effect::ReplaceController { .. } | Effect::RunUnapproved => {
+            NeedsSignature("no operator approved this code")
+        }
         Effect::ExceedBrake => NeedsSignature("it is more than the brake allows at once"),
         Effect::TouchForeign => Forbidden("it is not ours"),
         Effect::BindMount => Forbidden("a guest never sees a path of the host"),

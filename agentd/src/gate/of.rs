@@ -50,6 +50,12 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
         Operation::RestoreTest(_) => vec![Effect::TryBackup, Effect::ReapScratch],
         Operation::HandOverVolume(_) => vec![Effect::HandOverVolume, Effect::LiftToAttach, Effect::Protect],
         Operation::AdoptGuest(_) => vec![Effect::Adopt, Effect::Protect],
+        Operation::UpdateController(update) => vec![
+            Effect::Snapshot,
+            Effect::ReplaceController { version: update.version.clone(), sha256: update.sha256.clone() },
+            Effect::RollBack(RollBack::FailedUpdate),
+            Effect::Protect,
+        ],
         Operation::Destroy(_) => vec![Effect::StopOrRestart, Effect::DestroyGuest],
     }
 }

@@ -10,6 +10,10 @@ fn golden(version: &str) -> GoldenVersion {
     version.parse().unwrap()
 }
 
+fn controller(version: &str) -> ReleaseVersion {
+    version.to_owned().try_into().unwrap()
+}
+
 fn bytes(pair: &str) -> Sha256Hex {
     pair.repeat(32).try_into().unwrap()
 }
@@ -46,6 +50,7 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::nil()))),
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::max()))),
         Effect::RollBack(RollBack::ItselfWithBulk),
+        Effect::RollBack(RollBack::FailedUpdate),
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
         Effect::DestroyVolume,
@@ -60,6 +65,9 @@ fn effects() -> Vec<Effect> {
         Effect::MoveWithDelete,
         Effect::MakeTemplate,
         Effect::Adopt,
+        Effect::ReplaceController { version: controller("0.2.0"), sha256: bytes("ab") },
+        Effect::ReplaceController { version: controller("0.2.0"), sha256: bytes("cd") },
+        Effect::ReplaceController { version: controller("0.3.0"), sha256: bytes("ab") },
         Effect::RunUnapproved,
         Effect::ExceedBrake,
         Effect::TouchForeign,
@@ -88,7 +96,10 @@ fn roads() -> [(&'static str, Provenance); 8] {
 }
 
 fn approved() -> Approved {
-    Approved { goldens: [(golden("2026.11.1"), bytes("ab"))].into() }
+    Approved {
+        goldens: [(golden("2026.11.1"), bytes("ab"))].into(),
+        controllers: [(controller("0.2.0"), bytes("ab"))].into(),
+    }
 }
 
 #[test]

@@ -54,6 +54,21 @@ pub const BUSY_HEAVY_S: u32 = 60;
 /// slow disk; five times that.
 pub const HELLO_WAIT_S: u64 = 300;
 
+/// A few guests say hello once a minute each. The more there are, the rarer, since every hello is a handshake: twelve a
+/// minute altogether, until that would be so rare that a controller which fell silent goes unnoticed.
+const HELLO_AGAIN_S: std::ops::RangeInclusive<u32> = 60..=600;
+const HELLO_EACH_S: u32 = 5;
+
+/// When a guest's controller says hello again, in seconds, where there are so many guests.
+#[must_use]
+pub fn hello_again_s(guests: usize) -> u32 {
+    let together = u32::try_from(guests).unwrap_or(u32::MAX).saturating_mul(HELLO_EACH_S);
+    together.clamp(*HELLO_AGAIN_S.start(), *HELLO_AGAIN_S.end())
+}
+
+/// The longest turn of a guest to exchange its controller: three of the rarest hellos, and five minutes.
+pub const UPDATE_TURN_MAX_S: u64 = 3 * 600 + 300;
+
 /// A restored guest that stays up for so long has booted: a Debian with systemd is through its units in some ten seconds.
 pub const TEST_STAYS_UP_S: u64 = 30;
 
@@ -165,6 +180,11 @@ pub fn retry_after_s(count: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_guests_say_hello_rarely_and_none_too_rarely() {
+        assert_eq!([0, 1, 12, 100, 10_000].map(hello_again_s), [60, 60, 60, 500, 600]);
+    }
 
     #[test]
     fn waits_double_up_to_an_hour() {

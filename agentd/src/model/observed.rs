@@ -35,6 +35,8 @@ pub struct Observed {
     pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
     /// What storages of backups list, as they were last asked.
     pub shelves: BTreeMap<StorageName, Shelf>,
+    /// The controllers whose bytes lie on the box, with their sizes.
+    pub controllers: BTreeMap<Sha256Hex, u64>,
 }
 
 /// A backup of a guest that is gone.

@@ -370,6 +370,21 @@ pub struct ReleaseRecord {
     pub sha256: Sha256Hex,
 }
 
+/// A controller that did not come up on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadController {
+    /// What its bytes hash to.
+    pub sha256: Sha256Hex,
+    /// Its version.
+    pub version: ReleaseVersion,
+    /// In which guest.
+    pub guest: GuestUid,
+    /// Why, in words.
+    pub why: String,
+    /// When that was seen.
+    pub at: Timestamp,
+}
+
 /// A guest that was stopped, restarted or resized for a document. The brake counts these over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
@@ -402,6 +417,8 @@ pub struct Records {
     pub used_vmids: Vec<(Vmid, GuestUid)>,
     /// What operators approved by signatures.
     pub releases: Vec<ReleaseRecord>,
+    /// Controllers that did not come up here.
+    pub bad_controllers: Vec<BadController>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
     /// The number of the last request, whatever became of it.

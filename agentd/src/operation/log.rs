@@ -18,6 +18,7 @@ use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::update_controller::Came;
 use crate::model::boot::BootMoment;
 use crate::model::record::{HeldMounts, VolumeId};
 
@@ -197,6 +198,13 @@ pub enum Fact {
     Tested {
         /// In one word.
         verdict: TestVerdict,
+        /// Why, in words.
+        why: String,
+    },
+    /// What became of a guest's turn to exchange its controller.
+    Controller {
+        /// In one word.
+        came: Came,
         /// Why, in words.
         why: String,
     },

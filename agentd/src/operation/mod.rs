@@ -17,6 +17,7 @@
 //! | [`restore_test`] | a backup, tried |
 //! | [`backup`] | *backup* |
 //! | [`quiesced_backup`] | *quiesced_backup* |
+//! | [`update_controller`] | *update_controller* |
 //! | [`window`] | its quiesce window: what may follow what, and the label of its backup |
 //! | [`prune`] | *prune_backup* |
 //! | [`lane`] | who may begin, who waits behind whom |
@@ -41,6 +42,7 @@ pub mod roll_back;
 pub mod sizes;
 pub mod snapshot;
 pub mod step;
+pub mod update_controller;
 pub mod window;
 
 use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
@@ -60,7 +62,8 @@ pub use restore_test::RestoreTest;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
-use step::Step;
+use step::{OnFailure, Step};
+pub use update_controller::UpdateController;
 
 /// The version of specs and events in the journal.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -103,6 +106,8 @@ pub enum Operation {
     HandOverVolume(Box<HandOver>),
     /// Takes over a guest that our records do not know, by a signature.
     AdoptGuest(Box<Adopt>),
+    /// Exchanges the controller in a guest.
+    UpdateController(Box<UpdateController>),
 }
 
 /// A guest that was made, by all we know it by.
@@ -145,6 +150,7 @@ impl Operation {
             Self::RestoreTest(_) => OperationKind::RestoreTest,
             Self::HandOverVolume(_) => OperationKind::HandOverVolume,
             Self::AdoptGuest(_) => OperationKind::AdoptGuest,
+            Self::UpdateController(_) => OperationKind::UpdateController,
         }
     }
 
@@ -202,6 +208,7 @@ impl Operation {
             Self::RestoreTest(test) => test.about(),
             Self::HandOverVolume(hand) => hand.about(),
             Self::AdoptGuest(adopt) => adopt.about(),
+            Self::UpdateController(update) => update.about(),
         }
     }
 
@@ -245,6 +252,17 @@ impl Operation {
             Self::RestoreTest(test) => test.steps(),
             Self::HandOverVolume(_) => HandOver::steps(),
             Self::AdoptGuest(_) => Adopt::steps(),
+            Self::UpdateController(_) => UpdateController::steps(),
+        }
+    }
+
+    /// What follows when no try of one of its steps is left. A way back that fails is a person's: what it would take back
+    /// first is the snapshot, which is all there is to come back to.
+    #[must_use]
+    pub fn on_failure(&self, step: Step) -> OnFailure {
+        match self {
+            Self::UpdateController(_) if UpdateController::is_way_back(step) => OnFailure::Park,
+            _ => step.on_failure(),
         }
     }
 }

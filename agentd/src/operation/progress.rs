@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use super::Operation;
 use super::log::{Entry, Event, Fact, IllegalEvent, PowerFound, Status, Then, next};
 use super::step::Step;
+use super::update_controller::Came;
 use crate::model::parked::{ParkedEntry, Way};
 use crate::model::record::VolumeId;
 
@@ -319,6 +320,15 @@ impl Progress {
     pub fn tested(&self) -> Option<(TestVerdict, &str)> {
         self.facts.iter().find_map(|fact| match fact {
             Fact::Tested { verdict, why } => Some((*verdict, why.as_str())),
+            _ => None,
+        })
+    }
+
+    /// What became of the guest's turn to exchange its controller.
+    #[must_use]
+    pub fn controller(&self) -> Option<(Came, &str)> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::Controller { came, why } => Some((*came, why.as_str())),
             _ => None,
         })
     }

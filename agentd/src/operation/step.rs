@@ -31,6 +31,8 @@ pub enum Step {
     FirstStart,
     /// Waits for the controller's hello.
     AwaitHello,
+    /// Waits until a guest has exchanged its controller, or shows that it did not.
+    AwaitController,
     /// Takes the ticket out of the environment.
     DropClaim,
     /// Takes the first backup.
@@ -254,6 +256,7 @@ impl Step {
         Self::HandOverClaim,
         Self::FirstStart,
         Self::AwaitHello,
+        Self::AwaitController,
         Self::DropClaim,
         Self::FirstBackup,
         Self::ReadBack,
@@ -315,6 +318,7 @@ impl Step {
             Self::FirstStart => "first_start",
             Self::Start => "start",
             Self::AwaitHello => "await_hello",
+            Self::AwaitController => "await_controller",
             Self::DropClaim => "drop_claim",
             Self::FirstBackup => "first_backup",
             Self::ReadBack => "read_back",
@@ -370,6 +374,7 @@ impl Step {
             }
             Self::JudgeArchive
             | Self::AwaitHello
+            | Self::AwaitController
             | Self::AwaitQuiesced
             | Self::AwaitReleased
             | Self::ReadBack
@@ -447,7 +452,7 @@ impl Step {
             Self::LiftProtection => Probe::ProtectionOff,
             Self::HandOverClaim => Probe::ClaimSet,
             Self::FirstStart | Self::Start | Self::ConfirmRunning => Probe::GuestRuns,
-            Self::AwaitHello => Probe::HelloHeard,
+            Self::AwaitHello | Self::AwaitController => Probe::HelloHeard,
             Self::DropClaim => Probe::TicketGone,
             Self::FirstBackup => Probe::ArchiveListed,
             Self::ShutDown | Self::ConfirmStopped => Probe::GuestStands,
@@ -480,6 +485,8 @@ impl Step {
             Self::Restore => (limits::RESTORE_MAX_S, 1),
             Self::FirstBackup | Self::TakeBackup => (limits::BACKUP_MAX_S, 1),
             Self::AwaitHello => (limits::HELLO_WAIT_S, 1),
+            // The turn has a bound of its own, by the pace of the guest's hellos; this is the longest.
+            Self::AwaitController => (limits::UPDATE_TURN_MAX_S, 1),
             // The window has a bound of its own, which is no longer than this.
             Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
             Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),

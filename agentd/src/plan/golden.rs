@@ -22,7 +22,7 @@ use crate::model::observed::{GoldenFact, Observed};
 use crate::model::policy::{Golden, Policy, Sha256Hex};
 use crate::model::record::{Place, Records};
 
-/// What root named with its digest, and what operators signed for.
+/// What root named with its digest, and what operators signed for; of controllers, these alone.
 pub(super) fn approved(policy: &Policy, records: &Records) -> Approved {
     let by_root = policy.goldens.iter().filter_map(|(version, golden)| {
         let sha256 = golden.sha256.clone()?;
@@ -33,7 +33,9 @@ pub(super) fn approved(policy: &Policy, records: &Records) -> Approved {
         let version: GoldenVersion = release.version.as_str().parse().ok()?;
         Some((version, release.sha256.clone()))
     });
-    Approved { goldens: by_root.chain(signed).collect() }
+    let controllers = records.releases.iter().filter(|release| release.kind == ReleaseKind::Controller);
+    let controllers = controllers.map(|release| (release.version.clone(), release.sha256.clone()));
+    Approved { goldens: by_root.chain(signed).collect(), controllers: controllers.collect() }
 }
 
 /// The goldens whose archives a plan will want to know about: those of guests that are not there, or lost.

@@ -31,6 +31,7 @@
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`offsite`] | what is made of a backup server's word |
 //! | [`owed`] | what a signed job left to do to that entry |
+//! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
 //! | [`posture`] | how well each guest is protected |
 //! | [`schedule`] | what is due by the promises about backups |
@@ -68,6 +69,7 @@ mod stacks;
 pub mod storage;
 pub mod survivor;
 mod trial;
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -327,6 +329,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
     hold::bulk(inputs, &mut plan);
     schedule::all(&context, &mut plan);
     trial::next(&context, &mut plan);
+    update::next(&context, &mut plan);
     beside::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
     plan.again_at = context.again_at.get();

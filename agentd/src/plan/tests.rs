@@ -10,6 +10,7 @@ mod protect;
 mod schedule;
 mod snapshots;
 mod trial;
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,6 +164,7 @@ pub(super) fn world(count: u32) -> World {
         lost: BTreeMap::new(),
         goldens: BTreeMap::new(),
         shelves: BTreeMap::new(),
+        controllers: BTreeMap::new(),
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
     World {

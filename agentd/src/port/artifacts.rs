@@ -93,6 +93,12 @@ impl Artifacts {
         Self(state.join(FOLDER))
     }
 
+    /// A folder that is not there.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(PathBuf::from("/nonexistent"))
+    }
+
     fn path(&self, sha256: &Sha256Hex) -> PathBuf {
         self.0.join(sha256.as_str())
     }

@@ -124,8 +124,8 @@ impl Eye {
         let vmids = self.numbers(ask, &guests).await;
         let (storages, node) = (self.storages().await, self.node().await);
         let (at, lost) = (self.clock.now(), BTreeMap::new());
-        let (goldens, shelves) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens, shelves })
+        let (goldens, shelves, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens, shelves, controllers })
     }
 
     async fn numbers(

@@ -252,6 +252,7 @@ impl Reconcile {
         let lying = measure::lying(&mut self.policy).await;
         let goldens =
             wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(lying).collect();
+        observed.controllers = self.ports.artifacts.lying();
         observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;
         let inputs = Inputs {
             generation,

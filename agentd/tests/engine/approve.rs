@@ -28,6 +28,11 @@ fn approval(sha256: &str, version: &str, kind: ReleaseKind) -> Draft {
     Draft { target: Target::Host {}, act }
 }
 
+/// What is signed for a controller that is wished.
+pub fn controller(wish: &holdfast_protocol::desired::ControllerWish) -> Draft {
+    approval(wish.sha256.as_str(), wish.version.as_str(), ReleaseKind::Controller)
+}
+
 fn holds(view: &agentd::model::view::View, n: u8) -> bool {
     let told = |code| report(view, n).is_some_and(|one| one.conditions.iter().any(|c| c.code == code));
     told(ErrorCode::GoldenUnapproved) && found(view, Verb::ApproveRelease).is_some()

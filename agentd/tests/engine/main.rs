@@ -57,5 +57,6 @@ mod servers;
 mod snapshot;
 mod spoken_test;
 mod storage;
+mod update;
 mod window;
 mod world;

@@ -15,6 +15,7 @@ use agentd::model::timekeeper::Synchrony;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::{Backup, NumberWish, Operation, Provision, Snapshot, Target};
+use agentd::port::artifacts::Artifacts;
 use agentd::port::bridge::Bridges;
 use agentd::port::clock::{Asked, Clock, Pause};
 use agentd::port::pve::task::{TaskKind, TaskQuery};
@@ -181,6 +182,7 @@ impl World {
             failpoints,
             scratch,
             bridges,
+            artifacts: Artifacts::of(&self.dir.path().join("agent")),
             ..Ports::new(Arc::new(client), self.store().await, clock, door)
         }
     }

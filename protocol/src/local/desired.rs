@@ -1,12 +1,13 @@
 //! Which controller a guest should run: `GET /v1/desired`, and its bytes: `GET /v1/artifacts/{sha256}`.
 //!
 //! The document names a build, an operator's signature approved exactly these bytes, and they lie on the box: only then is
-//! it told. Deliberately absent: stacks. They are the guest's own matter (`/etc/holdfast/stacks.toml`), and no document
-//! wishes for them.
+//! it told. What the guest does with it stands in [`Turn`]: before its turn, nothing. Deliberately absent: stacks. They are the
+//! guest's own matter (`/etc/holdfast/stacks.toml`), and no document wishes for them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::id::OperationId;
 use crate::job::act::{ReleaseVersion, Sha256Text};
 
 /// No controller is larger. Ours are a tenth of it.
@@ -32,4 +33,16 @@ pub struct WantedController {
     /// How many there are.
     #[schemars(range(min = 1, max = CONTROLLER_BYTES_MAX))]
     pub bytes: u64,
+    /// Whether it is this guest's turn.
+    pub turn: Turn,
+}
+
+/// Whether a guest may put another controller in the place of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// Not yet: there is no snapshot to come back to.
+    Waits,
+    /// Now: a snapshot stands, and the agent waits for the hello of the new one.
+    Now(OperationId),
 }

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use agentd::model::record::HelloRecord;
 use agentd::operation::Operation;
+use agentd::operation::update_controller::Fetched;
 use agentd::port::store::Store;
 use agentd::port::store::access::{Redeemed, Redemption};
 use holdfast_protocol::bootstrap::{Mode, Ticket, VARIABLE};
+use holdfast_protocol::local::desired::Turn;
 use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::secret::{Secret, TokenHash};
@@ -27,6 +29,8 @@ const EVERY: Duration = Duration::from_millis(700);
 pub enum Speech {
     /// They do.
     Hello,
+    /// They do, until they are to exchange themselves: they fetch the new one, and are silent from then on.
+    Breaks,
     /// They do not.
     Silence,
 }
@@ -54,6 +58,7 @@ pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: 
         if speech.get() == Speech::Silence {
             continue;
         }
+        Box::pin(take_up(world, store, speech.get())).await;
         let running = world.node.power.all();
         greeted.retain(|vmid| running.contains(vmid));
         for vmid in running {
@@ -71,6 +76,33 @@ pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: 
             {
                 traded.insert(vmid, line);
             }
+        }
+    }
+}
+
+/// Whose turn it is to exchange its controller fetches the new one, which says hello, or breaks.
+async fn take_up(world: &World, store: &Store, speech: Speech) {
+    let Ok(open) = store.open_operations().await else { return };
+    for progress in open {
+        let Operation::UpdateController(update) = &progress.operation else { continue };
+        let (uid, now) = (update.target().uid, world.timeline.now());
+        let runs = world.node.power.all().contains(&update.target().vmid.number());
+        let Ok(Turn::Now(turn)) = store.turn_of(uid, update.sha256.clone()).await else { continue };
+        // Once is enough: an agent that looks on hears no new word of a controller that broke.
+        let fetched = store.fetched(turn).await.is_ok_and(|fetched| fetched == Fetched::Yes);
+        if !runs || (fetched && speech == Speech::Breaks) || store.note_fetched(turn, now).await.is_err() {
+            continue;
+        }
+        if speech == Speech::Hello {
+            let hello = HelloRecord {
+                version: update.version.as_str().to_owned(),
+                health: Health::Well,
+                boot_id: "boot".to_owned(),
+                build: Some(update.sha256.clone()),
+                at: now,
+            };
+            // A full disk at its agent: it says so again.
+            let _ = store.record_hello(uid, hello).await;
         }
     }
 }

@@ -34,6 +34,8 @@ use crate::world::{Beginning, World, copy, folder};
 pub enum Ground {
     /// Only what is somebody else's.
     Empty,
+    /// Guest 1, 300, made and running, without a volume that no backup holds.
+    HotRuns,
     /// Guest 1, 300, made and running, with data in its volumes and its first backup.
     GuestRuns,
     /// The same guest, stopped.
@@ -70,6 +72,11 @@ impl Ground {
     fn recipe(self) -> (Option<Self>, Making) {
         match self {
             Self::Empty => (None, |_| None),
+            Self::HotRuns => (Some(Self::Empty), |kit| {
+                let mut hot = kit.provision(1);
+                hot.guest.volumes.truncate(1);
+                Some(Operation::Provision(Box::new(hot)))
+            }),
             Self::GuestRuns => {
                 (Some(Self::Empty), |kit| Some(Operation::Provision(Box::new(kit.provision(1)))))
             }
@@ -97,6 +104,7 @@ impl Ground {
     pub const fn number(self) -> u8 {
         match self {
             Self::Empty => 200,
+            Self::HotRuns => 211,
             Self::GuestRuns => 201,
             Self::GuestStands => 202,
             Self::TwoGuests => 203,

@@ -1,10 +1,14 @@
 //! Which controller a guest is told of, and whose bytes it gets.
 
-use holdfast_protocol::local::desired::DesiredView;
+use holdfast_protocol::local::desired::{DesiredView, Turn};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::model::record::TakenBy;
+use crate::operation::log::Fact;
+use crate::operation::update_controller::{Came, Fetched};
+use crate::operation::{Snapshot, Target, UpdateController};
 
 const PROGRAM: &[u8] = b"\x7fELF a controller of many bytes";
 
@@ -98,4 +102,76 @@ async fn nobody_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
     let answer = at(WEB_AT, path, web).await;
     assert_eq!(answer.code(), Some(ErrorCode::Unavailable));
     assert!(!String::from_utf8_lossy(&answer.body).contains("ELF"));
+}
+
+/// An update of the first guest, under way up to the guest's turn.
+async fn turn(world: &World, build: &str) -> OperationId {
+    let target =
+        Target { uid: WEB.parse().unwrap(), name: "web".parse().unwrap(), vmid: 300.try_into().unwrap() };
+    let snapshot = Snapshot {
+        target,
+        name: "update-1".parse().unwrap(),
+        taken_by: TakenBy::Agent,
+        expires_at: None,
+        due: None,
+    };
+    let update = UpdateController {
+        snapshot,
+        version: "0.2.0".to_owned().try_into().unwrap(),
+        sha256: build.to_owned().try_into().unwrap(),
+        pace_s: 60,
+    };
+    let id = OperationId::new(Uuid::now_v7());
+    let new = NewOperation {
+        id,
+        operation: Operation::UpdateController(Box::new(update)),
+        generation: Generation::new(2),
+        reason: "test".to_owned(),
+        at: world.clock.now(),
+    };
+    let mut progress = world.store.open_operation(new).await.unwrap();
+    let done = |step| Event::Succeeded { step, facts: Vec::new(), note: None };
+    for event in [
+        Event::Begun,
+        Event::Intended { step: 0 },
+        done(0),
+        Event::Intended { step: 1 },
+        done(1),
+        Event::Intended { step: 2 },
+    ] {
+        progress = world.store.append(&progress, event, world.clock.now()).await.unwrap();
+    }
+    id
+}
+
+#[tokio::test]
+async fn its_turn_is_told_while_it_is_and_who_fetches_then_is_written_down() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    all_is_there(&world).await;
+    let path = format!("/v1/artifacts/{}", digest());
+    let of = |view: DesiredView| view.controller.unwrap().turn;
+    assert_eq!(of(told(&world, &token).await), Turn::Waits);
+    end_provision(&world).await;
+    let update = turn(&world, &digest()).await;
+    assert_eq!(of(told(&world, &token).await), Turn::Now(update));
+    assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::No);
+    assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.status, StatusCode::OK);
+    assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::Yes);
+    let progress = world.store.operation(update).await.unwrap().unwrap();
+    let came = Fact::Controller { came: Came::Bad, why: "silent".to_owned() };
+    let over = Event::Succeeded { step: 2, facts: vec![came], note: None };
+    world.store.append(&progress, over, world.clock.now()).await.unwrap();
+    assert_eq!(of(told(&world, &token).await), Turn::Waits, "its turn is over");
+    let bad = world.store.records(Generation::new(2), world.clock.now()).await.unwrap().bad_controllers;
+    assert_eq!((bad.len(), bad[0].sha256.as_str()), (1, digest().as_str()));
+}
+
+/// What made the guest known has ended, so that something else can hold it.
+async fn end_provision(world: &World) {
+    for progress in world.store.open_operations().await.unwrap() {
+        let problem = holdfast_protocol::envelope::Problem::new(ErrorCode::Parked, "test");
+        let parked = Event::Parked { problem, remedy: "none".to_owned() };
+        world.store.append(&progress, parked, world.clock.now()).await.unwrap();
+    }
 }

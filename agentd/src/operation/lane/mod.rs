@@ -60,6 +60,8 @@ pub enum Work {
     Start,
     /// Stops it.
     Stop,
+    /// Exchanges its controller.
+    UpdateController,
 }
 
 /// What comes to a lane.
@@ -93,6 +95,7 @@ impl Work {
         Self::Snapshot,
         Self::Start,
         Self::Stop,
+        Self::UpdateController,
     ];
 
     /// As the wire, the journal and the table name it.
@@ -116,6 +119,7 @@ impl Work {
             Self::Snapshot => "snapshot",
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::UpdateController => "update_controller",
         }
     }
 
@@ -139,7 +143,8 @@ impl Work {
             | Self::RollBack
             | Self::Snapshot
             | Self::Start
-            | Self::Stop => Weight::Light,
+            | Self::Stop
+            | Self::UpdateController => Weight::Light,
         }
     }
 
@@ -164,7 +169,8 @@ impl Work {
             | Self::RollBack
             | Self::Snapshot
             | Self::Start
-            | Self::Stop => Reach::Guest,
+            | Self::Stop
+            | Self::UpdateController => Reach::Guest,
         }
     }
 }
@@ -198,6 +204,7 @@ impl From<OperationKind> for Work {
             OperationKind::Snapshot => Self::Snapshot,
             OperationKind::Start => Self::Start,
             OperationKind::Stop => Self::Stop,
+            OperationKind::UpdateController => Self::UpdateController,
         }
     }
 }
@@ -242,6 +249,7 @@ impl Subject {
             Operation::Snapshot(snapshot) => Self::Snapshot(snapshot.name.clone()),
             Operation::ExpireSnapshot(expiry) => Self::Snapshot(expiry.name.clone()),
             Operation::RollBack(back) => Self::Snapshot(back.snapshot.clone()),
+            Operation::UpdateController(update) => Self::Snapshot(update.snapshot.name.clone()),
             _ => Self::Guest,
         }
     }

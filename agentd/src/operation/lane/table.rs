@@ -133,7 +133,8 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         | Work::Reconfigure
         | Work::RestoreBeside
         | Work::RestoreTest
-        | Work::Snapshot => Meeting::Waits,
+        | Work::Snapshot
+        | Work::UpdateController => Meeting::Waits,
     }
 }
 

@@ -89,6 +89,7 @@ fn host(mark: Mark) -> Observed {
         lost: BTreeMap::new(),
         goldens: BTreeMap::new(),
         shelves: BTreeMap::new(),
+        controllers: BTreeMap::new(),
     }
 }
 

@@ -256,7 +256,7 @@ fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
 }
 
 /// Whether something can be begun on the guest: it is provably ours, and nobody is at it.
-fn is_quiet(context: &Context<'_>, standing: Standing, record: &GuestRecord) -> bool {
+pub(super) fn is_quiet(context: &Context<'_>, standing: Standing, record: &GuestRecord) -> bool {
     // Its judge has looked at mark and volumes: a guest that is not ours stands otherwise.
     let ours = matches!(standing, Standing::Managed | Standing::Unmanaged | Standing::Broken);
     let free = !context.open.contains(&record.uid) && !context.parked.contains_key(&record.uid);

@@ -9,12 +9,14 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, audit, backup, beside, guest, release, restore_test, snapshot, tier, window,
+    Part, Store, StoreError, audit, backup, beside, controller, guest, release, restore_test, snapshot, tier,
+    window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
 use crate::operation::step::Step;
+use crate::operation::update_controller::Came;
 use crate::operation::window::Window;
 use crate::operation::{JOURNAL_VERSION, Operation};
 
@@ -203,7 +205,10 @@ pub(super) fn append(
             learn(transaction, after, fact, entry.at)?;
         }
     }
-    if let Event::UndoSucceeded { facts, .. } = &entry.event {
+    if let Event::UndoSucceeded { step, facts, .. } = &entry.event {
+        if after.step(*step) == Some(Step::TakeSnapshot) {
+            snapshot::gone(transaction, after.id)?;
+        }
         for fact in facts {
             unlearn(transaction, after, fact)?;
         }
@@ -257,7 +262,13 @@ fn learn(
         (Fact::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
             snapshot::taken(transaction, spec, after.id, *at)
         }
-        (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec),
+        (Fact::SnapshotTaken { at }, Operation::UpdateController(update)) => {
+            snapshot::taken(transaction, &update.snapshot, after.id, *at)
+        }
+        (Fact::Controller { came: Came::Bad, why }, Operation::UpdateController(update)) => {
+            controller::is_bad(transaction, update, after.id, why, at)
+        }
+        (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
         (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
         (Fact::BackupFound { archive, bytes, at, sealed, mounts }, _) => {
             let (sealed, mounts) = (sealed.as_ref(), mounts.as_ref());

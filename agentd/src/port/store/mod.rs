@@ -18,6 +18,7 @@
 //! | [`journal`] | operations and their events |
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
+//! | `controller` | controllers that guests exchange for their own |
 //! | `release` | code that operators let see customers' data |
 //! | [`roster`] | who may sign here, and which life of the file it is |
 //! | [`recovery`] | what was planned at each start |
@@ -39,6 +40,7 @@ pub mod audit;
 pub mod audit_file;
 pub mod backup;
 pub mod beside;
+mod controller;
 pub mod desired;
 mod error;
 pub mod escrow;

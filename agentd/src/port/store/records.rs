@@ -9,8 +9,8 @@ use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, beside, guest, protection, release, request, restore_test, snapshot, storage, tier,
-    window,
+    Store, StoreError, beside, controller, guest, protection, release, request, restore_test, snapshot,
+    storage, tier, window,
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
@@ -152,6 +152,7 @@ impl Store {
                     besides: beside::all(connection)?,
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
+                    bad_controllers: controller::bad(connection)?,
                     requests: request::queued(connection)?,
                     backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
                     tiers: tier::all(connection)?,

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::job::{Swapped, TakeError, end};
 use super::rows::{from_json, micros, word};
-use super::{Part, Store, StoreError, audit, guest};
+use super::{Part, Store, StoreError, audit, controller, guest};
 use crate::gate::order::TurnedAway;
 use crate::model::policy::Sha256Hex;
 use crate::model::record::ReleaseRecord;
@@ -53,6 +53,7 @@ fn approve(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resu
     };
     let by = format!("job {}", payload.job_id);
     put(transaction, &record, &by, at)?;
+    controller::forgiven(transaction, &record.sha256)?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, Transaction};
 use super::rows::{from_json, micros, parsed, time, vmid, word};
 use super::{Store, StoreError};
 use crate::model::record::SnapshotRecord;
-use crate::operation::{ExpireSnapshot, Snapshot};
+use crate::operation::Snapshot;
 
 const COLUMNS: &str = "guest, name, vmid, operation, taken_by, taken_at, expires_at, point";
 
@@ -97,10 +97,10 @@ pub(super) fn taken(
     Ok(())
 }
 
-/// One is gone.
-pub(super) fn gone(transaction: &Transaction<'_>, spec: &ExpireSnapshot) -> Result<(), StoreError> {
+/// The one that this operation took is gone.
+pub(super) fn gone(transaction: &Transaction<'_>, made_by: OperationId) -> Result<(), StoreError> {
     transaction
-        .execute("DELETE FROM snapshot WHERE operation = ?1", [spec.made_by.to_string()])
+        .execute("DELETE FROM snapshot WHERE operation = ?1", [made_by.to_string()])
         .map_err(StoreError::sqlite("forget a snapshot"))?;
     Ok(())
 }

@@ -16,6 +16,7 @@ mod restore_beside;
 mod restore_test;
 mod size;
 pub(crate) mod snapshot;
+mod update_controller;
 mod volume;
 mod whole;
 
@@ -147,6 +148,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::PruneBackup => prune::prune(),
         OperationKind::Start => power::start(),
         OperationKind::Stop => power::stop(),
+        OperationKind::UpdateController => update_controller::stories(),
         OperationKind::Reconfigure => size::reconfigure(),
         OperationKind::RestoreBeside => restore_beside::stories(),
         OperationKind::RestoreTest => restore_test::stories(),

@@ -1,0 +1,92 @@
+//! A guest's turn to exchange its controller: waited for its hello, woken by the store, bounded.
+//!
+//! That this step is under way is the offer: `GET /v1/desired` reads it from the journal. So it stands from the moment at
+//! which the intent is on disk, over a restart of the agent, until the outcome is.
+
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::{Acted, Context, Learnt};
+use super::trouble::Trouble;
+use crate::model::record::{Access, HelloRecord};
+use crate::operation::log::Fact;
+use crate::operation::update_controller::{Came, Heard, Judged};
+use crate::operation::{Operation, UpdateController};
+use crate::port::pve::GuestConfig;
+use crate::port::pve::volume::InBackup;
+
+/// How often it is looked whether time is up.
+const LOOK: Duration = Duration::from_secs(5);
+
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a UpdateController, Trouble> {
+    match &context.progress.operation {
+        Operation::UpdateController(update) => Ok(update),
+        other => Err(Trouble::fault(format!("a {} exchanges no controller", other.kind().as_str()))),
+    }
+}
+
+/// Whether a step of the way back is not needed, and why.
+pub(super) fn skipped(context: &Context<'_>) -> Option<Learnt> {
+    let of_update = matches!(context.progress.operation, Operation::UpdateController(_));
+    let up = matches!(context.progress.controller(), Some((Came::Up, _)));
+    (of_update && up && UpdateController::is_way_back(context.step))
+        .then(|| Learnt::note("not needed: the new controller is up"))
+}
+
+/// A way back would take volumes along that no backup holds: then there is none.
+pub(super) fn has_way_back(config: &GuestConfig) -> Result<(), Trouble> {
+    let Some(bulk) = config.mounts.values().find(|disk| disk.in_backup == InBackup::No) else {
+        return Ok(());
+    };
+    let at = bulk.mount.as_deref().unwrap_or("a volume");
+    let text = format!(
+        "{at} is in no backup, and a way back would take along what was written there: the controller is exchanged by hand"
+    );
+    Err(Trouble::give_up(ErrorCode::NeedsSignature, text))
+}
+
+pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+    let update = spec(context)?;
+    let (store, clock) = (&context.ports.store, &context.ports.clock);
+    let since = context.progress.intended_at(context.place).unwrap_or(context.progress.opened_at);
+    let mut changes = store.changes();
+    // Both are counted anew by an agent that was away: nobody could say hello to it meanwhile.
+    let end = clock.monotonic() + Duration::from_secs(update.turn_s());
+    let (mut last, mut word_at) = (None, clock.monotonic());
+    context.say("waiting for the hello of the new controller");
+    loop {
+        changes.mark_unchanged();
+        let record = store.guest(update.target().uid).await?;
+        let record = record.ok_or_else(|| Trouble::fault("there is no record of the guest"))?;
+        let hello: Option<HelloRecord> = record.hello.filter(|hello| hello.at >= since);
+        let now = clock.monotonic();
+        if hello.as_ref().map(|hello| hello.at) != last {
+            (last, word_at) = (hello.as_ref().map(|hello| hello.at), now);
+        }
+        let heard = Heard {
+            hello: hello.as_ref(),
+            fetched: store.fetched(context.progress.id).await?,
+            quiet: now.saturating_sub(word_at) >= Duration::from_secs(update.silent_after_s()),
+            // A frozen guest is heard no more, whatever it says.
+            over: now >= end || record.access == Access::Frozen,
+        };
+        match update.judge(heard) {
+            Judged::Waits => {}
+            Judged::Up => {
+                return Ok(learnt(Came::Up, format!("controller {} is up", update.version.as_str())));
+            }
+            Judged::Bad(why) => return Ok(learnt(Came::Bad, why)),
+            Judged::NotTaken(why) => return Err(Trouble::give_up(ErrorCode::Unavailable, why)),
+        }
+        tokio::select! {
+            biased;
+            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            () = clock.sleep(LOOK) => {}
+        }
+    }
+}
+
+fn learnt(came: Came, why: String) -> Acted {
+    Acted::Learnt(Learnt { facts: vec![Fact::Controller { came, why: why.clone() }], note: Some(why) })
+}

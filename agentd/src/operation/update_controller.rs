@@ -1,0 +1,223 @@
+//! *update_controller*: another controller in a guest, with a snapshot to come back to.
+//!
+//! What may follow is linear: a snapshot; the guest's turn, in which the controller fetches the bytes and puts them in its
+//! own place; the hello of the new one. When that does not come, the same operation rolls the guest back, so nothing else
+//! comes between, and no more is lost than was written in the guest's turn. What is not needed is told as such and skipped.
+//! A guest that did not fetch the bytes, or whose old controller goes on speaking, is not rolled back: nothing is mended by
+//! that. What was heard is judged here, purely; deliberately absent: waiting for it.
+
+use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
+use holdfast_protocol::job::act::ReleaseVersion;
+use holdfast_protocol::report::Health;
+use serde::{Deserialize, Serialize};
+
+use super::step::Step;
+use super::{BulkRule, RollBack, Snapshot, Target};
+use crate::model::policy::Sha256Hex;
+use crate::model::record::HelloRecord;
+
+/// An update.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateController {
+    /// The guest, and the state that it can come back to.
+    pub snapshot: Snapshot,
+    /// The version, as an operator signed it.
+    pub version: ReleaseVersion,
+    /// What the new program hashes to.
+    pub sha256: Sha256Hex,
+    /// How often this guest's controller says hello, in seconds.
+    pub pace_s: u32,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Came {
+    /// The new controller said hello and is well.
+    Up,
+    /// It had the bytes, and what came of them is silent or unwell: the guest goes back.
+    Bad,
+}
+
+/// What is known while it is waited.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// The last hello, where one was said in the guest's turn.
+    pub hello: Option<&'a HelloRecord>,
+    /// Whether the guest began to fetch the bytes.
+    pub fetched: Fetched,
+    /// Whether nobody spoke for so long that nobody will.
+    pub quiet: bool,
+    /// Whether the guest's turn is over.
+    pub over: bool,
+}
+
+/// Whether a guest began to fetch the bytes that it was offered. Before that it cannot have exchanged anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// It did.
+    Yes,
+    /// It did not.
+    No,
+}
+
+/// What follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It is waited on.
+    Waits,
+    /// The new one is up.
+    Up,
+    /// The guest must go back, and why.
+    Bad(String),
+    /// The guest stayed as it was, and why.
+    NotTaken(String),
+}
+
+impl UpdateController {
+    /// The snapshot before the turn, the turn, and the way back.
+    pub(super) fn steps() -> Vec<Step> {
+        let turn = vec![Step::CheckRoom, Step::TakeSnapshot, Step::AwaitController];
+        turn.into_iter().chain(RollBack::steps()).collect()
+    }
+
+    /// Whether a step is one of the way back, which is skipped when the new controller is up.
+    #[must_use]
+    pub fn is_way_back(step: Step) -> bool {
+        RollBack::steps().contains(&step)
+    }
+
+    pub(super) const fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+        self.snapshot.target.about()
+    }
+
+    /// The guest.
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        &self.snapshot.target
+    }
+
+    /// The way back, to what this very operation took.
+    #[must_use]
+    pub fn back(&self, by: holdfast_protocol::id::OperationId) -> RollBack {
+        let (target, snapshot) = (self.snapshot.target.clone(), self.snapshot.name.clone());
+        RollBack { target, snapshot, made_by: by, bulk: BulkRule::NoneThere }
+    }
+
+    /// So long after the last word the controller is taken for silent: two hellos, and two minutes for a slow disk.
+    #[must_use]
+    pub const fn silent_after_s(&self) -> u64 {
+        2 * self.pace_s as u64 + 120
+    }
+
+    /// The guest's turn: it hears of it with its next hello, and a second and third one find a guest that was busy.
+    #[must_use]
+    pub const fn turn_s(&self) -> u64 {
+        3 * self.pace_s as u64 + 300
+    }
+
+    /// Judges what was heard in the guest's turn.
+    #[must_use]
+    pub fn judge(&self, heard: Heard<'_>) -> Judged {
+        let Heard { hello, fetched, quiet, over } = heard;
+        let new = hello.filter(|hello| hello.build.as_ref() == Some(&self.sha256));
+        match (new, hello) {
+            (Some(new), _) if new.health == Health::Well => Judged::Up,
+            (Some(_), _) if over => {
+                Judged::Bad("it came up, and was not well until its time was over".to_owned())
+            }
+            (_, _) if quiet && fetched == Fetched::Yes => {
+                Judged::Bad("it was fetched, and since then nobody speaks in the guest".to_owned())
+            }
+            _ if !over => Judged::Waits,
+            (_, Some(old)) => Judged::NotTaken(format!(
+                "the guest goes on with controller {}, and did not exchange it: its journal (`journalctl -u guestd`) says why",
+                old.version
+            )),
+            (_, None) => Judged::NotTaken("its controller was silent, and fetched nothing".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::record::TakenBy;
+
+    fn update() -> UpdateController {
+        let uid = GuestUid::new(uuid::Uuid::nil());
+        let target = Target { uid, name: "web-1".parse().unwrap(), vmid: Vmid::try_from(300).unwrap() };
+        let snapshot = Snapshot {
+            target,
+            name: "update-1".parse().unwrap(),
+            taken_by: TakenBy::Agent,
+            expires_at: None,
+            due: None,
+        };
+        let (version, sha256) = ("0.2.0".to_owned().try_into().unwrap(), "ab".repeat(32).try_into().unwrap());
+        UpdateController { snapshot, version, sha256, pace_s: 60 }
+    }
+
+    fn hello(build: &str, health: Health) -> HelloRecord {
+        HelloRecord {
+            version: "0.1.0".to_owned(),
+            health,
+            boot_id: "b".to_owned(),
+            build: Some(build.repeat(32).try_into().unwrap()),
+            at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// Every combination: only the new one, well, is up; only fetched bytes can send a guest back; nothing is judged early
+    /// but a silence after them.
+    #[test]
+    fn a_guest_goes_back_only_for_bytes_that_it_has() {
+        let said = [
+            None,
+            Some(hello("cd", Health::Well)),
+            Some(hello("cd", Health::Unwell)),
+            Some(hello("ab", Health::Unwell)),
+            Some(hello("ab", Health::Well)),
+        ];
+        for hello in &said {
+            for fetched in [Fetched::No, Fetched::Yes] {
+                for (quiet, over) in [(false, false), (true, false), (false, true), (true, true)] {
+                    let judged = update().judge(Heard { hello: hello.as_ref(), fetched, quiet, over });
+                    let new = hello.as_ref().filter(|hello| hello.build == Some(update().sha256));
+                    let case = format!("{hello:?} {fetched:?} quiet {quiet} over {over}: {judged:?}");
+                    if new.is_some_and(|new| new.health == Health::Well) {
+                        assert_eq!(judged, Judged::Up, "{case}");
+                    } else if new.is_none() && fetched == Fetched::No {
+                        assert_eq!(matches!(judged, Judged::NotTaken(_)), over, "{case}");
+                        assert!(!matches!(judged, Judged::Bad(_) | Judged::Up), "{case}");
+                    } else if !over && !quiet {
+                        assert_eq!(judged, Judged::Waits, "{case}");
+                    } else if quiet || new.is_some() {
+                        assert_eq!(
+                            matches!(judged, Judged::Bad(_)),
+                            over || fetched == Fetched::Yes,
+                            "{case}"
+                        );
+                    } else {
+                        assert!(matches!(judged, Judged::NotTaken(_)), "{case}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_silence_is_known_before_the_turn_is_over() {
+        for pace_s in [60, 600] {
+            let update = UpdateController { pace_s, ..update() };
+            assert!(update.silent_after_s() > 2 * u64::from(pace_s));
+            assert!(
+                update.silent_after_s() < update.turn_s()
+                    && update.turn_s() <= Step::AwaitController.bound().seconds
+            );
+        }
+    }
+}

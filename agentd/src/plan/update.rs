@@ -1,0 +1,213 @@
+//! Which guest exchanges its controller next, and what is told of those that cannot.
+//!
+//! What comes in: the wishes of the document, what controllers said of themselves, what was approved, what lies on the box,
+//! what did not come up. What goes out: at most one operation on the whole box, in the order of the guests' uids: the first
+//! guest is the one that tries a build for all others, and where it does not come up nobody else gets it. A guest that
+//! nothing could bring back is told, and left as it is. Deliberately absent: what a guest does in its turn.
+
+use std::cmp::Ordering;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{ControllerWish, DesiredGuest, RunState, VolumeKind};
+use holdfast_protocol::job::act::{Act, ReleaseKind, args};
+use holdfast_protocol::job::{Draft, Target as JobTarget};
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::report::{Condition, Running};
+use holdfast_protocol::version;
+use jiff::SignedDuration;
+
+use super::schedule::is_quiet;
+use super::{Action, Context, GuestVerdict, Plan, passes};
+use crate::gate::held::{Held, Remedy};
+use crate::gate::of::effects;
+use crate::gate::{Effect, Provenance, Verdict, gate};
+use crate::model::limits;
+use crate::model::policy::Sha256Hex;
+use crate::model::record::{GuestRecord, HelloRecord, TakenBy};
+use crate::operation::{Operation, Snapshot, Target, UpdateController};
+
+/// What keeps a guest from the controller that it is wished.
+enum Kept {
+    /// Nothing worth a word: it has it, or its time comes.
+    Silently,
+    /// A person should know.
+    Told(ErrorCode, String),
+    /// An operator can let it pass.
+    Held(Box<Held>, String),
+}
+
+/// Judges every wish, and plans the next update.
+pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
+    let inputs = context.inputs;
+    let is_update = |kind: OperationKind| kind == OperationKind::UpdateController;
+    // A build that is being tried, or whose way back a person must finish, is tried nowhere else meanwhile.
+    let mut busy = inputs.records.open.iter().any(|open| is_update(open.kind))
+        || inputs.records.parked.iter().any(|parked| is_update(parked.kind));
+    for at in 0..plan.verdicts.len() {
+        let Some(verdict) = plan.verdicts.get(at) else { continue };
+        let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
+        let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
+        let Some((guest, record)) = wanted.zip(record) else { continue };
+        let Some(wish) = &guest.controller else { continue };
+        match judge(context, (guest, wish), record, verdict) {
+            Ok(operation) => {
+                let free = plan.actions.iter().all(|action| action.operation.uid() != guest.uid);
+                if !busy && free {
+                    busy = true;
+                    let reason = format!("the document wishes controller {}", wish.version.as_str());
+                    plan.actions.push(Action { operation, reason });
+                }
+            }
+            Err(Kept::Silently) => {}
+            Err(Kept::Told(code, message)) => tell(plan, at, code, message),
+            Err(Kept::Held(held, message)) => {
+                plan.held.push(*held);
+                tell(plan, at, ErrorCode::ControllerUnapproved, message);
+            }
+        }
+    }
+}
+
+fn tell(plan: &mut Plan, at: usize, code: ErrorCode, message: String) {
+    if let Some(verdict) = plan.verdicts.get_mut(at) {
+        verdict.conditions.push(Condition { code, message });
+    }
+}
+
+fn waits(message: impl Into<String>) -> Kept {
+    Kept::Told(ErrorCode::ControllerWaits, message.into())
+}
+
+fn judge(
+    context: &Context<'_>,
+    (guest, wish): (&DesiredGuest, &ControllerWish),
+    record: &GuestRecord,
+    verdict: &GuestVerdict,
+) -> Result<Operation, Kept> {
+    let inputs = context.inputs;
+    let named = wish.version.as_str();
+    let sha256 = Sha256Hex::try_from(wish.sha256.as_str().to_owned()).map_err(|_| Kept::Silently)?;
+    let hello = record.hello.as_ref().ok_or(Kept::Silently)?;
+    if hello.build.as_ref() == Some(&sha256) {
+        return Err(Kept::Silently);
+    }
+    approved(context, guest, wish, &sha256)?;
+    if let Some(bad) = inputs.records.bad_controllers.iter().find(|bad| bad.sha256 == sha256) {
+        return Err(Kept::Told(
+            ErrorCode::ControllerBad,
+            format!(
+                "controller {named} did not come up in guest {} ({}): nobody on this box gets it; wish another, or sign for it once more",
+                bad.guest, bad.why
+            ),
+        ));
+    }
+    if !inputs.observed.controllers.contains_key(&sha256) {
+        return Err(waits(format!(
+            "controller {named}, sha256 {}, does not lie on this box: `agentd release import FILE --version {named}`",
+            sha256.as_str()
+        )));
+    }
+    newer(wish, hello)?;
+    let bulk = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(_));
+    if let Some(volume) = guest.volumes.iter().find(|volume| bulk(&volume.kind)) {
+        return Err(waits(format!(
+            "controller {named} is not put in by itself: a way back would take volume {} along, which is in no backup; \
+             exchange it by hand in the guest",
+            volume.name
+        )));
+    }
+    if let Some((tried, until)) = context.waits(guest.uid, OperationKind::UpdateController) {
+        return Err(waits(format!(
+            "controller {named} was not put in, {} times ({}): tried again at {until}",
+            tried.failed, tried.message
+        )));
+    }
+    speaks_now(context, guest, record, hello)?;
+    let target = target(context, record, verdict)?;
+    let operation = Operation::UpdateController(Box::new(UpdateController {
+        snapshot: snapshot(context, target)?,
+        version: wish.version.clone(),
+        sha256,
+        pace_s: limits::hello_again_s(inputs.desired.len()),
+    }));
+    if passes(context, &effects(&operation)) != Verdict::Free {
+        return Err(Kept::Silently);
+    }
+    Ok(operation)
+}
+
+fn approved(
+    context: &Context<'_>,
+    guest: &DesiredGuest,
+    wish: &ControllerWish,
+    sha256: &Sha256Hex,
+) -> Result<(), Kept> {
+    let effect = Effect::ReplaceController { version: wish.version.clone(), sha256: sha256.clone() };
+    let Verdict::NeedsSignature(reason) = gate(&effect, Provenance::Document, &context.approved) else {
+        return Ok(());
+    };
+    let (version, sha256) = (wish.version.clone(), wish.sha256.clone());
+    let what = format!("controller {}, sha256 {}", version.as_str(), sha256.as_str());
+    let act = Act::ApproveRelease(args::ApproveRelease { kind: ReleaseKind::Controller, version, sha256 });
+    let held = Held {
+        guest: guest.uid,
+        effect: format!("run {what}, in guest {}", guest.name),
+        reason,
+        remedy: Remedy::Sign(Draft { target: JobTarget::Host {}, act }),
+    };
+    Err(Kept::Held(
+        Box::new(held),
+        format!("it is wished {what}, which nobody approved: an operator signs for it"),
+    ))
+}
+
+/// The hub alone moves no controller back: an older one may have a fault that is known.
+fn newer(wish: &ControllerWish, hello: &HelloRecord) -> Result<(), Kept> {
+    let (named, runs) = (wish.version.as_str(), hello.version.as_str());
+    match version::order(named, runs) {
+        Some(Ordering::Greater | Ordering::Equal) => Ok(()),
+        Some(Ordering::Less) => Err(waits(format!(
+            "controller {named} is older than {runs}, which runs: no document moves one back; exchange it by hand in the guest"
+        ))),
+        None => Err(waits(format!(
+            "whether controller {named} is newer than {runs}, which runs, cannot be told: only dotted numbers have an order"
+        ))),
+    }
+}
+
+/// Its turn would pass unused otherwise, or end with a guest that is rolled back although nobody was there.
+fn speaks_now(
+    context: &Context<'_>,
+    guest: &DesiredGuest,
+    record: &GuestRecord,
+    hello: &HelloRecord,
+) -> Result<(), Kept> {
+    let inputs = context.inputs;
+    let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
+    let runs = guest.run == RunState::Running && seen.is_some_and(|seen| seen.run == Running::Running);
+    let heard = inputs.now.duration_since(hello.at).abs() < limits::CONTROLLER_SILENT;
+    if runs && heard && hello.build.is_some() { Ok(()) } else { Err(Kept::Silently) }
+}
+
+fn target(context: &Context<'_>, record: &GuestRecord, verdict: &GuestVerdict) -> Result<Target, Kept> {
+    // What its guest asked for goes first, a quiesce window above all.
+    let asks = context.inputs.records.requests.iter().any(|request| request.guest == record.uid);
+    if asks || !is_quiet(context, verdict.standing, record) {
+        return Err(Kept::Silently);
+    }
+    let vmid = record.place.vmid().ok_or(Kept::Silently)?;
+    Ok(Target { uid: record.uid, name: record.name.clone(), vmid })
+}
+
+fn snapshot(context: &Context<'_>, target: Target) -> Result<Snapshot, Kept> {
+    let now = context.inputs.now;
+    let keep = SignedDuration::from_secs(i64::from(limits::SNAPSHOT_KEEP_S));
+    let name = now.strftime("update-%Y%m%dT%H%M%SZ").to_string().parse().map_err(|_| Kept::Silently)?;
+    Ok(Snapshot {
+        target,
+        name,
+        taken_by: TakenBy::Agent,
+        expires_at: Some(now.checked_add(keep).unwrap_or(jiff::Timestamp::MAX)),
+        due: None,
+    })
+}

@@ -1,0 +1,53 @@
+//! A guest's turn to exchange its controller: it comes up, it does not, and nobody takes it.
+
+use agentd::model::record::TakenBy;
+use agentd::operation::log::Status;
+use agentd::operation::{Operation, Snapshot, UpdateController};
+
+use super::{KillFrom, Story};
+use crate::controllers::Speech;
+use crate::ground::Ground;
+use crate::kit::target;
+
+/// The way back is that of *roll_back*, which is killed twice everywhere.
+const SECONDS: usize = 7;
+
+pub(super) fn stories() -> Vec<Story> {
+    vec![
+        Story { second_one_in: SECONDS, ..Story::done("update_controller", Ground::HotRuns, |_| update()) },
+        // It has the bytes, and falls silent: the guest goes back, and the operation has done what it is for.
+        Story {
+            speech: Speech::Breaks,
+            second_one_in: SECONDS,
+            ..Story::done("update_controller, it breaks", Ground::HotRuns, |_| update())
+        },
+        // Nobody fetches anything: there is nothing to go back from.
+        Story {
+            speech: Speech::Silence,
+            second_one_in: SECONDS,
+            ..Story::undone("update_controller, not taken", Ground::HotRuns, |_| update())
+        },
+        // A way back would take along what no backup holds.
+        Story {
+            end: Status::Undone,
+            unclear: Status::Undone,
+            kills: KillFrom::TheFailure,
+            ..Story::done("update_controller, with bulk", Ground::GuestRuns, |_| update())
+        },
+    ]
+}
+
+fn update() -> Operation {
+    Operation::UpdateController(Box::new(UpdateController {
+        snapshot: Snapshot {
+            target: target(1),
+            name: "update-20261121T050000Z".parse().unwrap(),
+            taken_by: TakenBy::Agent,
+            expires_at: Some("2026-11-22T05:00:00Z".parse().unwrap()),
+            due: None,
+        },
+        version: "0.2.0".to_owned().try_into().unwrap(),
+        sha256: "cd".repeat(32).try_into().unwrap(),
+        pace_s: 60,
+    }))
+}
