@@ -8,6 +8,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{Envelope, IDEMPOTENCY_KEY_HEADER, Problem};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::audit::AuditPage;
+use holdfast_protocol::local::desired::DesiredView;
 use holdfast_protocol::local::work::Accepted;
 use holdfast_protocol::local::{BODY_BYTES_MAX, ClaimRequest, Hello, HelloAnswer, SelfView, StorageView};
 use holdfast_protocol::operation::OperationView;
@@ -24,6 +25,8 @@ use zeroize::Zeroizing;
 /// The agent is one bridge away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Ten megabytes over a bridge, from an agent that reads them first.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Well within the timeout of a request.
 const LOOK_WAIT: &str = "15s";
@@ -113,6 +116,15 @@ impl AgentError {
     }
 }
 
+/// Whether more is said at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Nothing for minutes: the agent need not keep the connection.
+    Last,
+    /// Something is asked next.
+    MoreFollow,
+}
+
 /// One agent, known by its pin.
 pub struct Agent {
     http: Client,
@@ -154,11 +166,37 @@ impl Agent {
         }
     }
 
-    /// Says that the controller is up. It is the last word for minutes, so the agent need not keep the connection.
-    pub async fn hello(&self, token: &Secret, hello: &Hello) -> Result<HelloAnswer, AgentError> {
+    /// Says that the controller is up.
+    pub async fn hello(&self, token: &Secret, hello: &Hello, word: Word) -> Result<HelloAnswer, AgentError> {
         let request = self.request(Method::POST, "/v1/hello").header(AUTHORIZATION, bearer(token)?);
-        let request = request.header(CONNECTION, HeaderValue::from_static("close"));
+        let request = if word == Word::Last { last(request) } else { request };
         self.ask(with_json(request, hello)?).await
+    }
+
+    /// Asks what should run here. It is the last word for minutes.
+    pub async fn desired(&self, token: &Secret) -> Result<DesiredView, AgentError> {
+        let request = last(self.request(Method::GET, "/v1/desired"));
+        self.ask(request.header(AUTHORIZATION, bearer(token)?)).await
+    }
+
+    /// Has bytes, piece by piece, until `take` has no use for more.
+    pub async fn fetch<E>(
+        &self,
+        token: &Secret,
+        path: &str,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<Result<(), E>, AgentError> {
+        let request = self.request(Method::GET, path).header(AUTHORIZATION, bearer(token)?);
+        let mut response = request.timeout(FETCH_TIMEOUT).send().await.map_err(|error| self.away(error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        while let Some(piece) = response.chunk().await.map_err(|error| self.away(error))? {
+            if let Err(enough) = take(&piece) {
+                return Ok(Err(enough));
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// Asks who this guest is.
@@ -265,6 +303,20 @@ impl Agent {
         }
     }
 
+    /// Why there are no bytes.
+    async fn refusal(&self, response: Response) -> AgentError {
+        let status = response.status();
+        let body = match self.body(response).await {
+            Ok(body) => body,
+            Err(error) => return error,
+        };
+        match strict::parse::<Envelope<()>>("the answer", &body, ANSWER_BYTES_MAX) {
+            Ok(Envelope { error: Some(problem), .. }) => AgentError::Refused { problem },
+            Ok(_) => AgentError::Empty { status },
+            Err(source) => AgentError::Answer { status, source },
+        }
+    }
+
     async fn body(&self, mut response: Response) -> Result<Zeroizing<Vec<u8>>, AgentError> {
         let mut body = Zeroizing::new(Vec::with_capacity(BODY_BYTES_MAX));
         while let Some(chunk) = response.chunk().await.map_err(|error| self.away(error))? {
@@ -305,6 +357,10 @@ fn bearer(token: &Secret) -> Result<HeaderValue, AgentError> {
     let mut value = HeaderValue::from_str(&text).map_err(|_| AgentError::Token)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+fn last(request: RequestBuilder) -> RequestBuilder {
+    request.header(CONNECTION, HeaderValue::from_static("close"))
 }
 
 fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, AgentError> {

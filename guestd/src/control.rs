@@ -13,7 +13,7 @@ use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::agent::{Agent, AgentError};
+use crate::agent::{Agent, AgentError, Word};
 use crate::attempt::{Attempt, AttemptError, Outcome};
 use crate::backoff::{Backoff, LONGEST};
 use crate::board;
@@ -25,6 +25,7 @@ use crate::own_program;
 use crate::place::Place;
 use crate::state::{self, Mode, Schema, State};
 use crate::ticket;
+use crate::update::Own;
 
 /// In set-up mode: how soon to look again whether a person mended it.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -50,6 +51,8 @@ pub struct Control {
     boot_id: String,
     /// What this program hashes to.
     build: Option<Sha256Text>,
+    /// This program, which may be exchanged.
+    own: Own,
     agent: Option<(String, Pin, Agent)>,
     backoff: Backoff,
     doubt: Option<Doubt>,
@@ -77,11 +80,13 @@ impl Control {
             guest: None,
             last_hello_at: None,
         };
+        let build = own_program::sha256();
         Self {
+            own: Own::new(&place, build.clone()),
             place,
             source_address,
             boot_id,
-            build: own_program::sha256(),
+            build,
             agent: None,
             backoff: Backoff::default(),
             doubt: None,
@@ -163,13 +168,17 @@ impl Control {
     async fn serve(&mut self, bootstrap: &Bootstrap, duty: Duty) -> Duration {
         self.state.endpoint = Some(bootstrap.endpoint.clone());
         self.state.guest = Some(bootstrap.guest);
-        match self.hello(bootstrap).await {
+        let word = if duty == Duty::Serve { Word::MoreFollow } else { Word::Last };
+        match self.hello(bootstrap, word).await {
             Ok(again_in_s) => {
                 self.backoff.reset();
                 self.doubt = None;
                 self.state.last_hello_at = Some(clock::now());
                 self.tell(Mode::Serving, None);
                 self.serving.send_replace(Some(Serving { bootstrap: bootstrap.clone(), mode: duty }));
+                if duty == Duty::Serve {
+                    self.exchange(bootstrap).await;
+                }
                 Duration::from_secs(u64::from(again_in_s.clamp(*HELLO_SECONDS.start(), *HELLO_SECONDS.end())))
             }
             Err(error) => {
@@ -183,7 +192,15 @@ impl Control {
         }
     }
 
-    async fn hello(&mut self, bootstrap: &Bootstrap) -> Result<u32, AgentError> {
+    /// Exchanges this program when it should be; then this is the last line of it that runs.
+    async fn exchange(&mut self, bootstrap: &Bootstrap) {
+        let (place, Some((_, _, agent))) = (&self.place, &self.agent) else { return };
+        if let Err(error) = self.own.look(place, agent, &bootstrap.token).await {
+            self.tell(Mode::Serving, Some(chain(&error)));
+        }
+    }
+
+    async fn hello(&mut self, bootstrap: &Bootstrap, word: Word) -> Result<u32, AgentError> {
         let hello = Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             health: if self.health == Health::Well { board::load(&self.place).health() } else { self.health },
@@ -191,7 +208,7 @@ impl Control {
             build: self.build.clone(),
         };
         let agent = self.agent(&bootstrap.endpoint, bootstrap.pin)?;
-        Ok(agent.hello(&bootstrap.token, &hello).await?.again_in_s)
+        Ok(agent.hello(&bootstrap.token, &hello, word).await?.again_in_s)
     }
 
     /// The connection is kept as long as endpoint and pin stay: a handshake for every hello would cost the agent more

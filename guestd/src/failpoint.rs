@@ -19,6 +19,11 @@ pub enum Point {
     AllStarted,
     MarkerGone,
     TimerGone,
+    FetchBegun,
+    Fetched,
+    Tried,
+    OldKept,
+    Swapped,
 }
 
 /// Passes the moment, or dies there.

@@ -53,7 +53,7 @@ impl FileError {
     }
 }
 
-fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+pub fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     move |source| FileError::Io { verb, path: path.to_owned(), source }
 }
 

@@ -40,6 +40,7 @@ mod state;
 mod status;
 mod status_stacks;
 mod ticket;
+mod update;
 mod window;
 mod work;
 

@@ -69,6 +69,12 @@ pub struct Book {
     pub looks: u32,
     /// The agent's side of quiesce windows and restore tests.
     pub windows: Windows,
+    /// What the guest should run, as the agent tells it.
+    pub desired: Option<serde_json::Value>,
+    /// The bytes that are handed out.
+    pub artifact: Vec<u8>,
+    /// How often they were.
+    pub fetched: u32,
     /// Where requests came from.
     pub peers: Vec<IpAddr>,
 }
@@ -111,6 +117,8 @@ impl FakeAgent {
             .route("/v1/hello", post(hello))
             .route("/v1/self", get(whoami))
             .route("/v1/storage", get(storage))
+            .route("/v1/desired", get(desired))
+            .route("/v1/artifacts/{sha256}", get(artifact))
             .route("/v1/snapshots", post(wish))
             .route("/v1/rollback", post(wish))
             .route("/v1/backups", post(wish).get(backups))
@@ -187,6 +195,26 @@ async fn hello(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
     }
     book.hellos.push(serde_json::from_slice(&body).unwrap());
     answer(HelloAnswer { again_in_s: 1 })
+}
+
+async fn desired(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    let book = shared.book.lock().unwrap();
+    if !knows(&book, &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    match &book.desired {
+        Some(controller) => answer(serde_json::json!({ "controller": controller })),
+        None => answer(serde_json::json!({})),
+    }
+}
+
+async fn artifact(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    let mut book = shared.book.lock().unwrap();
+    if !knows(&book, &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    book.fetched += 1;
+    Bytes::from(book.artifact.clone()).into_response()
 }
 
 async fn whoami(State(shared): State<Shared>, headers: HeaderMap) -> Response {

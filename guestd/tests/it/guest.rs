@@ -89,6 +89,41 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
+    /// Puts the program into the guest, as an image has it. Another process writes it, so that nobody has it open for writing
+    /// when it is started.
+    pub fn install(&self) -> PathBuf {
+        let program = self.path("usr/bin/guestd");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "copies the program under test")]
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_guestd")).arg(&program).status().unwrap();
+        assert!(copied.success());
+        program
+    }
+
+    /// Runs what lies in the guest, as systemd does; it dies at this moment, as by kill -9.
+    pub fn run_installed(&self, point: &str) -> Running {
+        #[expect(clippy::disallowed_methods, reason = "the program under test")]
+        self.run_so(Command::new(self.path("usr/bin/guestd")), point)
+    }
+
+    /// The same, where no file grows beyond 64 KiB: whoever writes more is told so, and not killed for it.
+    pub fn run_installed_on_a_full_disk(&self) -> Running {
+        #[expect(clippy::disallowed_methods, reason = "the program under test, under a limit of the shell's")]
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh"])
+            .arg(self.path("usr/bin/guestd"));
+        self.run_so(command, "")
+    }
+
+    fn run_so(&self, mut command: Command, point: &str) -> Running {
+        command.arg("run").arg("--root").arg(self.root.path()).args(["--source-address", "127.0.7.9"]);
+        command.env_remove(VARIABLE).env_remove("GUESTD_LOG").env("GUESTD_DIES_AT", point);
+        self.set_path(&mut command);
+        command.stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
     pub fn status(&self, output: &str) -> Output {
         self.command("status").args(["--output", output]).output().unwrap()
     }

@@ -13,6 +13,7 @@ mod people;
 mod refusals;
 mod restore_test;
 mod stories;
+mod update;
 mod windows;
 mod work;
 mod world;

@@ -1,0 +1,141 @@
+//! This program exchanged for another, when it is this guest's turn.
+//!
+//! ```text
+//! asked ─ decided ─ turn of stacks taken ─ fetched beside ours, hashed ─ tried ─ ours kept ─ renamed over ours ─ started in our place
+//!                    (before the rename everything is as it was, whatever dies)           │
+//!                                                            systemd starts the new one ──┘
+//! ```
+//!
+//! What comes in: what the agent says this guest should run. What goes out: nothing, or this process is the new program. The
+//! agent took a snapshot before it said so, waits for the hello of the new one, and rolls the guest back when that does not
+//! come. So nothing here tries to be clever about a program that starts and then fails. Deliberately absent: an exchange
+//! while stacks stand still for a backup, and one to an older version.
+
+mod bytes;
+mod decide;
+mod swap;
+
+use std::path::PathBuf;
+
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::strict::chain;
+use tracing::{debug, info};
+
+use crate::agent::{Agent, AgentError};
+use crate::file::FileError;
+use crate::place::Place;
+use crate::program::ProgramError;
+use crate::quiesce::marker::Marker;
+use crate::quiesce::turn::{self, Asked};
+use decide::Decision;
+
+/// Why this program stays.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// It runs from elsewhere than its guest.
+    #[error("this program does not lie in its guest, so it is not exchanged there")]
+    Elsewhere,
+    /// A backup goes on, or stacks did not come back from one.
+    #[error("stacks stand still for a backup: the controller is exchanged when they run again")]
+    WindowOpen,
+    /// The wish is for an older one.
+    #[error("controller {wished} is not newer than {runs}, which runs: it is not put in its place")]
+    Older {
+        /// What is wished.
+        wished: String,
+        /// What runs.
+        runs: &'static str,
+    },
+    /// No controller is that large.
+    #[error("a controller of {bytes} bytes is none: nothing is fetched")]
+    TooLarge {
+        /// How many are said.
+        bytes: u64,
+    },
+    /// The agent.
+    #[error("the controller cannot be fetched")]
+    Agent(#[from] AgentError),
+    /// What came is not what was named.
+    #[error("what the agent sent is not the controller that it named: {what}; it is thrown away")]
+    OtherBytes {
+        /// How it differs.
+        what: &'static str,
+    },
+    /// The disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It does not run here.
+    #[error("the controller that was fetched does not run here; it is thrown away")]
+    DoesNotRun(#[source] ProgramError),
+    /// It says that it is another.
+    #[error(
+        "the controller that was fetched calls itself {said:?}, and not guestd {wished}; it is thrown away"
+    )]
+    OtherVersion {
+        /// What it says.
+        said: String,
+        /// What was signed.
+        wished: String,
+    },
+    /// It cannot take our place.
+    #[error("the new controller could not be started in this one's place, which goes on")]
+    Start(#[source] std::io::Error),
+}
+
+/// This program, as it stands.
+pub struct Own {
+    /// Where it lies; found at the start, since a file that is exchanged has another name for who runs it.
+    program: Option<PathBuf>,
+    /// What it hashes to.
+    build: Option<Sha256Text>,
+    /// In which turn it was tried to be exchanged, and how often.
+    tried: Option<(OperationId, u32)>,
+}
+
+impl Own {
+    /// Where this program lies, when that is in its guest.
+    pub fn new(place: &Place, build: Option<Sha256Text>) -> Self {
+        let program = std::env::current_exe().ok().filter(|path| path.starts_with(place.root()));
+        Self { program, build, tried: None }
+    }
+
+    /// Asks what should run, and runs it. Returns when this program stays.
+    pub async fn look(&mut self, place: &Place, agent: &Agent, token: &Secret) -> Result<(), UpdateError> {
+        let view = match agent.desired(token).await {
+            Ok(view) => view,
+            // An agent of before, or one that is busy: the next hello asks again.
+            Err(error) => {
+                debug!(error = chain(&error), "what should run is not told");
+                return Ok(());
+            }
+        };
+        let (turn, wanted) = match decide::decide(view, self.build.as_ref(), self.tried) {
+            Decision::Stay => return Ok(()),
+            Decision::Refuse(error) => return Err(error),
+            Decision::Exchange(turn, wanted) => (turn, wanted),
+        };
+        let program = self.program.as_deref().ok_or(UpdateError::Elsewhere)?;
+        // Held until the new program runs: whoever would stop stacks waits, and then does it with the new one.
+        let Asked::Ours(_held) = turn::take(place) else { return Err(UpdateError::WindowOpen) };
+        if Marker::is_there(place) {
+            return Err(UpdateError::WindowOpen);
+        }
+        let times = self.tried.filter(|(of, _)| *of == turn).map_or(0, |(_, times)| times);
+        self.tried = Some((turn, times + 1));
+        info!(version = wanted.version.as_str(), "the controller is exchanged");
+        let beside = swap::beside(program);
+        let fetched = bytes::fetch(agent, token, &wanted, &beside).await;
+        let tried = match fetched {
+            Ok(()) => swap::try_out(&beside, wanted.version.as_str()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = tried {
+            // What is left of it is in nobody's way: the next one is written over it.
+            let _ = std::fs::remove_file(&beside);
+            return Err(error);
+        }
+        swap::put_in(program, &beside)
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether this program is exchanged now: pure.
+
+use std::cmp::Ordering;
+
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::local::desired::{CONTROLLER_BYTES_MAX, DesiredView, Turn, WantedController};
+use holdfast_protocol::version;
+
+use super::UpdateError;
+
+/// What runs here.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What fails thrice in one turn fails a fourth time.
+const TRIES: u32 = 3;
+
+/// What is done.
+#[derive(Debug)]
+pub enum Decision {
+    /// Nothing.
+    Stay,
+    /// Nothing, and that is worth a word.
+    Refuse(UpdateError),
+    /// It is exchanged, in this turn.
+    Exchange(OperationId, WantedController),
+}
+
+/// Decides by what the agent says, what this program hashes to, and what was tried.
+pub fn decide(view: DesiredView, own: Option<&Sha256Text>, tried: Option<(OperationId, u32)>) -> Decision {
+    let Some(wanted) = view.controller else { return Decision::Stay };
+    let Turn::Now(turn) = wanted.turn else { return Decision::Stay };
+    if own == Some(&wanted.sha256) || tried.is_some_and(|(of, times)| of == turn && times >= TRIES) {
+        return Decision::Stay;
+    }
+    // The agent judges the same. But a hub that has its ear is not enough to bring an old fault back.
+    if !matches!(version::order(wanted.version.as_str(), VERSION), Some(Ordering::Greater | Ordering::Equal))
+    {
+        let wished = wanted.version.as_str().to_owned();
+        return Decision::Refuse(UpdateError::Older { wished, runs: VERSION });
+    }
+    if !(1..=CONTROLLER_BYTES_MAX).contains(&wanted.bytes) {
+        return Decision::Refuse(UpdateError::TooLarge { bytes: wanted.bytes });
+    }
+    Decision::Exchange(turn, wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn() -> OperationId {
+        OperationId::new(uuid::Uuid::from_u128(7))
+    }
+
+    fn sha(pair: &str) -> Sha256Text {
+        pair.repeat(32).try_into().unwrap()
+    }
+
+    fn wanted(version: &str, bytes: u64, turn: Turn) -> DesiredView {
+        let version = version.to_owned().try_into().unwrap();
+        DesiredView { controller: Some(WantedController { version, sha256: sha("ab"), bytes, turn }) }
+    }
+
+    #[test]
+    fn it_is_exchanged_in_its_turn_for_another_that_is_no_older() {
+        let now = |version: &str| wanted(version, 9, Turn::Now(turn()));
+        let own = sha("cd");
+        let stays = |view, own: &Sha256Text, tried| matches!(decide(view, Some(own), tried), Decision::Stay);
+        assert!(stays(DesiredView::default(), &own, None));
+        assert!(stays(wanted("99.0.0", 9, Turn::Waits), &own, None));
+        assert!(stays(now("99.0.0"), &sha("ab"), None), "it runs already");
+        assert!(stays(now("99.0.0"), &own, Some((turn(), TRIES))));
+        let exchanged = |view, tried| matches!(decide(view, Some(&own), tried), Decision::Exchange(..));
+        assert!(exchanged(now("99.0.0"), None) && exchanged(now(VERSION), None));
+        assert!(exchanged(now("99.0.0"), Some((turn(), TRIES - 1))));
+        assert!(exchanged(now("99.0.0"), Some((OperationId::new(uuid::Uuid::nil()), TRIES))), "another turn");
+        for older in ["0.0.1", "0.0.99-rc1", "main"] {
+            let refused = decide(now(older), Some(&own), None);
+            assert!(matches!(refused, Decision::Refuse(UpdateError::Older { .. })), "{older}");
+        }
+        for bytes in [0, CONTROLLER_BYTES_MAX + 1, u64::MAX] {
+            let refused = decide(wanted("99.0.0", bytes, Turn::Now(turn())), Some(&own), None);
+            assert!(matches!(refused, Decision::Refuse(UpdateError::TooLarge { .. })), "{bytes}");
+        }
+    }
+}
