@@ -40,6 +40,7 @@ use crate::model::view::{ProgressLines, View};
 use crate::port::artifacts::Artifacts;
 use crate::port::backoff::spread;
 use crate::port::clock::{Clock, RealClock};
+use crate::port::handover::HandOverFolder;
 use crate::port::helper::Helper;
 use crate::port::host_key::{self, HostKeyError};
 use crate::port::hub::{Contact, Hub};
@@ -323,13 +324,14 @@ fn start(
 
     let mut tasks = Tasks::new();
     start_local_api(&mut tasks, &parts, &wires, doors, stop)?;
-    let standing = laid_down.into_iter().collect();
+    let standing = laid_down.into_iter().chain(HandOverFolder::of(&settings.state.dir).problem()).collect();
     start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
     let sync = HubSync {
         folder: parts.folder,
         identity: parts.identity,
+        handed: HandOverFolder::of(&settings.state.dir),
         store: parts.store,
         sections: wires.sections.subscribe(),
         contact: wires.contact,

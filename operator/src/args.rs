@@ -269,6 +269,15 @@ pub enum HostCommand {
         /// What the host will be called.
         name: HostName,
     },
+    /// Let a new box take the place of a lost one: sign the order, and get one line for `agentd enroll --restore`.
+    #[command(after_long_help = "\
+The order is signed with your own key, and both boxes hold it to the operators file that root laid down on them: the new one \
+becomes the host by it alone, and the lost one, should it come back, stands still by it alone. The hub hands over what it \
+knows (document, guests, storage targets, the wrapped backup key, of which the customer is told) and can make no order.
+
+Lay the operators file down on the new box first (`agentd setup --operators`). Where the policy asks for more than one \
+signature on restore_host, this command cannot give them yet.")]
+    Restore(RestoreArgs),
     /// Show all hosts, those that need a person first.
     List {
         /// Show the hosts that ask to be let in instead: the same as `host knocks`.
@@ -306,6 +315,18 @@ pub enum HostCommand {
         #[command(flatten)]
         sure: Sure,
     },
+}
+
+/// Of `holdfast host restore`.
+#[derive(Debug, ClapArgs)]
+pub struct RestoreArgs {
+    /// The lost host's name or id.
+    pub host: String,
+    #[command(flatten)]
+    pub key: KeyArgs,
+    /// Why; it goes with the order and stays in the audit of the old box.
+    #[arg(long, value_name = "TEXT", value_parser = job_reason)]
+    pub reason: JobReason,
 }
 
 /// Of `holdfast desired`.

@@ -69,6 +69,9 @@ pub enum CliError {
     /// Credentials that cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealCommandError),
+    /// A restore invite that is not handed on.
+    #[error(transparent)]
+    Restore(#[from] crate::cmd::restore::RestoreError),
     /// A job for another host.
     #[error("the job is for host {wanted}, and {host} is {found}: it would refuse it")]
     OtherHost {

@@ -179,6 +179,10 @@ codes! {
     RecordsDamaged = "RECORDS_DAMAGED", 503
     /// The knock was refused for good.
     Refused = "REFUSED", 403
+    /// Another box took this one's place, by an operator's order: this one stands still.
+    Replaced = "REPLACED", 403
+    /// This box took the place of a lost one, whose guests are not back yet.
+    Restoring = "RESTORING", 409
     /// The certificate was revoked.
     Revoked = "REVOKED", 401
     /// Sealed credentials that are no sealed credentials, or were cut or changed.

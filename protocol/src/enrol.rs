@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{HostId, HostName, KnockId};
+use crate::job::act::Sha256Text;
 use crate::pin::Pin;
 use crate::secret::Secret;
 use crate::strict::{self, StrictError};
@@ -33,6 +34,9 @@ pub struct Invite {
     pub ca: Pin,
     /// Works once.
     pub secret: Secret,
+    /// Of a restore invite: what the operators' order hashes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Sha256Text>,
 }
 
 /// Why text is not an invite.
@@ -174,6 +178,7 @@ mod tests {
             hub: "https://hub.example:8440".to_owned(),
             ca: Pin::of(PinKind::Leaf, b"ca"),
             secret: Secret::new("0123456789abcdef".to_owned()),
+            order: None,
         };
         let line = invite.seal().unwrap();
         let opened = Invite::open(&Secret::new(format!(" {}\n", line.expose()))).unwrap();

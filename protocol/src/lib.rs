@@ -23,6 +23,7 @@
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wished, approved, reported |
+//! | [`restore`] | a new box in the place of a lost one |
 //! | [`operator`] | what the operator's command asks of the hub |
 //! | [`pin`], [`secret`], [`strict`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
@@ -50,6 +51,7 @@ pub mod operator;
 pub mod pin;
 pub mod protection;
 pub mod report;
+pub mod restore;
 pub mod schema;
 pub mod secret;
 pub mod size;

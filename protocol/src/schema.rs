@@ -17,7 +17,9 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Named> {
-    use crate::{bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator};
+    use crate::{
+        bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator, restore,
+    };
     vec![
         named::<bootstrap::Bootstrap>("bootstrap"),
         named::<bootstrap::Ticket>("ticket"),
@@ -71,6 +73,10 @@ pub fn all() -> Vec<Named> {
         named::<operator::JobView>("job"),
         named::<operator::KnockApproval>("knock-approval"),
         named::<operator::KnockView>("knock"),
+        named::<restore::Replacement>("replacement"),
+        named::<restore::RestoreRedeem>("restore-redeem"),
+        named::<restore::RestoreRequest>("restore-request"),
+        named::<restore::Restored>("restored"),
         named::<operator::WhoAmI>("whoami"),
     ]
 }

@@ -51,7 +51,9 @@ impl Rule {
             // Nothing is lost at once, and a policy may have many guests.
             Verb::LoosenPolicy => Self { delay_s: DELAY_S, ..Self::default() },
             // Nothing is wiped, and what is let go can be attached again.
-            Verb::AttachStorage | Verb::DetachStorage => Self { per_day: PER_DAY, ..Self::default() },
+            Verb::AttachStorage | Verb::DetachStorage | Verb::RestoreHost => {
+                Self { per_day: PER_DAY, ..Self::default() }
+            }
             Verb::AdoptGuest
             | Verb::ApproveRelease
             | Verb::BackupNow

@@ -1,4 +1,4 @@
-//! `agentd enroll`: makes this box known to a hub, by an invite or by knocking.
+//! `agentd enroll`: makes this box known to a hub, by an invite or by knocking, or puts it in a lost one's place.
 //!
 //! The key is on the disk before the hub hears of it, so a command that was cut off is simply run again: the hub knows
 //! the key and answers the same.
@@ -19,10 +19,17 @@ use zeroize::Zeroizing;
 
 use super::Output;
 use super::step_down::{self, StepDownError};
+use crate::gate::restore::NoOrder;
 use crate::port::backoff::{Backoff, spread};
+use crate::port::clock::{Clock, RealClock};
+use crate::port::handover::{HandOverError, HandOverFolder};
 use crate::port::hub::{Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, PendingKey, Purpose};
+use crate::port::status_door::StatusError;
+use crate::port::trust_files::TrustFileError;
 use crate::settings::{ConfigPath, Settings, SettingsError};
+
+mod restore;
 
 /// Six tries take about half a minute, which outlasts a restart of the hub.
 const TRIES_MAX: u32 = 6;
@@ -44,6 +51,15 @@ pub struct EnrollArguments {
     /// The invite, or `-` to read it from standard input, which is also what happens without it.
     #[arg(value_parser = secret, conflicts_with_all = ["invite_file", "knock"])]
     invite: Option<Secret>,
+    /// The invite is a restore invite (`holdfast host restore`): this box takes the place of a lost one.
+    #[arg(long, conflicts_with_all = ["knock", "take_up"])]
+    restore: bool,
+    /// The guests of the box whose place this one took are back: documents are taken again from the next start on.
+    #[arg(long, conflicts_with_all = ["invite", "invite_file", "knock"])]
+    take_up: bool,
+    /// A guest of the lost box that does not come back; the document may make it anew, empty.
+    #[arg(long, value_name = "GUEST", requires = "take_up")]
+    without: Vec<String>,
     /// A file that holds the invite.
     #[arg(long, value_name = "FILE", conflicts_with = "knock")]
     invite_file: Option<PathBuf>,
@@ -112,6 +128,53 @@ pub enum EnrollError {
         #[source]
         source: holdfast_protocol::id::IdError,
     },
+    /// A restore invite without its word.
+    #[error("this is an invite to take the place of a lost box: say so with --restore")]
+    IsRestore,
+    /// Its word without a restore invite.
+    #[error(
+        "this is an ordinary invite: leave --restore away, or ask for one with `holdfast host restore HOST`"
+    )]
+    NotRestore,
+    /// Nobody could have ordered it.
+    #[error(
+        "nobody may sign on this box, and only operators can order it into a lost one's place: lay down their file first \
+         (`agentd setup --operators FILE`); {} is not there",
+        path.display()
+    )]
+    NoOperators {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The files of operators and policy.
+    #[error(transparent)]
+    TrustFile(#[from] TrustFileError),
+    /// The operators file.
+    #[error(transparent)]
+    Operators(#[from] holdfast_trust::operators::OperatorsError),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] holdfast_trust::policy::PolicyError),
+    /// No order.
+    #[error("this box does not take the lost one's place")]
+    Order(#[from] NoOrder),
+    /// What was handed over.
+    #[error(transparent)]
+    HandOver(#[from] HandOverError),
+    /// There is nothing to take up.
+    #[error("this box took nobody's place, or all that was handed over is taken up already")]
+    NothingHandedOver,
+    /// The agent.
+    #[error(transparent)]
+    Agent(#[from] StatusError),
+    /// Guests are not back.
+    #[error(
+        "these guests of the lost box are not here: {names}; bring them back, or name each with --without"
+    )]
+    Missing {
+        /// Who.
+        names: String,
+    },
     /// No runtime.
     #[error("the program's runtime cannot be started")]
     Runtime(#[source] std::io::Error),
@@ -122,7 +185,12 @@ impl EnrollError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Settings(_) | Self::Name { .. } => 78,
+            Self::Settings(_) | Self::Name { .. } | Self::NoOperators { .. } | Self::TrustFile(_) => 78,
+            Self::Operators(_) | Self::Policy(_) => 78,
+            Self::IsRestore | Self::NotRestore => 64,
+            Self::NothingHandedOver | Self::Missing { .. } | Self::Order(_) => 65,
+            Self::HandOver(_) => 74,
+            Self::Agent(error) => error.exit_code(),
             Self::StepDown(_) => 77,
             Self::Input { .. } => 66,
             Self::Invite(_) | Self::Already { .. } => 65,
@@ -143,6 +211,9 @@ impl EnrollError {
 pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
     let settings = Settings::load(&arguments.config)?;
     step_down::to_owner_of(&settings.state.dir)?;
+    if arguments.take_up {
+        return restore::take_up(&settings, &arguments.without);
+    }
     let folder = IdentityFolder::open(&settings.state.dir)?;
     if let Some(identity) = folder.read()? {
         let folder = settings.state.dir.join("identity");
@@ -150,6 +221,16 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(EnrollError::Runtime)?;
+    if arguments.restore {
+        let roster = restore::roster(&settings.trust)?;
+        let handed = HandOverFolder::of(&settings.state.dir);
+        let invite = Invite::open(&read_invite(&arguments)?)?;
+        let redeemed = restore::redeem(&folder, &handed, &roster, invite, RealClock::start().now());
+        let (identity, handover) = runtime.block_on(redeemed)?;
+        tell(&identity, arguments.output);
+        eprint!("{}", restore::next_steps(&handed, &handover));
+        return Ok(());
+    }
     let identity = match (&arguments.knock, arguments.ca_pin) {
         (Some(hub), Some(pin)) => {
             let node = settings.proxmox.node.to_string();
@@ -188,6 +269,9 @@ fn bounded(from: impl Read) -> std::io::Result<String> {
 }
 
 async fn redeem(folder: &IdentityFolder, invite: Invite) -> Result<Identity, EnrollError> {
+    if invite.order.is_some() {
+        return Err(EnrollError::IsRestore);
+    }
     let hub = Hub::first_contact(&invite.hub, invite.ca)?;
     let key = folder.pending(Purpose::Enrol)?;
     let request = EnrolRequest { secret: invite.secret, csr_pem: key.csr_pem()? };

@@ -18,6 +18,7 @@
 //! | [`order`] | may this signed job be taken |
 //! | [`only_copy`] | may a storage target be let go |
 //! | [`protection`] | what of a wish about backups is raised, and what is held |
+//! | [`restore`] | may a box take a lost one's place, and does this one stand still |
 //! | [`retention`] | which backups may go by the retention in force |
 //! | [`warrant`] | what an operator signed |
 
@@ -31,6 +32,7 @@ pub mod offsite;
 pub mod only_copy;
 pub mod order;
 pub mod protection;
+pub mod restore;
 pub mod retention;
 pub mod stranger;
 pub mod warrant;

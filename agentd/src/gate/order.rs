@@ -178,6 +178,8 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
         return Err(TurnedAway::TooShort { ends: payload.expires_at, due });
     }
     match &payload.act {
+        // It is not for a host that is there; whom it replaced hears of it from the hub (`gate/replaced`).
+        Act::RestoreHost(_) => return Err(TurnedAway::Unsupported(payload.act.verb())),
         Act::PolicyUpdate(update) => {
             new_roster(&update.signers, &update.policy, roster.policy.version)?;
         }

@@ -38,6 +38,11 @@ pub enum Turn {
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
         Act::ApproveRelease(_) | Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
+        // The gate turns it away before it is on record.
+        Act::RestoreHost(_) => Turn::Fails(Problem::new(
+            ErrorCode::Unsupported,
+            "restore_host is not done by the host it names: make an invite with `holdfast host restore`",
+        )),
         Act::LoosenPolicy(args) => match protect::loosens(inputs, job, args) {
             Ok(()) => Turn::Now,
             Err(Stays::Waits) => Turn::Waits,

@@ -2,8 +2,8 @@
 //!
 //! | call | when |
 //! | --- | --- |
-//! | [`Hub::enroll`], [`Hub::knock`] | before there is an identity; the CA is known by its pin |
-//! | [`Hub::renew`], [`Hub::checkin`] | with the identity's certificate |
+//! | [`Hub::enroll`], [`Hub::knock`], [`Hub::restore`] | before there is an identity; the CA is known by its pin |
+//! | [`Hub::renew`], [`Hub::checkin`], [`Hub::replacement`] | with the identity's certificate |
 //! | `Hub::*_escrow` | the same, about wrapped keys |
 //!
 //! What goes out: the typed answer, or a [`HubError`] whose kind tells who must act. Deliberately absent: retries. Who
@@ -18,6 +18,8 @@ use holdfast_protocol::enrol::{EnrolRequest, Enrolled, KnockAnswer, KnockRequest
 use holdfast_protocol::envelope::{Envelope, Problem};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::pin::Pin;
+use holdfast_protocol::report::REPORT_BYTES_MAX;
+use holdfast_protocol::restore::{Replacement, RestoreRedeem, Restored};
 use holdfast_protocol::strict;
 use holdfast_tls::Trust;
 use jiff::Timestamp;
@@ -33,9 +35,10 @@ pub use line::{Answer, Line, Posted, Verb};
 
 use super::identity::Identity;
 
-/// A desired document and signed jobs travel as JSON text inside JSON, which at worst doubles them; the frame is small.
+/// A desired document and signed jobs travel as JSON text inside JSON, which at worst doubles them; a hand-over also holds a
+/// report; the frame is small.
 const ANSWER_BYTES_MAX: usize =
-    2 * DOCUMENT_BYTES_MAX + 2 * (JOBS_PER_ANSWER as usize) * SIGNED_BYTES_MAX + 64 * 1024;
+    2 * DOCUMENT_BYTES_MAX + 2 * (JOBS_PER_ANSWER as usize) * SIGNED_BYTES_MAX + REPORT_BYTES_MAX + 64 * 1024;
 
 /// A hub that does not take a connection in ten seconds is away.
 const CONNECT_SECONDS_MAX: u64 = 10;
@@ -120,6 +123,22 @@ impl Hub {
     /// [`HubError`].
     pub async fn enroll(&self, request: &EnrolRequest) -> Result<Enrolled, HubError> {
         self.post("/v1/enroll", request, 0).await
+    }
+
+    /// Trades a restore invite for the place of a lost host. Asked again with the same key, the hub answers the same.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn restore(&self, request: &RestoreRedeem) -> Result<Restored, HubError> {
+        self.post("/v1/restore", request, 0).await
+    }
+
+    /// Asks by what order another box took this one's place.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn replacement(&self) -> Result<Replacement, HubError> {
+        self.post("/v1/agent/replacement", &serde_json::json!({}), 0).await
     }
 
     /// Asks to be let in without an invite.

@@ -9,6 +9,7 @@
 //! | [`clock`] | time |
 //! | [`escrow_copy`] | copies of wrapped keys on backup disks |
 //! | [`golden_dump`] | the folder that golden images are built into |
+//! | [`handover`] | what a lost box left |
 //! | [`helper`] | the root helper |
 //! | [`host_key`] | the host's own key, which secrets are sealed to |
 //! | [`hub`] | the hub |
@@ -32,6 +33,7 @@ pub mod bridge;
 pub mod clock;
 pub mod escrow_copy;
 pub mod golden_dump;
+pub mod handover;
 pub mod helper;
 pub mod host_key;
 pub mod hub;

@@ -24,8 +24,10 @@ use tokio::sync::watch;
 use super::intake;
 use super::stop::Stop;
 use crate::execute::failpoint::{Failpoints, Moment, Point, Side, pass};
+use crate::gate::restore::NoOrder;
 use crate::port::backoff::Backoff;
 use crate::port::clock::Clock;
+use crate::port::handover::HandOverFolder;
 use crate::port::hub::{Contact, Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
 use crate::port::store::{Store, StoreError};
@@ -33,6 +35,7 @@ use crate::port::store::{Store, StoreError};
 mod exchange;
 mod offer;
 mod renewal;
+mod replaced;
 
 use exchange::{Exchange, Tell, Telling, Verdict};
 
@@ -55,6 +58,8 @@ pub struct HubSync {
     pub folder: IdentityFolder,
     /// The identity in use.
     pub identity: Identity,
+    /// What a lost box left, where this one took its place.
+    pub handed: HandOverFolder,
     /// Where documents go.
     pub store: Store,
     /// The report.
@@ -85,6 +90,10 @@ enum RoundError {
     Identity(#[from] IdentityError),
     #[error(transparent)]
     Renewal(#[from] renewal::RenewalError),
+    #[error(transparent)]
+    Order(#[from] NoOrder),
+    #[error("nobody may sign here, so nobody could have ordered it")]
+    NoOperators,
 }
 
 impl RoundError {
@@ -97,6 +106,7 @@ impl RoundError {
             Self::Hub(error) => Problem::new(error.code(), chain(error)),
             Self::Store(_) | Self::Identity(_) => Problem::new(ErrorCode::Internal, chain(self)),
             Self::Renewal(_) => Problem::new(ErrorCode::Certificate, chain(self)),
+            Self::Order(_) | Self::NoOperators => Problem::new(ErrorCode::Signature, chain(self)),
         }
     }
 
@@ -155,6 +165,9 @@ impl HubSync {
                 Ok(Round::Overtaken) => {}
                 Ok(Round::Stop) => break,
                 Err(error) => {
+                    if error.problem().code == ErrorCode::Replaced {
+                        self.hear_of_replacement(client).await;
+                    }
                     failures = failures.saturating_add(1);
                     self.failed(&error, failures, &mut stop).await;
                 }
@@ -232,6 +245,8 @@ impl HubSync {
         self.take_jobs(answer).await?;
         match &answer.desired {
             None => Ok(Verdict::Nothing),
+            // Its guests are not back yet: they would be made anew, empty.
+            Some(_) if self.handed.waits() => Ok(Verdict::NotTaken),
             Some(text) => match offer::offer(&self.store, text, self.clock.now()).await {
                 // It is told in the report; the hub offers the document again.
                 Err(StoreError::Refusing(_)) => Ok(Verdict::NotTaken),

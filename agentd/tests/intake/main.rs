@@ -13,6 +13,7 @@
 //! | `changes` | cancels, delays, new operators |
 //! | `brake` | whom a signed release lets pass |
 //! | `targets` | storage targets, approved and let go |
+//! | `restore` | a new box takes a lost one's place, and the lost one stands still |
 //! | `pair` | a volume goes between two guests of one customer |
 //! | `follow` | how a job follows its operation, and what the audit says of it |
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ mod hand;
 mod loosen;
 mod once;
 mod pair;
+mod restore;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod shapes;

@@ -5,8 +5,8 @@
 //!
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
-//! | anybody | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/knock` |
-//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…` |
+//! | anybody | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/knock`, `/v1/restore` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement` |
 //! | operators | bearer token | all other `/v1/…` |
 
 mod auth;
@@ -26,6 +26,7 @@ mod limits;
 mod mutation;
 mod page;
 mod problem;
+mod restore;
 mod waiters;
 
 use std::sync::Arc;
@@ -84,6 +85,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/checkin", post(checkin::check_in))
         .route("/v1/renew", post(enrol::renew));
     let escrow = Router::new()
+        .route("/v1/agent/replacement", post(restore::replacement))
         .route("/v1/agent/escrow", get(escrow::newest).put(escrow::put))
         .route("/v1/agent/escrow/versions", get(escrow::list))
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
@@ -95,6 +97,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/knock", post(knocks::knock))
+        .route("/v1/restore", post(restore::redeem))
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::strangers));
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
@@ -102,6 +105,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts", get(hosts::list))
         .route("/v1/hosts/{host}", get(hosts::show))
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
+        .route("/v1/hosts/{host}/restore", post(restore::invite))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
         .route("/v1/hosts/{host}/desired/history", get(desired::history))
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))

@@ -15,7 +15,8 @@ use crate::domain::enrolment::InviteError;
 use crate::domain::identity::IdentityError;
 use crate::domain::mail::MailError;
 use crate::store::{
-    EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, StoreError, WriteError,
+    EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, RestoreError, RestoreRequestError,
+    StoreError, WriteError,
 };
 
 /// Who is told to come back, is told when.
@@ -127,12 +128,7 @@ impl From<CsrError> for ApiError {
 
 impl From<IdentityError> for ApiError {
     fn from(error: IdentityError) -> Self {
-        let code = match error {
-            IdentityError::Unknown => ErrorCode::Certificate,
-            IdentityError::Revoked => ErrorCode::Revoked,
-            IdentityError::Frozen | IdentityError::Twice { .. } => ErrorCode::Frozen,
-        };
-        Self::new(code, error.to_string())
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -144,14 +140,7 @@ impl From<FormError> for ApiError {
 
 impl From<EscrowError> for ApiError {
     fn from(error: EscrowError) -> Self {
-        let code = match &error {
-            EscrowError::Identity(identity) => return (*identity).into(),
-            EscrowError::Put(put) => put.code(),
-            EscrowError::TooOften(_) => ErrorCode::RateLimited,
-            EscrowError::None => ErrorCode::NotFound,
-            EscrowError::Unset { .. } => ErrorCode::NoticeUnset,
-        };
-        Self::new(code, error.to_string())
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -184,6 +173,28 @@ impl From<RenewError> for ApiError {
             RenewError::KeyTaken => Self::new(ErrorCode::Csr, error.to_string()),
             RenewError::Exhausted => Self::new(ErrorCode::Certificate, error.to_string()),
             RenewError::Issue(_) => Self::caused(ErrorCode::Internal, &error),
+        }
+    }
+}
+
+impl From<RestoreRequestError> for ApiError {
+    fn from(error: RestoreRequestError) -> Self {
+        let code = match error {
+            RestoreRequestError::Other { .. } => ErrorCode::NotYours,
+            RestoreRequestError::Revoked => ErrorCode::Revoked,
+            RestoreRequestError::Time => ErrorCode::Unavailable,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<RestoreError> for ApiError {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::Invite(invite) => invite.into(),
+            RestoreError::Revoked => Self::new(ErrorCode::Revoked, error.to_string()),
+            RestoreError::KeyTaken => Self::new(ErrorCode::Csr, error.to_string()),
+            RestoreError::Issue(_) | RestoreError::Exhausted => Self::caused(ErrorCode::Internal, &error),
         }
     }
 }

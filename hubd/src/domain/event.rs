@@ -40,6 +40,8 @@ kinds! {
     HeartbeatMissed = "heartbeat_missed"
     /// A host got its first certificate.
     HostEnrolled = "host_enrolled"
+    /// A new box took a lost one's place.
+    HostRestored = "host_restored"
     /// Two held one identity.
     HostFrozen = "host_frozen"
     /// A host spoke for the first time, or again after an alarm.
@@ -70,6 +72,8 @@ kinds! {
     KnockReceived = "knock_received"
     /// An operator turned a knocking host away for good.
     KnockRefused = "knock_refused"
+    /// An operator made an invite to take a host's place.
+    RestoreInvited = "restore_invited"
     /// A customer could not be told of a read.
     NoticeGivenUp = "notice_given_up"
     /// A customer was told of a read.

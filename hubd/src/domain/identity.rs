@@ -4,6 +4,7 @@
 //! served, or why not. Generations count a host's certificates: once a newer one was used, an older one in use means
 //! that two hold the identity, and both are frozen. Deliberately absent: TLS and X.509; they come before this.
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::HostId;
 
 /// What a certificate says of its holder.
@@ -35,6 +36,8 @@ pub struct IdentityRecord {
     pub issued: u32,
     /// The newest generation that was presented.
     pub used: u32,
+    /// From this generation on it is the box that took a lost one's place; 0 when none did.
+    pub restored_from: u32,
 }
 
 /// Why a certificate is not served.
@@ -51,6 +54,12 @@ pub enum IdentityError {
         "this host is frozen because two held its identity: an operator must look, revoke it, and enrol the right one anew"
     )]
     Frozen,
+    /// The box's place was taken, by the operators' order.
+    #[error(
+        "another box took this one's place by an operator's order: this one stands still; to use it again, empty its state \
+         folder and enrol it as a new host"
+    )]
+    Replaced,
     /// An older certificate after a newer one was used. The host is to be frozen.
     #[error(
         "certificate {presented} came after {used} was in use: two hold this identity, both are frozen until an operator looks"
@@ -63,6 +72,19 @@ pub enum IdentityError {
     },
 }
 
+impl IdentityError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown => ErrorCode::Certificate,
+            Self::Revoked => ErrorCode::Revoked,
+            Self::Replaced => ErrorCode::Replaced,
+            Self::Frozen | Self::Twice { .. } => ErrorCode::Frozen,
+        }
+    }
+}
+
 /// Judges a certificate. One that is served is from then on the newest in use.
 ///
 /// # Errors
@@ -70,6 +92,8 @@ pub enum IdentityError {
 pub fn judge(presented: u32, record: IdentityRecord) -> Result<(), IdentityError> {
     match record.standing {
         HostStanding::Revoked => Err(IdentityError::Revoked),
+        // Also while the new box is frozen: the old one is not part of that.
+        _ if presented < record.restored_from => Err(IdentityError::Replaced),
         HostStanding::Frozen => Err(IdentityError::Frozen),
         HostStanding::Active if presented > record.issued => Err(IdentityError::Unknown),
         HostStanding::Active if presented < record.used => {
@@ -85,7 +109,8 @@ mod tests {
 
     #[test]
     fn each_certificate_against_each_record() {
-        let active = |issued, used| IdentityRecord { standing: HostStanding::Active, issued, used };
+        let active =
+            |issued, used| IdentityRecord { standing: HostStanding::Active, issued, used, restored_from: 0 };
         let table = [
             (1, active(1, 0), Ok(())),
             (1, active(1, 1), Ok(())),
@@ -101,7 +126,16 @@ mod tests {
         for (standing, error) in
             [(HostStanding::Frozen, IdentityError::Frozen), (HostStanding::Revoked, IdentityError::Revoked)]
         {
-            assert_eq!(judge(1, IdentityRecord { standing, issued: 1, used: 1 }), Err(error));
+            assert_eq!(
+                judge(1, IdentityRecord { standing, issued: 1, used: 1, restored_from: 0 }),
+                Err(error)
+            );
+        }
+        // The old box is told so, and neither freezes the new one nor is frozen with it.
+        for standing in [HostStanding::Active, HostStanding::Frozen] {
+            let restored = IdentityRecord { standing, issued: 3, used: 3, restored_from: 3 };
+            assert_eq!(judge(2, restored), Err(IdentityError::Replaced));
+            assert_eq!(judge(3, restored).is_ok(), standing == HostStanding::Active);
         }
     }
 }

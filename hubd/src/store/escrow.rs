@@ -3,6 +3,7 @@
 //! Every call is a write: it is counted, and a read is written down, with its notice, in the transaction that gives the
 //! file. So no file leaves the hub of which nobody would hear.
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::notice::{EscrowNotice, NoticeSchema, Reader};
 use holdfast_protocol::escrow::{
     self, EscrowBytes, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof,
@@ -69,6 +70,20 @@ pub enum EscrowError {
         /// Whose it is.
         customer: CustomerId,
     },
+}
+
+impl EscrowError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Identity(error) => error.code(),
+            Self::Put(put) => put.code(),
+            Self::TooOften(_) => ErrorCode::RateLimited,
+            Self::None => ErrorCode::NotFound,
+            Self::Unset { .. } => ErrorCode::NoticeUnset,
+        }
+    }
 }
 
 fn refused<T>(error: impl Into<EscrowError>) -> Result<T, Failed<EscrowError>> {

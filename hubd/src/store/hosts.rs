@@ -73,7 +73,7 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
 
 type Texts = [Option<String>; 9];
 
-fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
+pub(super) fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
     let sql = "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage
                FROM reports
                WHERE host = ?1";
@@ -87,7 +87,7 @@ fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts
     connection.prepare_cached(sql)?.query_row([number], read).optional()
 }
 
-fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Error> {
+pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Error> {
     fn section<T: DeserializeOwned>(text: Option<String>) -> Result<Option<T>, serde_json::Error> {
         text.map(|text| serde_json::from_str(&text)).transpose()
     }

@@ -34,6 +34,10 @@ impl Store {
         let pruned = self.write("drop what is past its time", Shape::Single, move |tx| {
             tx.execute("DELETE FROM idempotency WHERE at < ?1", [before(ANSWERS_KEPT)])?;
             tx.execute("DELETE FROM invites WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
+            tx.execute(
+                "DELETE FROM restores WHERE used_at IS NULL AND expires_at < ?1",
+                [before(INVITES_KEPT)],
+            )?;
             tx.execute("DELETE FROM tokens WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute("DELETE FROM knocks WHERE state = 'pending' AND last_at < ?1", [before(KNOCKS_KEPT)])?;
             tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;

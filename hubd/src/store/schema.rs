@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0003_keys.sql"),
     include_str!("../../migrations/sqlite/0004_storage.sql"),
     include_str!("../../migrations/sqlite/0005_escrow.sql"),
+    include_str!("../../migrations/sqlite/0006_restore.sql"),
 ];
 
 /// How long to wait for a lock that another process (`hubd operator`) holds.

@@ -36,7 +36,7 @@ fn file(salt: &str) -> EscrowBytes {
     EscrowBytes::try_from(form::to_text(age.as_bytes()).into_bytes()).unwrap()
 }
 
-fn version(number: u32) -> EscrowPut {
+pub(super) fn version(number: u32) -> EscrowPut {
     let file = file(&format!("salt{number}"));
     EscrowPut {
         schema: EscrowPutSchema::V1,
@@ -52,22 +52,22 @@ fn version(number: u32) -> EscrowPut {
 }
 
 impl Host {
-    async fn put_escrow(&self, put: &EscrowPut) -> Answered<EscrowKept> {
+    pub(super) async fn put_escrow(&self, put: &EscrowPut) -> Answered<EscrowKept> {
         self.client.send(Method::PUT, "/v1/agent/escrow", put).await
     }
 
-    async fn read_escrow(&self) -> Answered<EscrowFound> {
+    pub(super) async fn read_escrow(&self) -> Answered<EscrowFound> {
         self.client.get("/v1/agent/escrow").await
     }
 
-    async fn escrows(&self) -> EscrowList {
+    pub(super) async fn escrows(&self) -> EscrowList {
         self.client.get("/v1/agent/escrow/versions").await.data(StatusCode::OK)
     }
 }
 
 /// A customer's server.
 #[derive(Clone, Default)]
-struct Customer {
+pub(super) struct Customer {
     answers: Arc<Mutex<VecDeque<StatusCode>>>,
     told: Arc<Mutex<Vec<(u64, EscrowNotice)>>>,
 }
@@ -94,11 +94,11 @@ impl Customer {
         WebhookSettings { url, secret: Secret::new(SECRET.to_owned()) }
     }
 
-    async fn for_all(&self) -> NoticeSettings {
+    pub(super) async fn for_all(&self) -> NoticeSettings {
         NoticeSettings { others: Some(self.address().await), ..NoticeSettings::default() }
     }
 
-    fn told(&self) -> Vec<EscrowNotice> {
+    pub(super) fn told(&self) -> Vec<EscrowNotice> {
         self.told.lock().unwrap().iter().map(|(_, notice)| notice.clone()).collect()
     }
 }

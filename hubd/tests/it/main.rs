@@ -23,6 +23,7 @@ mod layers;
 mod operators;
 mod process;
 mod restart;
+mod restore;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod sessions;

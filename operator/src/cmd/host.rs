@@ -18,6 +18,7 @@ pub async fn run(command: HostCommand, hub: &Hub, screen: &Screen) -> Result<(),
             let invite: InviteCreated = hub.post(&["v1", "invites"], &request).await?;
             screen.show(&invite, |invite, _| render::host::invite(invite, clock::now()))
         }
+        HostCommand::Restore(args) => super::restore::run(args, hub, screen).await,
         HostCommand::List { knocks: false } => {
             let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))

@@ -8,6 +8,7 @@ mod guest;
 mod host;
 mod job;
 mod login;
+pub mod restore;
 pub mod seal;
 mod sign;
 mod storage;

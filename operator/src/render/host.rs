@@ -203,6 +203,16 @@ pub fn knocks(knocks: &[KnockView], now: Timestamp, style: Style) -> String {
     text
 }
 
+/// An invite to take a host's place, in the same form.
+pub fn restore_invite(invite: &InviteCreated, host: &str, now: Timestamp) -> String {
+    let until = format!("{} ({})", stamp(invite.expires_at), ago(invite.expires_at, now));
+    format!(
+        "{}\n\nShown this once, good for one new box until {until}. Once it is used, the old box of {host} is not served any \
+         more.\nOn the new box: `agentd enroll --restore`, and paste this line when it asks.\n",
+        invite.code.expose()
+    )
+}
+
 /// A new invite: its code alone stands on a line of its own, to be copied.
 pub fn invite(invite: &InviteCreated, now: Timestamp) -> String {
     let until = format!("{} ({})", stamp(invite.expires_at), ago(invite.expires_at, now));

@@ -73,6 +73,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     }
     match &payload.act {
         Act::BackupNow(_) | Act::DestroyGuest(_) => {}
+        Act::RestoreHost(_) => {
+            pairs.push((
+                "Then",
+                "a new box takes this host's place, and the old one stands still for good".to_owned(),
+            ));
+        }
         Act::AttachStorage(args) => {
             pairs.extend(args.from.iter().flat_map(|from| target("In force", from)));
             pairs.extend(target("Storage", &args.to));

@@ -192,7 +192,7 @@ impl EscrowBytes {
     /// What they hash to.
     #[must_use]
     pub fn sha256(&self) -> Sha256Text {
-        Sha256Text::from_digest(Sha256::digest(&self.0).into())
+        Sha256Text::of(&self.0)
     }
 }
 

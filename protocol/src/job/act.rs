@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::BYTES_MAX;
 use super::target::{SeenGuest, TargetKind};
@@ -152,6 +153,8 @@ acts! {
         /// The archive, as Proxmox names it.
         archive: ArchiveText,
     }
+    /// Lets a new box take the place of this host, whose state is lost. The lost one stands still, should it come back.
+    RestoreHost = "restore_host", Host {}
     /// Rolls a guest back to a snapshot.
     Rollback = "rollback", Guest {
         /// Which.
@@ -220,6 +223,12 @@ texts! {
 }
 
 impl Sha256Text {
+    /// What these bytes hash to.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_digest(Sha256::digest(bytes).into())
+    }
+
     /// Of a hash.
     #[must_use]
     pub fn from_digest(digest: [u8; 32]) -> Self {

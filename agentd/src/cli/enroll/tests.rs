@@ -91,7 +91,7 @@ impl World {
 
     fn invite(&self) -> Invite {
         let secret = Secret::new("0123456789abcdef".to_owned());
-        Invite { hub: self.base.clone(), ca: self.pin(), secret }
+        Invite { hub: self.base.clone(), ca: self.pin(), secret, order: None }
     }
 
     fn keys(&self) -> Vec<Vec<u8>> {

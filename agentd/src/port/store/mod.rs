@@ -32,6 +32,7 @@
 //! | [`window`] | quiesce windows that were granted |
 //! | [`shown`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
+//! | `replaced` | that another box took this one's place |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
 //! | `migration` | the file's version, and the way to it from every older one |
 
@@ -65,6 +66,7 @@ pub mod recovery;
 pub mod refusal;
 mod release;
 mod remains;
+mod replaced;
 pub mod request;
 pub mod restore_test;
 pub mod roster;

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
-use super::{Store, Work, migration, roster, rows};
+use super::{Store, Work, migration, replaced, roster, rows};
 use crate::model::planted::{Bug, planted};
 
 impl Store {
@@ -62,6 +62,9 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
         .map_err(sqlite)?;
     if let Some(text) = damaged {
         return Ok((connection, Some(Refusal::Damaged { set_aside: text.into() })));
+    }
+    if let Some(by) = replaced::found(&connection).map_err(sqlite)? {
+        return Ok((connection, Some(Refusal::Replaced { by })));
     }
     match note_opening(&connection, now).and_then(|()| roster::begin_life(&connection, now)) {
         Ok(()) => Ok((connection, None)),

@@ -4,6 +4,7 @@
 //! sound ──(disk full)──▶ full ──(a trial write succeeds)──▶ sound
 //!   └───(I/O error, failed sync, damage while running)──▶ broken, until the agent is started again
 //! at the start: damaged and set aside ──▶ damaged, until a person has decided
+//! another box took this one's place ──▶ replaced, for good
 //! ```
 //! What comes in: SQLite's errors, every one of which passes [`note`] on the thread that did the work. What goes out: the
 //! state, with words that say who must do what. Reading goes on in each of them. After a failed sync the pages that were
@@ -50,6 +51,15 @@ pub enum Refusal {
         /// Where the damaged file lies.
         set_aside: PathBuf,
     },
+    /// Another box took this one's place. It does not end.
+    #[error(
+        "another box took this one's place, ordered by {by}: this one stands still, so that no two do the same work; to use it \
+         again, stop it, empty its state folder, and enrol it as a new host"
+    )]
+    Replaced {
+        /// Who ordered it, and when.
+        by: String,
+    },
 }
 
 impl Refusal {
@@ -60,6 +70,7 @@ impl Refusal {
             Self::Full { .. } => ErrorCode::DiskFull,
             Self::Broken { .. } => ErrorCode::RecordsBroken,
             Self::Damaged { .. } => ErrorCode::RecordsDamaged,
+            Self::Replaced { .. } => ErrorCode::Replaced,
         }
     }
 
@@ -163,6 +174,11 @@ impl Health {
             worse
         });
         if changed { News::Yes } else { News::No }
+    }
+
+    /// Another box took this one's place. Nothing goes over that.
+    pub(super) fn stand_still(&self, by: String) {
+        self.now.send_replace(Some(Refusal::Replaced { by }));
     }
 
     /// A trial write succeeded: a full disk has room again. Nothing else is ended by that.

@@ -90,6 +90,7 @@ async fn world() -> World {
     let sync = HubSync {
         folder: IdentityFolder::open(dir.path()).unwrap(),
         identity,
+        handed: HandOverFolder::of(dir.path()),
         store: store.clone(),
         sections: sections_rx,
         contact: contact_tx,

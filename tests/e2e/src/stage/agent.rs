@@ -81,14 +81,49 @@ impl Stage {
     pub fn enrol_agent(&self) -> Result<String> {
         let invite = self.holdfast(&["host", "invite", HOST])?;
         let code = invite.get("code").and_then(serde_json::Value::as_str).context("an invite has a code")?;
+        self.enrol_with(code, &[])
+    }
+
+    /// Enrols the agent with an invite from a file.
+    ///
+    /// # Errors
+    /// When hub or agent refuse.
+    pub fn enrol_with(&self, code: &str, words: &[&str]) -> Result<String> {
         let file = self.part("agent").join("invite");
         write_private(&file, code)?;
         self.give_to_agent(&file)?;
         let mut command = self.agentd("enroll");
-        command.arg("--invite-file").arg(&file);
+        command.args(words).arg("--invite-file").arg(&file);
         let outcome = self.to_end(&mut command);
         std::fs::remove_file(&file).context("cannot remove the used invite")?;
         outcome.map(|_| self.typed(&command))
+    }
+
+    /// Puts the agent's state folder aside under a name, and in its place the one of another name, or one with the tokens
+    /// alone, as root sets up another box.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn change_state(&self, aside: &str, from: Option<&str>) -> Result<()> {
+        let (state, place) = (self.state(), |name: &str| self.part("agent").join(format!("state-{name}")));
+        std::fs::rename(&state, place(aside)).context("cannot put the state aside")?;
+        match from {
+            Some(name) => std::fs::rename(place(name), &state).context("cannot put the state back"),
+            None => {
+                let secrets = state.join("secrets");
+                for folder in [&state, &secrets] {
+                    std::fs::create_dir(folder).context("cannot make a state folder")?;
+                    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+                    self.give_to_agent(folder)?;
+                }
+                for secret in std::fs::read_dir(place(aside).join("secrets"))? {
+                    let (from, file) = secret.map(|one| (one.path(), secrets.join(one.file_name())))?;
+                    write_private(&file, &std::fs::read_to_string(from)?)?;
+                    self.give_to_agent(&file)?;
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Starts the agent's daemon, which may be told to die at a point of its journal.

@@ -30,7 +30,7 @@ pub(super) fn lay_down(stand: &Stand, operators: &str) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the program under test")]
-fn agentd(stand: &Stand, words: &[&str]) -> Output {
+pub(super) fn agentd(stand: &Stand, words: &[&str]) -> Output {
     let programs = std::env::var_os("HOLDFAST_E2E_PROGRAMS").unwrap();
     let config = stand.stage.state().parent().unwrap().join("agent.toml");
     Command::new(Path::new(&programs).join("agentd"))

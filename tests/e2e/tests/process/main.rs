@@ -16,6 +16,7 @@ mod judges;
 mod kill;
 mod kill_intake;
 mod lifecycle;
+mod lost_box;
 mod stand;
 mod test_bridge;
 mod windows;

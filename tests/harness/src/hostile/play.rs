@@ -11,6 +11,7 @@ use std::time::Duration;
 use agentd::model::policy::{BrakeRule, Policy};
 use agentd::model::request::Ask;
 use agentd::model::view::View;
+use agentd::port::handover::HandOverFolder;
 use agentd::port::hub::Contact;
 use agentd::port::identity::IdentityFolder;
 use agentd::port::store::Store;
@@ -99,6 +100,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let sync = HubSync {
         folder: IdentityFolder::open(&world.agent_folder()).unwrap(),
         identity,
+        handed: HandOverFolder::of(&world.agent_folder()),
         store: store.clone(),
         sections: report,
         contact: watch::channel(contact).0,

@@ -1,0 +1,102 @@
+//! `POST /v1/hosts/{id or name}/restore`, `POST /v1/restore`, `POST /v1/agent/replacement`: a new box in the place of a lost
+//! one.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::enrol::Invite;
+use holdfast_protocol::id::InviteId;
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
+use holdfast_protocol::job::{Payload, SignedJob, Verb};
+use holdfast_protocol::operator::InviteCreated;
+use holdfast_protocol::restore::{Replacement, RestoreRedeem, RestoreRequest, Restored};
+use holdfast_protocol::strict;
+use uuid::Uuid;
+
+use super::auth::Agent;
+use super::enrol::{ENROL_BODY_MAX, enrolled};
+use super::frame::{Answer, Ids};
+use super::hosts::host_ref;
+use super::mutation::Head;
+use super::problem::ApiError;
+use super::{Hub, body};
+use crate::authority::AgentKey;
+use crate::store::{NewRestore, RestoreRedemption};
+
+/// The order stands in the body as a string: its quotes take two bytes each.
+const RESTORE_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
+
+/// The order's payload. Its signatures are the boxes' to check; the hub knows no keys.
+fn order(text: &str) -> Result<(Payload, Sha256Text), ApiError> {
+    let bad =
+        |why: String| ApiError::new(ErrorCode::Range, format!("this is no order to restore a host: {why}"));
+    let signed = SignedJob::parse(text.as_bytes()).map_err(|error| bad(strict::chain(&error)))?;
+    let payload = Payload::parse(&signed.payload).map_err(|error| bad(strict::chain(&error)))?;
+    if payload.act.verb() != Verb::RestoreHost {
+        return Err(bad(format!("it orders {}", payload.act.verb().as_str())));
+    }
+    Ok((payload, Sha256Text::of(&signed.payload)))
+}
+
+pub(super) async fn invite(
+    State(hub): State<Arc<Hub>>,
+    Path(host): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<InviteCreated>, ApiError> {
+    let bytes = body::read("the restore's request", body, RESTORE_BODY_MAX).await?;
+    let request: RestoreRequest = strict::parse("the restore's request", &bytes, RESTORE_BODY_MAX)?;
+    let (payload, digest) = order(&request.order)?;
+    let id = InviteId::new(Uuid::new_v4());
+    let secret = hub.authority.invite_secret(id).hash();
+    let host = host_ref(&host)?;
+    let restore = NewRestore { id, secret, host, ordered: payload.host_id, order: request.order };
+    let made = hub.store.create_restore(head.by(&hub, &bytes)?, restore).await?;
+    let made = made.ok_or_else(|| ApiError::not_found("host"))?;
+    let secret = hub.authority.invite_secret(made.id);
+    let invite =
+        Invite { hub: hub.public_url.clone(), ca: hub.authority.ca_pin(), secret, order: Some(digest) };
+    let code = invite
+        .seal()
+        .map_err(|error| ApiError::internal(format!("an invite that cannot be written: {error}")))?;
+    Ok(Answer(StatusCode::CREATED, InviteCreated { invite: made.id, code, expires_at: made.expires_at }))
+}
+
+pub(super) async fn redeem(
+    State(hub): State<Arc<Hub>>,
+    ids: Ids,
+    body: Body,
+) -> Result<Answer<Restored>, ApiError> {
+    let request: RestoreRedeem = body::parse("the restore", body, ENROL_BODY_MAX).await?;
+    let redemption = RestoreRedemption {
+        secret: request.secret.hash(),
+        key: AgentKey::from_csr(&request.csr_pem)?,
+        at: hub.clock.now(),
+        correlation: ids.correlation,
+        reached: hub.reached.clone(),
+    };
+    let authority = Arc::clone(&hub.authority);
+    let redeemed = hub
+        .store
+        .redeem_restore(redemption, move |host, generation, key, now| {
+            authority.issue_host(host, generation, key, now)
+        })
+        .await?;
+    // The old box may be there after all, in a check-in that is held open.
+    hub.waiters.wake(redeemed.certificate.host);
+    let enrolled = enrolled(&hub, redeemed.certificate);
+    Ok(Answer(StatusCode::OK, Restored { enrolled, order: redeemed.order, handover: redeemed.handover }))
+}
+
+/// Told to the old box alone, which was refused already.
+pub(super) async fn replacement(
+    State(hub): State<Arc<Hub>>,
+    Agent(presented): Agent,
+) -> Result<Answer<Replacement>, ApiError> {
+    let found = hub.store.replacement(presented).await?;
+    Ok(Answer(StatusCode::OK, found.ok_or_else(|| ApiError::not_found("replacement"))?))
+}

@@ -1,0 +1,323 @@
+//! A new box in the place of a lost one: the invite with the operators' order, its redemption, and what the old box is told.
+//!
+//! Redeemed once, in one transaction: the certificate, the end of the old identity, the hand-over, the read of the wrapped
+//! key with its notice. A repeat with the same key is the same answer, and one more read.
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::escrow::EscrowFound;
+use holdfast_protocol::escrow::notice::Reader;
+use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
+use holdfast_protocol::report::Sections;
+use holdfast_protocol::restore::{HandOver, Replacement};
+use holdfast_protocol::secret::TokenHash;
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension as _, params};
+
+use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
+use super::columns::{Id, Time};
+use super::escrow::{Asking, EscrowError, Owner, Which, give_out};
+use super::events::emit;
+use super::hosts;
+use super::idempotency::By;
+use super::invites::InviteMade;
+use super::writer::{Shape, Tx};
+use super::{Failed, Store, StoreError, WriteError};
+use crate::authority::{AgentKey, IssueError, Issued};
+use crate::domain::enrolment::{self, INVITE_LIFE, InviteError, InviteRecord, Redeem};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::host::HostRef;
+use crate::domain::identity::Presented;
+use crate::domain::notice::Reached;
+
+/// An invite to be made.
+#[derive(Clone, Debug)]
+pub struct NewRestore {
+    /// Its id.
+    pub id: InviteId,
+    /// The hash of its secret.
+    pub secret: TokenHash,
+    /// Whose place is taken.
+    pub host: HostRef,
+    /// Whom the order names.
+    pub ordered: HostId,
+    /// The order, as it was left.
+    pub order: String,
+}
+
+/// Why no such invite is made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreRequestError {
+    /// The order is for another host.
+    #[error("the order is for host {ordered}, and this is {here}: sign one for this host")]
+    Other {
+        /// Whom the order names.
+        ordered: HostId,
+        /// Who was asked for.
+        here: HostId,
+    },
+    /// It was let go.
+    #[error("this host was revoked, and what was let go does not come back: enrol the new box as a new host")]
+    Revoked,
+    /// The clock is beyond what can be written.
+    #[error("the hub's clock is beyond what can be written: set the clock")]
+    Time,
+}
+
+/// Such an invite, presented.
+pub struct RestoreRedemption {
+    /// The hash of the secret.
+    pub secret: TokenHash,
+    /// The new box's key.
+    pub key: AgentKey,
+    /// Now.
+    pub at: Timestamp,
+    /// The wish it belongs to.
+    pub correlation: CorrelationId,
+    /// Who is told of the read.
+    pub reached: Reached,
+}
+
+/// Why it gives nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The rules say so.
+    #[error(transparent)]
+    Invite(#[from] InviteError),
+    /// The host was let go meanwhile.
+    #[error("the host of this invite was revoked meanwhile: enrol this box as a new host")]
+    Revoked,
+    /// The key is another's, or the old box's.
+    #[error(
+        "a host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that \
+         the box makes a key of its own"
+    )]
+    KeyTaken,
+    /// The certificate could not be made.
+    #[error("the hub could not make the certificate")]
+    Issue(#[source] IssueError),
+    /// Four thousand million certificates.
+    #[error("this host has had every certificate there is: enrol the new box as a new host")]
+    Exhausted,
+}
+
+/// What the new box is given.
+#[derive(Clone, Debug)]
+pub struct Redeemed {
+    /// Its certificate.
+    pub certificate: CertificateRecord,
+    /// The order, as it was left.
+    pub order: String,
+    /// What the lost box leaves.
+    pub handover: HandOver,
+}
+
+struct Found {
+    id: Id,
+    host: i64,
+    order: String,
+    standing: String,
+    issued: u32,
+    record: InviteRecord,
+}
+
+fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<Found>> {
+    let sql =
+        "SELECT restores.id, host, signed_job, standing, issued_generation, expires_at, used_spki, generation
+               FROM restores JOIN hosts ON number = host WHERE secret_hash = ?1";
+    tx.prepare_cached(sql)?
+        .query_row([secret.as_bytes()], |row| {
+            let (issued, given): (u32, Option<u32>) = (row.get(4)?, row.get(7)?);
+            Ok(Found {
+                id: row.get(0)?,
+                host: row.get(1)?,
+                order: row.get(2)?,
+                standing: row.get(3)?,
+                issued,
+                record: InviteRecord {
+                    expires_at: row.get::<_, Time>(5)?.0,
+                    used_by: row.get(6)?,
+                    // Counted from the certificate that this invite gave: later ones show that its box has moved on.
+                    host_generation: given.map_or(0, |given| issued - given + 1),
+                },
+            })
+        })
+        .optional()
+}
+
+impl Store {
+    /// Makes an invite that lets a new box take a host's place.
+    ///
+    /// # Errors
+    /// [`RestoreRequestError`]; `None` when there is no such host.
+    pub async fn create_restore(
+        &self,
+        by: By,
+        restore: NewRestore,
+    ) -> Result<Option<InviteMade>, WriteError<RestoreRequestError>> {
+        self.mutate("make a restore invite", by, move |tx, by| {
+            let Some(record) = hosts::find(tx, &restore.host)? else { return Ok(None) };
+            let refuse = |error| Err(Failed::Refused(error));
+            let here = record.view.id;
+            if restore.ordered != here {
+                return refuse(RestoreRequestError::Other { ordered: restore.ordered, here });
+            }
+            if record.view.state == holdfast_protocol::operator::HostState::Revoked {
+                return refuse(RestoreRequestError::Revoked);
+            }
+            let Ok(expires_at) = by.at.checked_add(INVITE_LIFE) else {
+                return refuse(RestoreRequestError::Time);
+            };
+            let sql =
+                "INSERT INTO restores (id, secret_hash, host, signed_job, created_by, created_at, expires_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            tx.prepare_cached(sql)?.execute(params![
+                Id(restore.id.uuid()),
+                restore.secret.as_bytes(),
+                record.number,
+                restore.order,
+                by.operator.as_str(),
+                Time(by.at),
+                Time(expires_at)
+            ])?;
+            let event = NewEvent {
+                at: by.at,
+                kind: EventKind::RestoreInvited,
+                host: Some(here),
+                actor: Some(by.operator.clone()),
+                correlation: by.correlation,
+                message: format!("an invite to take the place of {} was made", record.view.name),
+            };
+            emit(tx, &event)?;
+            Ok(Some(InviteMade { id: restore.id, expires_at }))
+        })
+        .await
+    }
+
+    /// Redeems one. `issue` makes the certificate, inside the transaction, so that there is at most one.
+    ///
+    /// # Errors
+    /// [`RestoreError`].
+    pub async fn redeem_restore(
+        &self,
+        redemption: RestoreRedemption,
+        issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError> + Send + 'static,
+    ) -> Result<Redeemed, WriteError<RestoreError>> {
+        self.write("redeem a restore invite", Shape::Several, move |tx| {
+            let refuse = |error: RestoreError| Err(Failed::Refused(error));
+            let Some(found) = find(tx, redemption.secret)? else {
+                return refuse(InviteError::Unknown.into());
+            };
+            let key = redemption.key.hash();
+            let generation = match enrolment::judge(Some(found.record), key, redemption.at) {
+                Err(error) => return refuse(error.into()),
+                Ok(_) if found.standing == "revoked" => return refuse(RestoreError::Revoked),
+                Ok(Redeem::Again) => found.issued,
+                Ok(Redeem::First) => first(tx, &redemption, &found, issue)?,
+            };
+            let given = certificate(tx, found.host, generation)?;
+            let Some((certificate, _)) = given else { return refuse(InviteError::Used.into()) };
+            let handover = handover(tx, &redemption, found.host, &certificate)?;
+            Ok(Redeemed { certificate, order: found.order, handover })
+        })
+        .await
+    }
+
+    /// By what the box of an older certificate was replaced; nothing, where it was not.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn replacement(&self, presented: Presented) -> Result<Option<Replacement>, StoreError> {
+        self.read("look who took a box's place", move |connection| {
+            let sql = "SELECT signed_job FROM restores JOIN hosts ON number = host
+                       WHERE hosts.id = ?1 AND generation > ?2 ORDER BY generation LIMIT 1";
+            connection
+                .prepare_cached(sql)?
+                .query_row(params![Id(presented.host.uuid()), presented.generation], |row| {
+                    Ok(Replacement { order: row.get(0)? })
+                })
+                .optional()
+        })
+        .await
+    }
+}
+
+/// Gives the place to the new box: from its certificate on, older ones are the lost box's, and what was heard of that one
+/// says nothing of this one.
+fn first(
+    tx: &Tx<'_>,
+    redemption: &RestoreRedemption,
+    found: &Found,
+    issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
+) -> Result<u32, Failed<RestoreError>> {
+    let refuse = Failed::Refused;
+    let key = redemption.key.hash();
+    if key_is_anothers(tx, key, None)? {
+        return Err(refuse(RestoreError::KeyTaken));
+    }
+    let generation = found.issued.checked_add(1).ok_or(refuse(RestoreError::Exhausted))?;
+    let (host, name): (Id, String) = tx
+        .prepare_cached("SELECT id, name FROM hosts WHERE number = ?1")?
+        .query_row([found.host], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let host = HostId::new(host.0);
+    let issued = issue(host, generation, &redemption.key, redemption.at)
+        .map_err(|error| refuse(RestoreError::Issue(error)))?;
+    insert_certificate(tx, found.host, generation, key, &issued)?;
+    let sql = "UPDATE hosts SET standing = 'active', liveness = 'new', restored_from = ?2, used_generation = ?2,
+                   run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL, audit_seen = 0
+               WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![found.host, generation])?;
+    let sql =
+        "UPDATE restores SET used_at = ?2, used_spki = ?3, generation = ?4 WHERE id = ?1 AND used_at IS NULL";
+    let used = params![found.id, Time(redemption.at), key, generation];
+    if tx.prepare_cached(sql)?.execute(used)? != 1 {
+        return Err(refuse(InviteError::Used.into()));
+    }
+    let event = NewEvent {
+        at: redemption.at,
+        kind: EventKind::HostRestored,
+        host: Some(host),
+        actor: None,
+        correlation: redemption.correlation,
+        message: format!("a new box took the place of {name}; the old one is told to stand still"),
+    };
+    emit(tx, &event)?;
+    Ok(generation)
+}
+
+fn handover(
+    tx: &Tx<'_>,
+    redemption: &RestoreRedemption,
+    number: i64,
+    certificate: &CertificateRecord,
+) -> Result<HandOver, Failed<RestoreError>> {
+    let sql =
+        "SELECT document FROM desired JOIN hosts ON number = host AND generation = wanted WHERE host = ?1";
+    let desired = tx.prepare_cached(sql)?.query_row([number], |row| row.get(0)).optional()?;
+    let all = hosts::sections(hosts::report(tx, number)?)?;
+    let sections =
+        Sections { host: all.host, guests: all.guests, storage: all.storage, ..Sections::default() };
+    let (escrow, withheld) = match wrapped(tx, redemption, number, certificate)? {
+        Ok(found) => (Some(found), None),
+        Err(why) => (None, Some(why)),
+    };
+    Ok(HandOver { desired, sections, escrow, withheld })
+}
+
+/// The wrapped key, or why it is not given. That alone holds up nothing else.
+fn wrapped(
+    tx: &Tx<'_>,
+    redemption: &RestoreRedemption,
+    number: i64,
+    certificate: &CertificateRecord,
+) -> Result<Result<EscrowFound, Problem>, Failed<RestoreError>> {
+    let presented = Presented { host: certificate.host, generation: certificate.generation };
+    let asking = Asking { presented, at: redemption.at, correlation: redemption.correlation };
+    let owner = Owner { number, id: certificate.host, name: &certificate.name };
+    match give_out(tx, &owner, Which::Newest, Reader::Restore, &asking, &redemption.reached) {
+        Ok(found) => Ok(Ok(found)),
+        Err(Failed::Refused(why)) => Ok(Err(Problem::new(EscrowError::code(&why), why.to_string()))),
+        Err(Failed::KeyReused) => Err(Failed::KeyReused),
+        Err(Failed::Sqlite(error)) => Err(Failed::Sqlite(error)),
+        Err(Failed::Json(error)) => Err(Failed::Json(error)),
+    }
+}

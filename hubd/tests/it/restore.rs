@@ -1,0 +1,162 @@
+//! A new box in the place of a lost one: once, by an order, with all that is known handed over; and the old one told.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::enrol::{Enrolled, Invite, RenewRequest};
+use holdfast_protocol::escrow::notice::Reader;
+use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::{Act, Draft, HostEpoch, Nonce, Order, SignedJob, Target, UtcSecond};
+use holdfast_protocol::operator::{DesiredVersion, HostState, HostView, InviteCreated};
+use holdfast_protocol::restore::{Replacement, RestoreRedeem, RestoreRequest, Restored};
+use holdfast_protocol::secret::Secret;
+use rcgen::KeyPair;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::escrow::{Customer, version};
+use crate::world::{Answered, Host, World, csr, document, until};
+
+/// As operators would leave it; its signature is for the boxes to check.
+fn ordered(host: HostId, act: Act) -> String {
+    let at = |text: &str| UtcSecond::try_from(text.to_owned()).unwrap();
+    let order = Order {
+        job_id: JobId::new(uuid::Uuid::new_v4()),
+        host_id: host,
+        host_epoch: HostEpoch::new(7),
+        not_before: at("2026-11-22T12:00:00Z"),
+        expires_at: at("2026-11-22T14:00:00Z"),
+        nonce: Nonce::try_from("ab".repeat(16)).unwrap(),
+        reason: "the box burnt".to_owned().try_into().unwrap(),
+    };
+    let payload = Draft { target: Target::Host {}, act }.ordered(order).to_json().unwrap().into_bytes();
+    SignedJob { payload, signatures: vec!["signed".to_owned()] }.to_json().unwrap()
+}
+
+fn order(host: HostId) -> String {
+    ordered(host, Act::RestoreHost(args::RestoreHost {}))
+}
+
+async fn invite(world: &World, name: &str, order: &str) -> Answered<InviteCreated> {
+    let request = RestoreRequest { order: order.to_owned() };
+    world.admin().send(Method::POST, &format!("/v1/hosts/{name}/restore"), &request).await
+}
+
+async fn redeem(world: &World, invite: &Invite, key: &KeyPair) -> Answered<Restored> {
+    let secret = Secret::new(invite.secret.expose().to_owned());
+    let request = RestoreRedeem { secret, csr_pem: csr(key) };
+    world.anybody().send(Method::POST, "/v1/restore", &request).await
+}
+
+async fn opened(world: &World, host: &Host) -> Invite {
+    let made = invite(world, "box7", &order(host.enrolled.host_id)).await.data(StatusCode::CREATED);
+    Invite::open(&made.code).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
+    let customer = Customer::default();
+    let world = World::with_notice(customer.for_all().await).await;
+    let old = world.enrol("box7").await;
+    old.check_in(&old.full(1, 0), "0s").await.data(StatusCode::OK);
+    old.put_escrow(&version(1)).await.data(StatusCode::OK);
+    let put = world.admin().put_desired::<DesiredVersion>("box7", Some("\"0\""), document(1)).await;
+    put.data(StatusCode::OK);
+    let invite = opened(&world, &old).await;
+    let key = KeyPair::generate().unwrap();
+    let restored = redeem(&world, &invite, &key).await.data(StatusCode::OK);
+    let enrolled = &restored.enrolled;
+    assert_eq!((enrolled.host_id, &enrolled.host_name), (old.enrolled.host_id, &old.enrolled.host_name));
+    assert_eq!((enrolled.certificate_generation, restored.order), (2, order_of(&old).await));
+    assert_eq!(restored.handover.desired, Some(document(1)));
+    assert!(restored.handover.sections.guests.is_some());
+    assert_eq!(restored.handover.escrow.unwrap().file, version(1).file);
+    until("the customer was told", || async { customer.told().len() == 1 }).await;
+    assert_eq!(customer.told()[0].reader, Reader::Restore);
+
+    assert_eq!(old.check_in(&old.full(2, 0), "0s").await.code(), ErrorCode::Replaced);
+    assert_eq!(old.put_escrow(&version(2)).await.code(), ErrorCode::Replaced);
+    assert_eq!(old.read_escrow().await.code(), ErrorCode::Replaced);
+    let renewed: Answered<Enrolled> =
+        old.client.send(Method::POST, "/v1/renew", &RenewRequest { csr_pem: csr(&old.key) }).await;
+    assert_eq!(renewed.code(), ErrorCode::Replaced);
+
+    // The old one's words neither freeze the new one nor count as its own.
+    let new = world.host(restored.enrolled, key);
+    new.check_in(&new.full(1, 0), "0s").await.data(StatusCode::OK);
+    assert_eq!(old.check_in(&old.full(3, 0), "0s").await.code(), ErrorCode::Replaced);
+    assert_eq!(new.check_in(&new.full(2, 0), "0s").await.data(StatusCode::OK).audit_seen, 0);
+    assert_eq!(world.view("box7").await.state, HostState::Online);
+    assert_eq!(new.escrows().await.versions.len(), 1);
+}
+
+/// What the old box is shown.
+async fn order_of(old: &Host) -> String {
+    let path = "/v1/agent/replacement";
+    old.client.send::<Replacement>(Method::POST, path, &()).await.data(StatusCode::OK).order
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_box_in_a_held_check_in_is_told_at_once() {
+    let world = World::start().await;
+    let old = world.enrol("box7").await;
+    old.check_in(&old.full(1, 0), "0s").await.data(StatusCode::OK);
+    let held = old.changed(2, 0, holdfast_protocol::report::Sections::default());
+    let invite = opened(&world, &old).await;
+    let key = KeyPair::generate().unwrap();
+    let (held, _) = tokio::join!(old.check_in(&held, "25s"), async {
+        until("it is redeemed", || async { redeem(&world, &invite, &key).await.status == StatusCode::OK })
+            .await;
+    });
+    assert_eq!(held.code(), ErrorCode::Replaced);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_invite_works_once_and_a_lost_reply_is_repeated() {
+    let world = World::start().await;
+    let old = world.enrol("box7").await;
+    let (first, second) = (opened(&world, &old).await, opened(&world, &old).await);
+    assert_eq!(redeem(&world, &first, &old.key).await.code(), ErrorCode::Csr, "the old box's own key");
+    let (mine, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let restored = redeem(&world, &first, &mine).await.data(StatusCode::OK);
+    assert!(restored.handover.escrow.is_none());
+    assert_eq!(restored.handover.withheld.unwrap().code, ErrorCode::NotFound);
+    let again = redeem(&world, &first, &mine).await.data(StatusCode::OK);
+    assert_eq!(again.enrolled, restored.enrolled);
+    assert_eq!(redeem(&world, &first, &other).await.code(), ErrorCode::InviteUsed);
+    // A second invite replaces the replacement; the first one's box is old then, too.
+    let third = redeem(&world, &second, &other).await.data(StatusCode::OK).enrolled;
+    assert_eq!(third.certificate_generation, 3);
+    let middle = world.host(restored.enrolled, mine);
+    assert_eq!(middle.check_in(&middle.full(1, 0), "0s").await.code(), ErrorCode::Replaced);
+    assert_eq!(redeem(&world, &first, &middle.key).await.code(), ErrorCode::InviteUsed);
+    let kinds = world.event_kinds().await;
+    assert_eq!(kinds.iter().filter(|kind| *kind == "host_restored").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_order_for_this_host_makes_no_invite() {
+    let world = World::start().await;
+    let (host, other) = (world.enrol("box7").await, world.enrol("box8").await);
+    let id = host.enrolled.host_id;
+    for bad in ["", "hello", "{}", &order(id)[..100]] {
+        assert_eq!(invite(&world, "box7", bad).await.code(), ErrorCode::Range, "{bad:?}");
+    }
+    let cancel = ordered(id, Act::Cancel(args::Cancel { job: JobId::new(uuid::Uuid::nil()) }));
+    assert_eq!(invite(&world, "box7", &cancel).await.code(), ErrorCode::Range);
+    assert_eq!(invite(&world, "box7", &order(other.enrolled.host_id)).await.code(), ErrorCode::NotYours);
+    assert_eq!(invite(&world, "box9", &order(id)).await.code(), ErrorCode::NotFound);
+    let request = RestoreRequest { order: order(id) };
+    let nobody: Answered<Value> =
+        world.anybody().send(Method::POST, "/v1/hosts/box7/restore", &request).await;
+    assert_eq!(nobody.code(), ErrorCode::Unauthenticated);
+    let path = "/v1/agent/replacement";
+    let none: Answered<Value> = host.client.send(Method::POST, path, &()).await;
+    assert_eq!(none.code(), ErrorCode::NotFound);
+    let late = opened(&world, &host).await;
+    world.clock.advance(3600);
+    let key = KeyPair::generate().unwrap();
+    assert_eq!(redeem(&world, &late, &key).await.code(), ErrorCode::InviteExpired);
+    let gone = opened(&world, &host).await;
+    world.admin().send::<HostView>(Method::POST, "/v1/hosts/box7/revoke", &()).await.data(StatusCode::OK);
+    assert_eq!(redeem(&world, &gone, &key).await.code(), ErrorCode::Revoked);
+}

@@ -1,0 +1,56 @@
+//! `holdfast host restore`: an order, signed with the operator's own key, and the invite by which a new box follows it.
+//!
+//! The hub makes the invite and cannot make the order; what it hands back is held to the order that was signed here.
+
+use holdfast_protocol::enrol::{Invite, InviteError};
+use holdfast_protocol::job::act::{Act, Sha256Text, args};
+use holdfast_protocol::job::{Draft, SignedJob, Target};
+use holdfast_protocol::operator::{HostDetail, InviteCreated};
+use holdfast_protocol::restore::RestoreRequest;
+
+use crate::args::RestoreArgs;
+use crate::blob::{Blob, BlobError};
+use crate::exit::CliError;
+use crate::hub::Hub;
+use crate::order::{self, OrderError};
+use crate::screen::Screen;
+use crate::{ask, clock, keygen, render};
+
+/// As long as the invite is good, and an hour for a box whose clock is off.
+const HOURS: u32 = 2;
+
+/// Why the hub's invite is not handed on.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It is none.
+    #[error("what the hub made is no invite")]
+    Invite(#[from] InviteError),
+    /// For something else.
+    #[error("the hub's invite names another order than the one that was signed: look who runs the hub")]
+    Exchanged,
+}
+
+pub async fn run(args: RestoreArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
+    let name = detail.host.name.to_string();
+    let trust = detail.sections.trust.as_ref();
+    let epoch = trust.ok_or_else(|| OrderError::NoEpoch { host: name.clone() })?.epoch;
+    let draft = Draft { target: Target::Host {}, act: Act::RestoreHost(args::RestoreHost {}) };
+    let payload = order::complete(draft, (detail.host.id, epoch), HOURS, args.reason, clock::now())?;
+    screen.before_question(&render::job::to_sign(&payload, &detail, None, clock::now()));
+    ask::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
+    let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
+    let digest = Sha256Text::of(&bytes);
+    let signature = keygen::sign(&bytes, &args.key.key)?;
+    let job = SignedJob { payload: bytes, signatures: Vec::new() };
+    let mut blob = Blob { job, payload, keys: Vec::new() };
+    blob.add(signature.armoured, signature.key)?;
+    let request = RestoreRequest { order: blob.text()? };
+    let id = detail.host.id.to_string();
+    let invite: InviteCreated = hub.post(&["v1", "hosts", &id, "restore"], &request).await?;
+    let opened = Invite::open(&invite.code).map_err(RestoreError::Invite)?;
+    if opened.order != Some(digest) {
+        return Err(RestoreError::Exchanged.into());
+    }
+    screen.show(&invite, |invite, _| render::host::restore_invite(invite, &name, clock::now()))
+}
