@@ -56,10 +56,12 @@ impl ReportTask {
         let mut changes = self.store.changes();
         let mut told = None;
         loop {
+            // The pictures first: what was begun by them, or by an earlier one, is among the operations that are read
+            // afterwards. The other way round a host could be shown at rest while an operation is under way on it.
+            let view = Arc::clone(&self.view.borrow_and_update());
+            let storage = Arc::clone(&self.storage.borrow_and_update());
             let now = *changes.borrow_and_update();
-            self.view.mark_unchanged();
-            self.storage.mark_unchanged();
-            match self.assemble(told, now).await {
+            match self.assemble((&view, &storage), (told, now)).await {
                 Ok(sections) => {
                     self.publish(sections);
                     told = Some(now);
@@ -127,7 +129,11 @@ impl ReportTask {
     }
 
     /// What was `told` before is read again from the store only where that has changed since.
-    async fn assemble(&self, told: Option<Changes>, now: Changes) -> Result<Sections, StoreError> {
+    async fn assemble(
+        &self,
+        (view, storage): (&View, &StorageView),
+        (told, now): (Option<Changes>, Changes),
+    ) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
         let operations = match &last.operations {
             Some(same) if told.is_some_and(|told| told.operations == now.operations) => same.clone(),
@@ -137,13 +143,11 @@ impl ReportTask {
             Some(same) if told.is_some_and(|told| told.desired == now.desired) => same.clone(),
             _ => self.store.desired_section().await?,
         };
-        let view = Arc::clone(&self.view.borrow());
-        let storage = Arc::clone(&self.storage.borrow());
         // Until the first look nothing is known, and an empty list would say that there is nothing.
         let (guests, waiting) = match view.seen_at {
             Some(_) => {
                 let waiting = view.waiting.iter().chain(&storage.waiting).cloned().collect();
-                let guests = self.with_storage(view.guests.clone(), &storage).await?;
+                let guests = self.with_storage(view.guests.clone(), storage).await?;
                 (Some(guests), Some(self.with_backups(waiting).await?))
             }
             None => (None, None),
