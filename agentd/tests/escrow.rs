@@ -14,6 +14,8 @@ mod hub;
 mod hub_crash;
 #[path = "escrow/memory.rs"]
 mod memory;
+#[path = "escrow/own_key.rs"]
+mod own_key;
 #[path = "escrow/place.rs"]
 mod place;
 #[path = "../../tests/support/terminal.rs"]

@@ -12,7 +12,8 @@ use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::strict;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -29,7 +30,9 @@ const KEY_BYTES: usize = 32;
 pub struct BackupKey {
     /// Always null: no passphrase.
     kdf: (),
+    #[serde(serialize_with = "as_genuine")]
     created: Timestamp,
+    #[serde(serialize_with = "as_genuine")]
     modified: Timestamp,
     data: Secret,
     fingerprint: KeyFingerprint,
@@ -44,6 +47,19 @@ impl BackupKey {
         let key: Self = strict::parse("a backup key", bytes, KEY_FILE_BYTES_MAX).map_err(OpenError::Form)?;
         key.check()?;
         Ok(key)
+    }
+
+    /// Makes one, from the kernel's randomness.
+    ///
+    /// # Errors
+    /// When the kernel gives none.
+    pub fn generate(at: Timestamp) -> Result<Self, OpenError> {
+        let failed = || OpenError::Value("the kernel gives no randomness to make a key of");
+        let mut raw = Zeroizing::new([0_u8; KEY_BYTES]);
+        SystemRandom::new().fill(raw.as_mut_slice()).map_err(|_| failed())?;
+        let fingerprint = KeyFingerprint::try_from(fingerprint_of(raw.as_slice())).map_err(|_| failed())?;
+        let data = Secret::new(STANDARD.encode(raw.as_slice()));
+        Ok(Self { kdf: (), created: at, modified: at, data, fingerprint })
     }
 
     /// As Proxmox takes it.
@@ -82,6 +98,11 @@ impl BackupKey {
     }
 }
 
+/// As the backup server's own client writes a time: no parts of a second, and no `Z`.
+fn as_genuine<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&at.strftime("%Y-%m-%dT%H:%M:%S+00:00"))
+}
+
 /// As the backup server's own client computes it: of the raw key, the same whatever passphrase it lies under.
 fn fingerprint_of(key: &[u8]) -> String {
     let mut id_key = Zeroizing::new([0_u8; 32]);
@@ -109,7 +130,19 @@ mod tests {
         let key = BackupKey::parse(GENUINE).unwrap();
         let again = BackupKey::parse(key.to_json().unwrap().expose().as_bytes()).unwrap();
         assert_eq!(again.fingerprint(), key.fingerprint());
+        let genuine = String::from_utf8(GENUINE.to_vec()).unwrap();
+        assert_eq!(key.to_json().unwrap().expose(), genuine.trim(), "to the letter");
         assert!(!format!("{key:?}").contains(key.data.expose()));
+    }
+
+    #[test]
+    fn a_key_that_is_made_is_one_and_never_the_same() {
+        let at: Timestamp = "2026-11-22T12:00:00.123Z".parse().unwrap();
+        let [first, second] = [(); 2].map(|()| BackupKey::generate(at).unwrap());
+        let again = BackupKey::parse(first.to_json().unwrap().expose().as_bytes()).unwrap();
+        assert_eq!(again.fingerprint(), first.fingerprint());
+        assert_ne!(first.fingerprint(), second.fingerprint());
+        assert!(first.to_json().unwrap().expose().contains("\"2026-11-22T12:00:00+00:00\""));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `agentd storage`: how the storage targets of this box stand, as the running agent tells at its door; and the public
-//! half of this host's own key, which their credentials are sealed to.
+//! half of this host's own key, which their credentials are sealed to; and a backup key that is made here ([`make_key`]).
 //!
 //! Exit code 0: told. 69: no agent runs. Under each target that is not well stands why, and who must do what.
+
+mod make_key;
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -15,6 +17,7 @@ use holdfast_seal::token::Token;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
+use self::make_key::MakeKeyError;
 use super::Output;
 use super::status::ago;
 use crate::port::host_key::{self, HostKeyError};
@@ -40,9 +43,12 @@ pub enum StorageCommandError {
     /// No secret.
     #[error("the token's secret cannot be read from standard input")]
     Input(#[source] std::io::Error),
-    /// Not a token.
+    /// Not a token, or no credentials or key.
     #[error(transparent)]
-    Token(#[from] OpenError),
+    Content(#[from] OpenError),
+    /// No key was made.
+    #[error(transparent)]
+    MakeKey(#[from] MakeKeyError),
     /// The sealed token.
     #[error(transparent)]
     SealedToken(#[from] SealedTokenError),
@@ -61,7 +67,8 @@ impl StorageCommandError {
             Self::Settings(_) => 78,
             Self::Status(error) => error.exit_code(),
             Self::HostKey(_) | Self::Input(_) | Self::SealedToken(_) => 74,
-            Self::Token(_) => 65,
+            Self::Content(_) => 65,
+            Self::MakeKey(error) => error.exit_code(),
             Self::NoKey => 69,
         }
     }
@@ -81,6 +88,13 @@ else is there in its place), refused (the helper does not mount it), unmarked (r
 Operators seal with `holdfast storage seal HOST`. The hub passes the recipient on, and a stolen hub could show one of its own: \
 whoever seals compares what is printed here, read at this box or over SSH, with what they seal to.")]
     Key(KeyArguments),
+    /// Make the backup key of a backup server's target here, so that nobody else ever has it.
+    #[command(after_long_help = "\
+Run it at a terminal of this box: the password of the backup server is asked for and not shown. What is printed goes into the \
+target's place in the document: the fingerprint of the key, and name, password and key sealed to this host alone. Neither the \
+operator nor the hub can open it. Once it is signed for, make its recovery code at once (`agentd escrow create`): until then \
+its backups are lost with this box.")]
+    MakeKey(make_key::MakeKeyArguments),
     /// Seal a Proxmox token's secret, read from standard input, to this host's key, as `agentd setup --print` does.
     SealToken(SealTokenArguments),
 }
@@ -120,6 +134,7 @@ pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
     match command {
         StorageCommand::List(arguments) => list(arguments),
         StorageCommand::Key(arguments) => key(arguments),
+        StorageCommand::MakeKey(arguments) => make_key::run(arguments),
         StorageCommand::SealToken(arguments) => seal_token(arguments),
     }
 }

@@ -24,11 +24,11 @@ use holdfast_protocol::id::TargetName;
 use holdfast_protocol::job::{HostEpoch, UtcSecond};
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::{Approval, Medium, StorageTarget};
+use holdfast_protocol::storage::{Approval, Medium, Sealed, StorageTarget};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{Context, Escrow, EscrowFile, Record};
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, Meant};
+use holdfast_seal::{Creds, HostKey, Meant};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -159,6 +159,24 @@ impl Place {
         *self.clock.0.lock().unwrap() += length;
     }
 
+    /// An operator signed for this target, and the agent started anew.
+    pub fn signed_anew(self, target: &StorageTarget) -> Self {
+        let Self { path, _folder: folder, runtime, store, .. } = self;
+        drop((runtime, store));
+        let state = path.join("state");
+        // The lock of a store that was just dropped is let go by its thread a moment later.
+        let lock = std::fs::File::open(state.join("agent.lock")).unwrap();
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        drop(lock);
+        sign_for(&state, target, 2);
+        Self { _folder: folder, ..Self::at(&path, Arc::new(Nowhere)) }
+    }
+
+    /// The host's own key.
+    pub fn host_key(&self) -> HostKey {
+        host_key::open(&self.path().join("state")).unwrap()
+    }
+
     /// Whether files of this test lie on a disk.
     pub fn on_disk(&self) -> bool {
         let kind = rustix::fs::statfs(self.path()).unwrap().f_type;
@@ -276,18 +294,23 @@ fn lay_down(signed: &BackupKey) -> tempfile::TempDir {
     std::fs::create_dir(&state).unwrap();
     symlink(env!("CARGO_BIN_EXE_agentd"), folder.path().join("bin/agentd")).unwrap();
     std::fs::write(folder.path().join("agent.toml"), settings(&state)).unwrap();
-    let (target, now) = (target(&state, signed), RealClock::start().now());
-    attach(&state, &target, now);
-    let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30,
+    sign_for(&state, &target(&state, signed), 1);
+    folder
+}
+
+/// What a signature for a target leaves, and the document that names it.
+fn sign_for(state: &Path, target: &StorageTarget, generation: u32) {
+    let now = RealClock::start().now();
+    attach(state, target, now);
+    let document = json!({ "schema": "holdfast.desired/v1", "generation": generation, "poll_interval_s": 30,
         "storage": [target], "guests": [{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1",
             "customer": "acme", "vmid": 101, "run": "running", "golden": "2026.11.1",
             "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
             "network": { "bridge": "vmbr0", "address": "10.66.0.1/24", "gateway": "10.66.0.254" } }] });
     let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = Store::open_on_callers_thread(&state, now).unwrap();
+    let store = Store::open_on_callers_thread(state, now).unwrap();
     runtime.block_on(store.offer_desired(desired, now)).unwrap();
-    folder
 }
 
 /// As an operator wishes and signs for it.
@@ -302,9 +325,13 @@ fn target(state: &Path, key: &BackupKey) -> StorageTarget {
     let creds =
         Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new("secret".to_owned()), Some(key.clone()))
             .unwrap();
-    let sealed = creds.seal(&host_key.recipient().unwrap()).unwrap();
-    serde_json::from_value(json!({ "name": name, "medium": medium, "class": "slow", "role": "pbs-offsite",
-        "state": "attached", "label": "away", "default": false, "schedulable": true, "creds": sealed }))
+    target_of(&medium, &creds.seal(&host_key.recipient().unwrap()).unwrap())
+}
+
+/// The target, by its medium and what is sealed for it.
+pub fn target_of(medium: &Medium, creds: &Sealed) -> StorageTarget {
+    serde_json::from_value(json!({ "name": "off1", "medium": medium, "class": "slow", "role": "pbs-offsite",
+        "state": "attached", "label": "away", "default": false, "schedulable": true, "creds": creds }))
     .unwrap()
 }
 
@@ -315,7 +342,7 @@ fn attach(state: &Path, target: &StorageTarget, at: Timestamp) {
     let approval = serde_json::to_string(&Approval::of(target)).unwrap();
     connection
         .execute(
-            "INSERT INTO storage_target (name, approval, standing, mark, by, at)
+            "INSERT OR REPLACE INTO storage_target (name, approval, standing, mark, by, at)
              VALUES ('off1', ?1, 'attached', ?2, 'job', ?3)",
             (approval, MARK, at.as_microsecond()),
         )
@@ -324,7 +351,7 @@ fn attach(state: &Path, target: &StorageTarget, at: Timestamp) {
         "medium": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b" } } });
     connection
         .execute(
-            "INSERT INTO storage_target (name, approval, standing, mark, by, at)
+            "INSERT OR REPLACE INTO storage_target (name, approval, standing, mark, by, at)
              VALUES ('usb1', ?1, 'attached', ?2, 'job', ?3)",
             (disk.to_string(), MARK, at.as_microsecond()),
         )
