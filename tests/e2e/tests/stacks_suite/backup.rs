@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use e2e::wait;
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub struct Taken {
     copy: Duration,
     /// The longest time between two commits, while the backup went on.
     gap: Duration,
+    /// Commits between the first and the last byte of the archive.
+    beside: u64,
 }
 
 /// Takes one, as a person in the guest does.
@@ -53,8 +55,18 @@ pub fn take(stand: &Stand, shop: &Guest, want: Want) -> Taken {
         Want::AsAfterAPowerCut => Duration::ZERO,
         Want::StandingStill => stood_still(shop),
     };
-    let copy = archive.metadata().unwrap().modified().unwrap().duration_since(begun).unwrap();
-    Taken { archive, acknowledged, still, copy, gap: gap(shop, acknowledged) }
+    let ended = archive.metadata().unwrap().modified().unwrap();
+    let (copy, beside) = (ended.duration_since(begun).unwrap(), commits(shop, begun, ended));
+    Taken { archive, acknowledged, still, copy, gap: gap(shop, acknowledged), beside }
+}
+
+/// Another one with more to copy. The archive is begun while everything stands still, so whoever commits before its last byte
+/// was started again without waiting for the copy.
+pub fn of_more(stand: &Stand, shop: &Guest) -> Taken {
+    shop::grow(stand, shop);
+    let taken = take(stand, shop, Want::StandingStill);
+    assert!(taken.beside > 0, "nobody wrote before the copy was done, in {:?}", taken.copy);
+    taken
 }
 
 /// The controller is killed while it has stacks stopped: they come back without it, and so does the lane.
@@ -90,10 +102,16 @@ fn gap(shop: &Guest, from: u64) -> Duration {
         "select coalesce(max(extract(epoch from gap)), 0) from \
          (select at - lag(at) over (order by n) as gap from ledger where n >= {from}) as gaps"
     );
-    let words =
-        ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", "psql", "-XqAt", "-d"];
-    let said = shop.run(&[&words[..], &["ledger", "-c", &sql]].concat());
-    Duration::from_secs_f64(said.trim().parse().expect("seconds"))
+    Duration::from_secs_f64(shop::asked(shop, "ledger", &sql).parse().expect("seconds"))
+}
+
+/// How many there were in this time: the guest has the clock of its node.
+fn commits(shop: &Guest, from: SystemTime, to: SystemTime) -> u64 {
+    let seconds = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+    let (from, to) = (seconds(from), seconds(to));
+    let sql =
+        format!("select count(*) from ledger where at > to_timestamp({from}) and at < to_timestamp({to})");
+    shop::asked(shop, "ledger", &sql).parse().expect("a number")
 }
 
 /// The words of the agent for each backup that it knows of this guest, by what it says that they hold.
@@ -111,17 +129,15 @@ pub fn labels(shop: &Guest) -> BTreeMap<String, Vec<String>> {
 }
 
 /// What was measured, for people: nothing is judged by it.
-pub fn figures(cut: &Taken, still: &Taken) {
-    let seconds = |time: Duration| time.as_secs_f64();
+pub fn figures(cut: &Taken, still: &Taken, more: &Taken) {
     println!(
-        "\n         | backup | stacks stood still | longest pause between commits | copy | still / copy |"
+        "\n         | backup | stacks stood still | longest pause between commits | copy | commits beside it | still / copy |"
     );
-    println!("         | nothing stopped | — | {:.2} s | {:.2} s | — |", seconds(cut.gap), seconds(cut.copy));
-    println!(
-        "         | standing still | {:.2} s | {:.2} s | {:.2} s | {:.2} |\n",
-        seconds(still.still),
-        seconds(still.gap),
-        seconds(still.copy),
-        seconds(still.still) / seconds(still.copy)
-    );
+    let rows = [("nothing stopped", cut), ("standing still", still), ("standing still, more to copy", more)];
+    for (name, taken) in rows {
+        let [stood, gap, copy] = [taken.still, taken.gap, taken.copy].map(|time| time.as_secs_f64());
+        let (beside, ratio) = (taken.beside, stood / copy);
+        println!("         | {name} | {stood:.2} s | {gap:.2} s | {copy:.2} s | {beside} | {ratio:.2} |");
+    }
+    println!();
 }

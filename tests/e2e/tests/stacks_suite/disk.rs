@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use e2e::place::{Place, User};
 
-/// Twice what it holds at most. All of it is taken at the beginning: a machine that has no room says so before anything is
-/// written to a disk that then fails.
-const SIZE: &str = "12G";
+/// Half as much again as it holds at most. All of it is taken at the beginning: a machine that has no room says so before
+/// anything is written to a disk that then fails.
+const SIZE: &str = "18G";
 
 /// What the folders of the suite's runs begin with.
 pub const PREFIX: &str = "holdfast-stacks-";

@@ -4,8 +4,8 @@
 //! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second the
 //! stacks stand still, so it must come back as after an orderly end. Each is restored beside the guest by an operator's
 //! signature, and PostgreSQL's own log is the judge. At last the second is tried by the agent itself, as a policy asks, and
-//! the throwaway guest's own controller says how it came back. `cargo xtask stacks` builds what it needs and names it in the
-//! environment.
+//! the throwaway guest's own controller says how it came back. A last backup, of a guest that holds three times as much, shows
+//! that its stacks do not wait for the copy. `cargo xtask stacks` builds what it needs and names it in the environment.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -42,6 +42,8 @@ fn a_backup_of_real_programs_is_what_its_label_says() {
     restored::after_a_power_cut(&stand, &cut);
     restored::after_an_orderly_end(&stand, &still);
     trial::proves(&stand, &shop);
-    backup::figures(&cut, &still);
+    let more = backup::of_more(&stand, &shop);
+    shop::unharmed(&stand, &shop);
+    backup::figures(&cut, &still, &more);
     stand.finish();
 }

@@ -38,6 +38,21 @@ pub fn open(stand: &Stand) -> Guest {
     shop
 }
 
+/// Lets the database grow by 2.7 GiB that nothing packs much smaller.
+pub fn grow(stand: &Stand, shop: &Guest) {
+    stand.step("2.7 GiB more in the database");
+    asked(shop, "bench", "create table ballast (piece text) with (autovacuum_enabled = off)");
+    let random = "head --bytes=2G /dev/urandom | base64 --wrap=1500";
+    asked(shop, "bench", &format!("copy ballast from program '{random}'"));
+}
+
+/// What a database of the guest answers.
+pub fn asked(guest: &Guest, database: &str, sql: &str) -> String {
+    let user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--"];
+    let psql = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", sql];
+    guest.run(&[&user[..], &psql[..]].concat()).trim().to_owned()
+}
+
 /// What the database acknowledged so far.
 pub fn acknowledged(guest: &Guest) -> u64 {
     guest.read(ACKNOWLEDGED).trim().parse().expect("a number")
