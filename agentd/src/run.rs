@@ -170,6 +170,7 @@ struct Parts {
     scratch: Option<Arc<dyn Pve>>,
     policy: Policy,
     artifacts: Artifacts,
+    handed: HandOverFolder,
     quiesce_bound: QuiesceBound,
 }
 
@@ -277,6 +278,7 @@ impl Parts {
         Ok(Self {
             quiesce_bound: settings.quiesce.bound_s,
             artifacts: Artifacts::of(state),
+            handed: HandOverFolder::of(state),
             clock,
             store,
             folder,
@@ -324,14 +326,14 @@ fn start(
 
     let mut tasks = Tasks::new();
     start_local_api(&mut tasks, &parts, &wires, doors, stop)?;
-    let standing = laid_down.into_iter().chain(HandOverFolder::of(&settings.state.dir).problem()).collect();
+    let standing = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
     let sync = HubSync {
         folder: parts.folder,
         identity: parts.identity,
-        handed: HandOverFolder::of(&settings.state.dir),
+        handed: parts.handed,
         store: parts.store,
         sections: wires.sections.subscribe(),
         contact: wires.contact,
@@ -394,6 +396,7 @@ fn start_tellers(
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
         standing,
+        handed: parts.handed.clone(),
         recipient: parts.host_key.recipient().ok(),
     };
     let status = StatusTask {
@@ -402,6 +405,7 @@ fn start_tellers(
         hub: parts.identity.hub.clone(),
         contact: wires.contact.subscribe(),
         store: parts.store.clone(),
+        handed: parts.handed.clone(),
         sections: wires.sections.subscribe(),
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),

@@ -54,7 +54,8 @@ pub struct EnrollArguments {
     /// The invite is a restore invite (`holdfast host restore`): this box takes the place of a lost one.
     #[arg(long, conflicts_with_all = ["knock", "take_up"])]
     restore: bool,
-    /// The guests of the box whose place this one took are back: documents are taken again from the next start on.
+    /// Take up the guests of the box whose place this one took: they come back from their off-site backups, and documents
+    /// are taken again. Said again, with --without, it lets one go that was to come back.
     #[arg(long, conflicts_with_all = ["invite", "invite_file", "knock"])]
     take_up: bool,
     /// A guest of the lost box that does not come back; the document may make it anew, empty.
@@ -161,20 +162,9 @@ pub enum EnrollError {
     /// What was handed over.
     #[error(transparent)]
     HandOver(#[from] HandOverError),
-    /// There is nothing to take up.
-    #[error("this box took nobody's place, or all that was handed over is taken up already")]
-    NothingHandedOver,
     /// The agent.
     #[error(transparent)]
     Agent(#[from] StatusError),
-    /// Guests are not back.
-    #[error(
-        "these guests of the lost box are not here: {names}; bring them back, or name each with --without"
-    )]
-    Missing {
-        /// Who.
-        names: String,
-    },
     /// No runtime.
     #[error("the program's runtime cannot be started")]
     Runtime(#[source] std::io::Error),
@@ -188,7 +178,7 @@ impl EnrollError {
             Self::Settings(_) | Self::Name { .. } | Self::NoOperators { .. } | Self::TrustFile(_) => 78,
             Self::Operators(_) | Self::Policy(_) => 78,
             Self::IsRestore | Self::NotRestore => 64,
-            Self::NothingHandedOver | Self::Missing { .. } | Self::Order(_) => 65,
+            Self::Order(_) => 65,
             Self::HandOver(_) => 74,
             Self::Agent(error) => error.exit_code(),
             Self::StepDown(_) => 77,

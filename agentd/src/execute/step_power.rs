@@ -9,9 +9,9 @@ use super::identity::{own_config, vmid};
 use super::trouble::Trouble;
 use super::{returned, step_claim};
 use crate::model::limits;
-use crate::operation::Operation;
 use crate::operation::log::PowerFound;
 use crate::operation::step::Step;
+use crate::operation::{Operation, Whence};
 use crate::port::pve::read::Power;
 
 /// A guest that falls over does so in its first seconds.
@@ -58,12 +58,12 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         Step::ShutDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
         Step::FirstStart => {
-            // A guest that is made again from its backup has its token still.
+            // A guest that is made again from its backup has its token still, if that was ours.
             let claims = match &context.progress.operation {
                 Operation::Provision(made) => match &made.lost {
                     Some(lost) => {
                         returned::still_gone(context, made.guest.uid, lost).await?;
-                        false
+                        lost.whence == Whence::LostBox
                     }
                     None => true,
                 },

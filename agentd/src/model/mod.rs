@@ -6,6 +6,7 @@
 pub mod boot;
 pub mod escrow;
 pub mod holder;
+pub mod left;
 pub mod limits;
 pub mod mark;
 pub mod observed;

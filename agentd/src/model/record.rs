@@ -18,6 +18,7 @@ use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::left::Left;
 use super::policy::Sha256Hex;
 use super::request::QueuedRequest;
 use super::storage::TargetRecord;
@@ -433,6 +434,8 @@ pub struct Records {
     pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.
     pub storage: Vec<TargetRecord>,
+    /// What was taken up of a lost box.
+    pub left: Option<Left>,
     /// Of each guest the last test of a backup and the last that proved one, sorted by guest and time.
     pub tests: Vec<TestRecord>,
 }

@@ -54,7 +54,7 @@ pub use attach::AttachVolume;
 pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
 pub use hand_over::HandOver;
-pub use provision::{Lost, NumberWish, Provision};
+pub use provision::{Lost, NumberWish, Provision, Whence};
 pub use prune::PruneBackup;
 pub use quiesced_backup::QuiescedBackup;
 pub use restore_beside::RestoreBeside;

@@ -52,6 +52,27 @@ pub struct Lost {
     pub volumes: BTreeSet<VolumeId>,
     /// The operation that made it.
     pub by: OperationId,
+    /// Where it was lost.
+    #[serde(default, skip_serializing_if = "Whence::is_this_box")]
+    pub whence: Whence,
+}
+
+/// Where a guest was lost, and so what its token is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whence {
+    /// Here: the token in its backup is the one that we know.
+    #[default]
+    ThisBox,
+    /// On the box whose place this one took: its token and the leaf that it trusts are that box's, and it needs a claim.
+    LostBox,
+}
+
+impl Whence {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this form")]
+    const fn is_this_box(&self) -> bool {
+        matches!(self, Self::ThisBox)
+    }
 }
 
 impl Provision {
@@ -64,8 +85,8 @@ impl Provision {
     /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the
     /// claim at the last moment because it lives ten minutes.
     pub(super) fn steps(&self) -> Vec<Step> {
-        if self.lost.is_some() {
-            return Self::again();
+        if let Some(lost) = &self.lost {
+            return Self::again(lost.whence);
         }
         let mut steps =
             vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
@@ -85,20 +106,19 @@ impl Provision {
         steps
     }
 
-    /// Its disks come with the backup, and so do its token and its identity: no claim is handed over. Volumes that no
-    /// backup holds are attached afterwards, as those of any guest.
-    fn again() -> Vec<Step> {
-        vec![
-            Step::ChooseVmid,
-            Step::JudgeArchive,
-            Step::Restore,
-            Step::Mark,
-            Step::Protect,
-            Step::DropClaim,
-            Step::FirstStart,
-            Step::AwaitHello,
-            Step::ReadBack,
-        ]
+    /// Its disks come with the backup, and so do its token and its identity: no claim is handed over, but to one whose token
+    /// is another box's. Volumes that no backup holds are attached afterwards, as those of any guest.
+    fn again(whence: Whence) -> Vec<Step> {
+        let mut steps = vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::Mark, Step::Protect];
+        steps.extend(match whence {
+            Whence::ThisBox => [Step::DropClaim, Step::FirstStart, Step::AwaitHello],
+            Whence::LostBox => [Step::HandOverClaim, Step::FirstStart, Step::AwaitHello],
+        });
+        if whence == Whence::LostBox {
+            steps.push(Step::DropClaim);
+        }
+        steps.push(Step::ReadBack);
+        steps
     }
 }
 

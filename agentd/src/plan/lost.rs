@@ -14,12 +14,12 @@ use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
 use super::survivor::{self, Nothing};
-use super::{Action, Context, Judged, golden, number, passes, placement};
+use super::{Action, Context, Judged, golden, left, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, Sight};
 use crate::model::record::{Place, Records, VolumeId};
-use crate::operation::{Lost, Operation, Provision};
+use crate::operation::{Lost, Operation, Provision, Whence};
 
 /// A guest that may be gone: what is asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +68,9 @@ pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
                 };
                 match (anothers, facts.volumes.is_disjoint(volumes)) {
                     (false, _) => return None,
-                    (true, true) => Newcomer::Other,
-                    (true, false) => Newcomer::SameNames,
+                    // Of volumes that nobody knows none can be missed.
+                    (true, true) if !volumes.is_empty() => Newcomer::Other,
+                    (true, _) => Newcomer::SameNames,
                 }
             }
         };
@@ -92,7 +93,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     let choice = match survivor::choose(remains, promise, &context.inputs.observed.shelves) {
         Ok(choice) => choice,
         Err(nothing) => {
-            let (code, text) = nothing_made(nothing);
+            let (code, text) = nothing_made(nothing, left::whence(context.inputs, made.record));
             return judged.with(code, text);
         }
     };
@@ -123,6 +124,8 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
     number::promise(context, guest.uid, &number);
+    let whence = left::whence(context.inputs, made.record);
+    let (source, volumes) = (backup.archive.clone(), made.volumes.clone());
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
@@ -133,7 +136,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
-        lost: Some(Lost { backup: backup.archive.clone(), vmid, volumes: made.volumes.clone(), by: *by }),
+        lost: Some(Lost { backup: source, vmid, volumes, by: *by, whence }),
     }));
     let mut reason =
         format!("it is gone from VMID {vmid} with its volumes: it is made again from {}", backup.archive);
@@ -150,8 +153,14 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
 }
 
 /// Why nothing is made in its place.
-fn nothing_made(nothing: Nothing) -> (ErrorCode, String) {
+fn nothing_made(nothing: Nothing, whence: Whence) -> (ErrorCode, String) {
     match nothing {
+        Nothing::NoBackup if whence == Whence::LostBox => (
+            ErrorCode::Unavailable,
+            "no backup of it was found: it comes back once an off-site target is attached here whose entry in Proxmox has the \
+             key that was signed for, and lists one under its former number"
+                .to_owned(),
+        ),
         Nothing::NoBackup => (
             ErrorCode::NeedsSignature,
             "it is gone with its volumes, and no backup of it is on record: nothing is made in its place; restore it by \

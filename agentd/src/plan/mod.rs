@@ -51,6 +51,7 @@ mod expiry;
 mod golden;
 mod hand;
 mod hold;
+pub mod left;
 pub mod lost;
 mod number;
 pub mod offsite;
@@ -325,6 +326,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
             protection: None,
         });
     }
+    left::in_order(inputs, &mut plan.actions);
     protect::all(inputs, &mut plan);
     hold::bulk(inputs, &mut plan);
     schedule::all(&context, &mut plan);
@@ -370,8 +372,14 @@ fn judge(
             ErrorCode::Parked,
             "its making stopped half-way and no operation is open for it: look at it on the node",
         )),
-        (guest, Place::Made { vmid, volumes, .. }) => record
-            .map(|record| present::judge(context, &present::Made { guest, record, vmid: *vmid, volumes })),
+        (guest, Place::Made { vmid, volumes, .. }) => record.map(|record| {
+            let made = present::Made { guest, record, vmid: *vmid, volumes };
+            if left::is_away(context.inputs, record) {
+                left::judge(context, &made)
+            } else {
+                present::judge(context, &made)
+            }
+        }),
     }
 }
 

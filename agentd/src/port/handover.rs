@@ -1,8 +1,8 @@
-//! What a lost box left, as this one was handed it: kept beside the identity until its guests are back.
+//! What a lost box left, as this one was handed it: kept beside the identity.
 //!
 //! ```text
 //! <state>/restore/handover.json   document, guests, storage targets, wrapped key; there means: not taken up yet
-//! <state>/restore/taken-up.json   the same, once a person said that what is to come back is back
+//! <state>/restore/taken-up.json   the same, once its guests are on record as lost
 //! <state>/restore/escrow.age      the wrapped key alone, for `agentd recover --from`
 //! ```
 //! As long as it is not taken up, no document is: an agent that knows none of its guests would make them anew, empty.
@@ -66,6 +66,10 @@ impl HandOverFolder {
         self.dir.join("handover.json")
     }
 
+    fn taken_up(&self) -> PathBuf {
+        self.dir.join("taken-up.json")
+    }
+
     /// Keeps it, synced. A repeat replaces it.
     ///
     /// # Errors
@@ -98,25 +102,34 @@ impl HandOverFolder {
         self.waits().then(|| Problem::new(ErrorCode::Restoring, text))
     }
 
-    /// What was handed over and is not taken up yet.
+    /// What was handed over, taken up or not.
     ///
     /// # Errors
     /// [`HandOverError`].
     pub fn read(&self) -> Result<Option<HandOver>, HandOverError> {
-        let path = self.open();
-        let Some(bytes) = atomic_file::read(&path, BYTES_MAX as u64)? else { return Ok(None) };
+        let mut path = self.open();
+        let mut bytes = atomic_file::read(&path, BYTES_MAX as u64)?;
+        if bytes.is_none() {
+            path = self.taken_up();
+            bytes = atomic_file::read(&path, BYTES_MAX as u64)?;
+        }
+        let Some(bytes) = bytes else { return Ok(None) };
         strict::parse("what was handed over", &bytes, BYTES_MAX)
             .map(Some)
             .map_err(|source| HandOverError::Damaged { path, source })
     }
 
-    /// From now on documents are taken.
+    /// From now on documents are taken. A repeat changes nothing.
     ///
     /// # Errors
     /// [`HandOverError`].
     pub fn take_up(&self) -> Result<(), HandOverError> {
         let path = self.open();
-        std::fs::rename(&path, self.dir.join("taken-up.json"))
-            .map_err(|source| HandOverError::Move { path, source })
+        match std::fs::rename(&path, self.taken_up()) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(HandOverError::Move { path, source })
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -20,6 +20,7 @@ mod due;
 pub mod escrow;
 pub mod hub_sync;
 pub mod intake;
+mod left;
 pub mod local_api;
 mod measure;
 pub mod observe;

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::left::Finder;
 use super::observe::{Eye, Gone};
 use super::shelves::Shelves;
 use super::stop::Stop;
@@ -147,6 +148,8 @@ struct State {
     timekeeper: Timekeeper,
     /// What storages of backups list.
     shelves: Shelves,
+    /// Looks for backups of guests of a lost box.
+    finder: Finder,
     /// How often in a row a guest was proved gone.
     gone: BTreeMap<GuestUid, u32>,
 }
@@ -376,8 +379,7 @@ impl Reconcile {
     ) -> Result<(), StoreError> {
         let mut times = BTreeMap::new();
         for suspect in suspects(records, observed) {
-            let made = self.ports.store.operation(suspect.by).await?;
-            let Some(made_at) = made.and_then(|made| made.view().ended_at) else { continue };
+            let Some(made_at) = self.ports.store.made_at(suspect.by).await? else { continue };
             let (fact, gone) = self.eye.look_for(&suspect, made_at).await;
             observed.vmids.insert(suspect.vmid, fact);
             if gone == Gone::Proved {
@@ -390,7 +392,7 @@ impl Reconcile {
             state.gone.iter().filter(|(_, times)| **times >= LOOKS_THAT_PROVE).map(|(guest, _)| *guest);
         let lost: Vec<GuestUid> = lost.collect();
         if !lost.is_empty() {
-            observed.lost = self.ports.store.remains(lost).await?;
+            observed.lost = state.finder.remains(&self.ports, records, lost).await?;
         }
         Ok(())
     }

@@ -20,8 +20,9 @@ use crate::gate::only_copy::lies_on;
 use crate::model::record::VolumeId;
 use crate::model::storage::{Looked, StorageView};
 use crate::model::view::View;
-use crate::plan::escrow;
+use crate::plan::{escrow, left};
 use crate::port::clock::Clock;
+use crate::port::handover::HandOverFolder;
 use crate::port::store::{Changes, Store, StoreError};
 
 /// Ended operations that are still told of: about a day of a busy box, 20 KiB.
@@ -46,6 +47,8 @@ pub struct ReportTask {
     pub started_at: Timestamp,
     /// What was wrong at its start, and is for as long as it runs.
     pub standing: Vec<Problem>,
+    /// What a lost box left, where this one took its place.
+    pub handed: HandOverFolder,
     /// What secrets for this host are sealed to.
     pub recipient: Option<HostRecipient>,
 }
@@ -128,6 +131,14 @@ impl ReportTask {
         Ok(guests)
     }
 
+    /// How far the guests of a lost box are, whose place this one took.
+    async fn way_back(&self) -> Result<Option<Problem>, StoreError> {
+        match self.store.way_back().await? {
+            Some(way) => Ok(left::told(&way)),
+            None => Ok(self.handed.problem()),
+        }
+    }
+
     /// What was `told` before is read again from the store only where that has changed since.
     async fn assemble(
         &self,
@@ -163,6 +174,7 @@ impl ReportTask {
                 .chain(&view.problems)
                 .chain(&storage.problems)
                 .chain(&codes)
+                .chain(&self.way_back().await?)
                 .cloned()
                 .collect(),
             recipient: self.recipient.clone(),
@@ -210,6 +222,7 @@ mod tests {
             clock: as_clock,
             started_at: clock.now(),
             standing: Vec::new(),
+            handed: HandOverFolder::of(dir.path()),
             recipient: None,
         };
         let story = async {

@@ -17,11 +17,13 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
 mod escrow;
+mod left;
 
 use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
 use crate::model::view::{HeavyView, ProgressLines, View};
 use crate::port::clock::Clock;
+use crate::port::handover::HandOverFolder;
 use crate::port::hub::Contact;
 use crate::port::status_door::{
     AgentStatus, Answer, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
@@ -51,6 +53,8 @@ pub struct StatusTask {
     pub contact: watch::Receiver<Contact>,
     /// Where parked work and recovery plans are kept.
     pub store: Store,
+    /// What a lost box left, where this one took its place.
+    pub handed: HandOverFolder,
     /// The report.
     pub sections: watch::Receiver<Arc<Sections>>,
     /// What the reconcile loop last saw.
@@ -152,6 +156,7 @@ impl StatusTask {
             Question::Status => Answer::Status(Box::new(self.now())),
             Question::Recovery { last } => told(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
+            Question::TakeUp { without } => self.take_up(without, by).await,
             Question::Parked => told(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
                 let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
@@ -259,6 +264,7 @@ mod tests {
             hub: "https://hub".to_owned(),
             contact,
             store: Store::open(&state, RealClock::start().now()).unwrap(),
+            handed: HandOverFolder::of(&state),
             sections,
             view,
             lines: watch::channel(ProgressLines::new()).1,

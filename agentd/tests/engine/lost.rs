@@ -9,7 +9,7 @@ use agentd::model::mark;
 use agentd::model::record::{BackupRecord, BackupWhy, Place, VolumeId};
 use agentd::model::view::View;
 use agentd::operation::log::Status;
-use agentd::operation::{Backup, Lost, NumberWish, Operation, Target};
+use agentd::operation::{Backup, Lost, NumberWish, Operation, Target, Whence};
 use agentd::port::pve::read::Power;
 use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec};
 use agentd::port::pve::undo::{Evidence, Made, UndoProof};
@@ -100,7 +100,8 @@ pub fn again(world: &World, backup: &BackupRecord) -> Operation {
     let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
     let by = OperationId::new(uuid::Uuid::from_u128(0));
     again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
-    again.lost = Some(Lost { backup: backup.archive.clone(), vmid: vmid(300), volumes, by });
+    let whence = Whence::ThisBox;
+    again.lost = Some(Lost { backup: backup.archive.clone(), vmid: vmid(300), volumes, by, whence });
     Operation::Provision(again)
 }
 

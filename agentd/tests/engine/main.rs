@@ -46,6 +46,7 @@ mod hand;
 mod hand_over;
 mod jobs;
 mod lanes;
+mod left;
 mod lost;
 mod offsite;
 mod parked;

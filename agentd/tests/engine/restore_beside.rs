@@ -10,7 +10,7 @@ use agentd::model::mark::{self, Mark};
 use agentd::model::record::{BesideStage, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{Lost, Operation, RestoreBeside};
+use agentd::operation::{Lost, Operation, RestoreBeside, Whence};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
 use agentd::port::store::parked::Answer;
@@ -169,7 +169,13 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
         only_the_guest(&world, &ports, &told(&refused)).await;
 
         // Made again in place of a lost guest, it would have been started.
-        let lost = Lost { backup: archive, vmid: vmid(300), volumes: Default::default(), by: refused.id };
+        let lost = Lost {
+            backup: archive,
+            vmid: vmid(300),
+            volumes: Default::default(),
+            by: refused.id,
+            whence: Whence::ThisBox,
+        };
         let Operation::Provision(mut provision) = world.provision(1) else { unreachable!() };
         provision.lost = Some(lost);
         let refused = end(&ports, n + 2, Operation::Provision(provision)).await;

@@ -11,6 +11,7 @@ use agentd::model::escrow::Codes;
 use agentd::model::view::{HeavyView, ProgressLines, View};
 use agentd::plan::escrow::Purpose;
 use agentd::port::clock::{Asked, Clock, Pause, RealClock};
+use agentd::port::handover::HandOverFolder;
 use agentd::port::host_key;
 use agentd::port::hub::Contact;
 use agentd::port::status_door;
@@ -101,6 +102,7 @@ impl Place {
             hub: "https://hub".to_owned(),
             contact: watch::channel(contact).1,
             store: store.clone(),
+            handed: HandOverFolder::of(&state),
             sections: watch::channel(Arc::new(Sections::default())).1,
             view: watch::channel(Arc::new(View::default())).1,
             lines: watch::channel(ProgressLines::new()).1,

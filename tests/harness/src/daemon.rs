@@ -10,6 +10,7 @@ use std::time::Duration;
 use agentd::execute::Ports;
 use agentd::execute::failpoint::Side;
 use agentd::model::view::View;
+use agentd::port::handover::HandOverFolder;
 use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
@@ -77,6 +78,7 @@ pub async fn serve(
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),
         standing: Vec::new(),
+        handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
     };
     let exchange = exchange(world, hub, &ports, conductor, report, wish);

@@ -1,12 +1,8 @@
-//! `agentd enroll --restore`: this box takes the place of a lost one. `agentd enroll --take-up`: its guests are back.
+//! `agentd enroll --restore`: this box takes the place of a lost one. `agentd enroll --take-up`: its guests come back.
 //!
 //! Nothing is taken from the hub without the operators' order, held to the operators that root laid down here. What is
 //! handed over is on the disk before the identity, and both before the command says so; cut off, it is simply run again.
 
-use std::collections::BTreeSet;
-
-use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::report::{GuestReport, Standing};
 use holdfast_protocol::restore::{HandOver, RestoreRedeem, Restored};
 use holdfast_trust::{Operators, Policy, Roster};
 use jiff::Timestamp;
@@ -16,7 +12,7 @@ use crate::gate::restore::may_take_the_place;
 use crate::port::handover::HandOverFolder;
 use crate::port::hub::Hub;
 use crate::port::identity::{Identity, IdentityFolder, Purpose};
-use crate::port::status_door;
+use crate::port::status_door::{self, Answer, Question, StatusError};
 use crate::port::trust_files;
 use crate::settings::{Settings, TrustSettings};
 
@@ -66,7 +62,7 @@ pub(super) fn next_steps(handed: &HandOverFolder, handover: &HandOver) -> String
         handover.sections.guests.iter().flatten().map(|guest| guest.name.as_str()).collect();
     let mut text = format!(
         "This box takes the place of the lost one, which stands still should it come back.\n\
-         Its guests were: {}. No document is taken until they are back, so that none is made anew, empty.\n",
+         Its guests were: {}. No document is taken until they are taken up, so that none is made anew, empty.\n",
         if guests.is_empty() { "none that it told of".to_owned() } else { guests.join(", ") }
     );
     match (&handover.escrow, &handover.withheld) {
@@ -80,28 +76,18 @@ pub(super) fn next_steps(handed: &HandOverFolder, handover: &HandOver) -> String
         (None, Some(why)) => text.push_str(&format!("The wrapped backup key was not handed over: {why}\n")),
         (None, None) => {}
     }
-    text + "Once all is back: `agentd enroll --take-up`, then restart the agent.\n"
+    text + "Next: start the agent (systemctl enable --now agentd), then `agentd enroll --take-up`: its guests are written down as \
+            lost and come back from their off-site backups. Attach the off-site target here (sealed for this box, signed for), \
+            and name the goldens.\n"
 }
 
-/// Lets documents be taken again, once every guest that was handed over is here, or named as one that stays away.
+/// Has the running agent write down the lost box's guests, which come back then, and take documents again.
 pub(super) fn take_up(settings: &Settings, without: &[String]) -> Result<(), EnrollError> {
-    let handed = HandOverFolder::of(&settings.state.dir);
-    let handover = handed.read()?.ok_or(EnrollError::NothingHandedOver)?;
-    let status = status_door::ask(&settings.state.dir)?;
-    let here = status.sections.guests.unwrap_or_default();
-    let missing = missing(handover.sections.guests.as_deref().unwrap_or_default(), &here, without);
-    if !missing.is_empty() {
-        return Err(EnrollError::Missing { names: missing.join(", ") });
-    }
-    handed.take_up()?;
-    println!("The next start of the agent takes documents again: systemctl restart agentd");
+    let question = Question::TakeUp { without: without.to_vec() };
+    let Answer::TakenUp { guests } = status_door::put(&settings.state.dir, question)? else {
+        return Err(StatusError::Other.into());
+    };
+    println!("{guests} guests of the lost box are on record; documents are taken again.");
+    println!("They come back once their backups are found; `agentd status` shows how far that is.");
     Ok(())
-}
-
-/// Who of the lost box's guests is neither here nor named.
-fn missing(lost: &[GuestReport], here: &[GuestReport], without: &[String]) -> Vec<String> {
-    let there = |guest: &&GuestReport| matches!(guest.standing, Standing::Managed | Standing::Unmanaged);
-    let here: BTreeSet<GuestUid> = here.iter().filter(there).filter_map(|guest| guest.uid).collect();
-    let lost = lost.iter().filter(|guest| guest.uid.is_some_and(|uid| !here.contains(&uid)));
-    lost.map(|guest| guest.name.clone()).filter(|name| !without.contains(name)).collect()
 }

@@ -51,6 +51,11 @@ pub enum Question {
     Escrow(EscrowQuestion),
     /// What waits for a person.
     Parked,
+    /// Take up the guests of the lost box whose place this one took.
+    TakeUp {
+        /// Those that stay away, by name.
+        without: Vec<String>,
+    },
     /// Have a parked operation tried again.
     Retry {
         /// Which.
@@ -97,6 +102,11 @@ pub enum Answer {
     Done(Box<OperationView>),
     /// It was done, and is seen at the next look.
     Forgiven,
+    /// They are on record; how many come back.
+    TakenUp {
+        /// So many.
+        guests: usize,
+    },
     /// What became of the wish to let a guest in again.
     Thawed(Thawed),
     /// It was not done.

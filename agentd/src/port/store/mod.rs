@@ -25,6 +25,7 @@
 //! | [`snapshot`] | snapshots that stand |
 //! | [`beside`] | copies that were restored beside guests |
 //! | [`backup`] | backups that were found |
+//! | [`left`] | guests of a lost box whose place this one took |
 //! | [`protection`] | what each guest is promised about its backups |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`storage`] | storage targets that operators approved |
@@ -54,6 +55,7 @@ pub mod idempotency;
 pub mod job;
 pub mod journal;
 pub mod keeping;
+pub mod left;
 mod mail;
 mod migration;
 mod open;

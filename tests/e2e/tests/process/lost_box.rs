@@ -1,5 +1,5 @@
 //! A box is lost and a new one takes its place, with the real programs all the way: an order signed with an SSH key, the
-//! hub's hand-over, nothing made anew meanwhile; and the old box, which comes back and stands still.
+//! hub's hand-over, nothing made anew meanwhile, its guests taken up; and the old box, which comes back and stands still.
 
 use std::time::Duration;
 
@@ -91,19 +91,30 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     assert!(audit.contains("ordered by ada: the box burnt"), "{audit}");
     stand.stage.stop_agent().unwrap();
 
-    // The new one is none the worse for it, and takes the document once somebody says what became of the guest.
+    // The new one is none the worse for it, and takes the document once the guests are on record as lost.
     stand.stage.change_state("lost", Some("new")).unwrap();
     stand.stage.start_agent(None).unwrap();
     told(&stand, "RESTORING");
     assert_eq!(heard(&stand)["host"]["state"], "online");
-    let missing = stand.stage.agent_does(&["enroll", "--take-up"]).unwrap_err().to_string();
-    assert!(missing.contains("not here: one"), "{missing}");
-    stand.stage.agent_does(&["enroll", "--take-up", "--without", "one"]).unwrap();
-    stand.stage.stop_agent().unwrap();
-    stand.stage.start_agent(None).unwrap();
+    let nobody =
+        stand.stage.agent_does(&["enroll", "--take-up", "--without", "two"]).unwrap_err().to_string();
+    assert!(nobody.contains("no guest of the lost box is called two"), "{nobody}");
+    let words = stand.stage.agent_does(&["enroll", "--take-up"]).unwrap();
+    assert!(words.starts_with("1 guests of the lost box are on record"), "{words}");
     until("the document is held", PATIENCE, || {
         let host = stand.stage.holdfast(&["host", "show", HOST])?;
         Ok((host["host"]["held"] == json!(1)).then_some(()))
     })
     .unwrap();
+    // It was not the node that burnt: the guest stands there, and is neither made twice nor made ours by what was handed over.
+    let says = |what: &str, words: &str| {
+        let guests = stand.stage.guests_until(what, |guests| {
+            let one = guests.iter().find(|guest| guest["name"] == "one");
+            one.is_some_and(|one| one["conditions"].to_string().contains(words))
+        });
+        guests.unwrap().len()
+    };
+    assert_eq!(says("it is told", "handed over as lost"), before);
+    stand.stage.agent_does(&["enroll", "--take-up", "--without", "one"]).unwrap();
+    says("it is an operator's to adopt", "an operator must adopt it");
 }

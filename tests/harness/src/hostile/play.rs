@@ -117,6 +117,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),
         standing: Vec::new(),
+        handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
     };
     let node = "pve1".parse().unwrap();

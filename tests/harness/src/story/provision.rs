@@ -1,7 +1,7 @@
 //! Making a guest: to its end, and taken back from two places; and making one again that was lost.
 
 use agentd::operation::log::Status;
-use agentd::operation::{Lost, NumberWish, Operation, Provision};
+use agentd::operation::{Lost, NumberWish, Operation, Provision, Whence};
 use holdfast_protocol::id::OperationId;
 
 use super::Story;
@@ -27,20 +27,22 @@ pub(super) fn stories() -> Vec<Story> {
             unclear: Status::Parked,
             ..Story::undone("provision, silent", Ground::Empty, |kit| wrap(kit.provision(1)))
         },
-        Story::done("provision, lost", Ground::Lost, again),
+        Story::done("provision, lost", Ground::Lost, |kit| again(kit, Whence::ThisBox)),
         // It came back and never spoke: what was made is taken back, and its backup is as it was.
         Story {
             speech: Speech::Silence,
             unclear: Status::Parked,
-            ..Story::undone("provision, lost and silent", Ground::Lost, again)
+            ..Story::undone("provision, lost and silent", Ground::Lost, |kit| again(kit, Whence::ThisBox))
         },
+        // Its token is another box's: it comes back with a claim of this one.
+        Story::done("provision, of a lost box", Ground::Lost, |kit| again(kit, Whence::LostBox)),
     ]
 }
 
 /// From its first backup, with the rights that setup grants and no other.
-fn again(kit: &Kit) -> Operation {
+fn again(kit: &Kit, whence: Whence) -> Operation {
     let by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::GuestRuns.number())));
-    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by };
+    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence };
     let number = NumberWish::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
     wrap(Provision { number, lost: Some(lost), ..kit.provision(1) })
 }
