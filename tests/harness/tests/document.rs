@@ -50,13 +50,13 @@ fn tell(kill: Option<usize>) -> Result<Told, String> {
         hub.put_desired("\"0\"", &document).await;
         if let Some(point) = kill {
             let conductor = Conductor::new(Kill::At(point), None);
-            match serve(&world, &hub, &conductor, Speech::Hello, &serves).await {
+            match Box::pin(serve(&world, &hub, &conductor, Speech::Hello, &serves)).await {
                 Served::Killed(_) => {}
                 other => return Err(format!("not killed but {other:?}")),
             }
         }
         let conductor = Conductor::undisturbed();
-        match serve(&world, &hub, &conductor, Speech::Hello, &serves).await {
+        match Box::pin(serve(&world, &hub, &conductor, Speech::Hello, &serves)).await {
             Served::Reached => {}
             other => return Err(format!("{other:?}")),
         }
