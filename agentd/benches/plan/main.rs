@@ -65,7 +65,13 @@ fn measure(guests: u32, order: Order, kept: Kept, pairs: u32) -> Result<Figure> 
         let began = Instant::now();
         let plan = black_box(agentd::plan::plan(black_box(&inputs)));
         let took = began.elapsed().as_secs_f64() * 1e3;
-        ensure!(plan.actions.is_empty() && plan.held.is_empty(), "a settled host needs no operation");
+        let begun = plan.actions.first().map(|action| action.reason.as_str());
+        let held = plan.held.first().map(|held| held.reason);
+        ensure!(
+            (begun, held, plan.raises.len()) == (None, None, 0),
+            "a settled host needs nothing: {begun:?}, {held:?}, {} promises",
+            plan.raises.len()
+        );
         ensure!(plan.verdicts.len() == guests as usize, "every guest has its verdict");
         drop(plan);
         let began = Instant::now();

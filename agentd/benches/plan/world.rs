@@ -17,7 +17,7 @@ use anyhow::{Result, anyhow};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
-use holdfast_protocol::protection::{Protection as Promise, Tier};
+use holdfast_protocol::protection::{BackupPolicy, Protection as Promise, Tier};
 use holdfast_protocol::report::Running;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -29,6 +29,7 @@ pub struct World {
     pub desired: Vec<DesiredGuest>,
     pub observed: Observed,
     pub records: Records,
+    policies: Vec<BackupPolicy>,
     policy: Policy,
     now: Timestamp,
 }
@@ -106,7 +107,8 @@ impl World {
             shelves: BTreeMap::new(),
             controllers: BTreeMap::new(),
         };
-        Ok(Self { desired, observed, records, policy: policy()?, now: Timestamp::UNIX_EPOCH })
+        let (policies, policy) = (Vec::new(), policy()?);
+        Ok(Self { desired, observed, records, policies, policy, now: Timestamp::UNIX_EPOCH })
     }
 
     /// The same with a promise for each guest that is kept to the day: seven nights, the last of them today.
@@ -115,8 +117,14 @@ impl World {
             "target": "backups", "consistency": "crash", "retention": { "keep": { "last": 7 } },
             "schedule": { "at": ["02:30"], "zone": "UTC", "jitter_min": 30, "window_min": 180 }
         });
-        let promise = json!({ "tiers": { "local": backup }, "volumes": [] });
-        let promise: Arc<Promise> = Arc::new(serde_json::from_value(promise)?);
+        let nightly = json!({ "name": "nightly", "tiers": { "local": backup } });
+        self.policies = vec![serde_json::from_value(nightly)?];
+        for guest in &mut self.desired {
+            guest.policy = Some("nightly".parse()?);
+        }
+        // They are all made up alike, so what is promised is the same.
+        let promise = self.desired.first().and_then(|guest| Promise::wished(guest, &self.policies));
+        let promise = Arc::new(promise.ok_or_else(|| anyhow!("nobody wishes a backup"))?);
         let mut backups = Vec::new();
         for record in &self.records.guests {
             let Place::Made { vmid, .. } = record.place else { continue };
@@ -140,7 +148,7 @@ impl World {
         Inputs {
             generation: Generation::new(1),
             desired: &self.desired,
-            policies: &[],
+            policies: &self.policies,
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,
