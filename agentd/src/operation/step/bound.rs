@@ -1,0 +1,75 @@
+//! How long each step may take, and how often it may be tried.
+
+use super::Step;
+use crate::model::limits;
+use crate::model::policy::QuiesceBound;
+
+/// How long and how often a step may try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Seconds for one try.
+    pub seconds: u64,
+    /// Tries.
+    pub tries: u32,
+}
+
+impl Step {
+    /// How long and how often it may try.
+    #[must_use]
+    pub const fn bound(self) -> Bound {
+        let (seconds, tries) = match self {
+            // A second restore after a failed one only hides why the first failed.
+            Self::Restore => (limits::RESTORE_MAX_S, 1),
+            Self::FirstBackup | Self::TakeBackup => (limits::BACKUP_MAX_S, 1),
+            Self::AwaitHello => (limits::HELLO_WAIT_S, 1),
+            // The turn has a bound of its own, by the pace of the guest's hellos; this is the longest.
+            Self::AwaitController => (limits::UPDATE_TURN_MAX_S, 1),
+            // The window has a bound of its own, which is no longer than this.
+            Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
+            Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
+            Self::FirstStart | Self::Start | Self::StartAgain => (limits::SHORT_TASK_MAX_S, 2),
+            Self::TakeSnapshot | Self::RemoveSnapshot | Self::RemoveBackup => (limits::SHORT_TASK_MAX_S, 2),
+            // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
+            Self::RollBack => (limits::RESTORE_MAX_S, 2),
+            Self::ShutDown => (limits::SHORT_TASK_MAX_S, 2),
+            Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
+            // A second one frees what the first, cut short, did not.
+            Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
+            Self::ConfirmGone | Self::ConfirmIsolated | Self::ConfirmReaped => (60, limits::STEP_TRIES),
+            Self::ObserveBoot => (limits::TEST_BOOT_S, 1),
+            Self::AwaitReport => (limits::TEST_REPORT_S, 1),
+            Self::StopScratch => (limits::SHORT_TASK_MAX_S, limits::STEP_TRIES),
+            Self::ReapScratch => (limits::DESTROY_MAX_S, 2),
+            Self::ProveTarget
+            | Self::ProveBoth
+            | Self::LiftOther
+            | Self::ProtectOther
+            | Self::ConfirmHandedOver
+            | Self::ProveStranger
+            | Self::TakeOver
+            | Self::ConfirmTakenOver => (60, limits::STEP_TRIES),
+            // A rename; a second one may find the storage in a better mood.
+            Self::HandVolume => (limits::SHORT_TASK_MAX_S, 2),
+            Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),
+            Self::ChooseVmid
+            | Self::Mark
+            | Self::AttachVolume(_)
+            | Self::Protect
+            | Self::HandOverClaim
+            | Self::DropClaim
+            | Self::ReadBack
+            | Self::Configure
+            | Self::CheckRoom
+            | Self::GrantWindow
+            | Self::ProveSnapshot
+            | Self::ArmRollBack
+            | Self::Renew
+            | Self::LiftProtection
+            | Self::ProtectAgain
+            | Self::SetAside => (60, limits::STEP_TRIES),
+            // What kept it once keeps it again: the plan comes back to it later.
+            Self::AddVolume => (60, 2),
+        };
+        Bound { seconds, tries }
+    }
+}

@@ -1,0 +1,149 @@
+//! Everything that is opened before the first loop starts.
+//!
+//! What comes in: the settings and the files that they name. What goes out: [`Parts`], or the first reason why there are none.
+//! The lock and the database come first: they keep a second agent away from everything else in the folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_protocol::id::BridgeName;
+use holdfast_seal::HostKey;
+use holdfast_tls::Trust;
+
+use super::RunError;
+use crate::execute::entry::Keeper;
+use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, TestPlace, VmidRange};
+use crate::model::record::VolumeId;
+use crate::port::artifacts::Artifacts;
+use crate::port::clock::{Clock, RealClock};
+use crate::port::handover::HandOverFolder;
+use crate::port::host_key;
+use crate::port::identity::{Identity, IdentityFolder};
+use crate::port::local_tls::LocalLeaf;
+use crate::port::pve::storekeeper;
+use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
+use crate::port::store::Store;
+use crate::settings::{ScratchSettings, SecretFileError, Settings, TokenSettings};
+
+/// Everything that is opened before the first loop starts.
+pub(super) struct Parts {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) store: Store,
+    pub(super) folder: IdentityFolder,
+    pub(super) identity: Identity,
+    pub(super) leaf: LocalLeaf,
+    pub(super) host_key: Arc<HostKey>,
+    pub(super) keeper: Option<Keeper>,
+    pub(super) pve: Arc<dyn Pve>,
+    pub(super) scratch: Option<Arc<dyn Pve>>,
+    pub(super) policy: Policy,
+    pub(super) artifacts: Artifacts,
+    pub(super) handed: HandOverFolder,
+    pub(super) quiesce_bound: QuiesceBound,
+}
+
+impl Parts {
+    pub(super) fn open(settings: &Settings) -> Result<Self, RunError> {
+        let state: &Path = &settings.state.dir;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        // First of all: it holds the lock that keeps a second agent away from everything else in the folder.
+        let store = Store::open(state, clock.now())?;
+        let folder = IdentityFolder::open(state)?;
+        let identity = folder.read()?.ok_or(RunError::NotEnrolled)?;
+        let leaf = LocalLeaf::open(state)?;
+        let host_key = Arc::new(host_key::open(state)?);
+        let keeper = keeper(settings, &host_key)?;
+        let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
+        Ok(Self {
+            quiesce_bound: settings.quiesce.bound_s,
+            artifacts: Artifacts::of(state),
+            handed: HandOverFolder::of(state),
+            clock,
+            store,
+            folder,
+            identity,
+            leaf,
+            host_key,
+            keeper,
+            scratch: pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>),
+            pve: Arc::new(pve),
+            policy: policy(settings)?,
+        })
+    }
+}
+
+/// What the client for Proxmox needs, read from the settings and the files they name.
+///
+/// # Errors
+/// When a secret cannot be read.
+pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
+    let proxmox = &settings.proxmox;
+    let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
+    let mut tokens = BTreeMap::from([
+        (Role::Observe, token(&proxmox.tokens.observe)?),
+        (Role::Operate, token(&proxmox.tokens.operate)?),
+        (Role::Allocate, token(&proxmox.tokens.allocate)?),
+    ]);
+    if let Some(scratch) = &settings.scratch {
+        tokens.insert(Role::Scratch, token(&scratch.token)?);
+    }
+    Ok(PveSettings {
+        url: proxmox.url.clone(),
+        node: proxmox.node.clone(),
+        trust: Trust::Pins(proxmox.pins.clone()),
+        tokens,
+    })
+}
+
+/// What may change entries of storages. Its token stays sealed until a signed job wants it.
+fn keeper(settings: &Settings, key: &Arc<HostKey>) -> Result<Option<Keeper>, SetUpError> {
+    let Some(entries) = &settings.storage_entries else { return Ok(None) };
+    let carrier = storekeeper::carrier(&settings.proxmox.url, &Trust::Pins(settings.proxmox.pins.clone()))?;
+    let (token, targets) = (entries.sealed_token.clone(), entries.targets.clone());
+    Ok(Some(Keeper { key: Arc::clone(key), token, carrier, targets }))
+}
+
+/// What root named in the configuration, and so approved where it stands with its digest.
+fn policy(settings: &Settings) -> Result<Policy, RunError> {
+    let refused = |at: String, rule| RunError::Setting { at, rule };
+    let proxmox = &settings.proxmox;
+    let mut goldens = BTreeMap::new();
+    for (index, golden) in settings.golden.iter().enumerate() {
+        let named = golden.sha256.as_ref().map(|text| Sha256Hex::try_from(text.to_ascii_lowercase()));
+        let sha256 = named.transpose().map_err(|rule| refused(format!("golden[{index}].sha256"), rule))?;
+        let archive = VolumeId::new(golden.archive.clone());
+        let file = golden.file.clone();
+        goldens.insert(golden.version.clone(), Golden { archive, sha256, file, made_at: None });
+    }
+    Ok(Policy {
+        range: VmidRange::try_from(proxmox.vmid_range)
+            .map_err(|rule| refused("proxmox.vmid_range".to_owned(), rule))?,
+        pool: proxmox.pool.clone(),
+        storage: proxmox.storage.clone(),
+        bulk_storage: proxmox.bulk_storage.clone(),
+        backup_storage: proxmox.backup_storage.clone(),
+        bridge: proxmox.bridge.clone(),
+        goldens,
+        golden_dump: settings.golden_dump.as_ref().map(|dump| GoldenDump {
+            storage: dump.storage.clone(),
+            folder: dump.folder.clone(),
+            refresh_days: dump.refresh_days,
+        }),
+        brake: settings.brake.rule(),
+        scratch: settings.scratch.as_ref().map(|scratch| test_place(scratch, &proxmox.bridge)).transpose()?,
+    })
+}
+
+fn test_place(scratch: &ScratchSettings, bridge: &BridgeName) -> Result<TestPlace, RunError> {
+    let refused = |rule| RunError::Setting { at: "scratch.vmid_range".to_owned(), rule };
+    Ok(TestPlace {
+        range: VmidRange::try_from(scratch.vmid_range).map_err(refused)?,
+        pool: scratch.pool.clone(),
+        storage: scratch.storage.clone(),
+        bridge: bridge.clone(),
+        memory: scratch.memory_mib,
+        cores: scratch.cores,
+        speech: scratch.speech.clone(),
+    })
+}

@@ -1,0 +1,265 @@
+//! The loops, each with what it needs, and the channels between them.
+//!
+//! What comes in: the opened parts and the doors. What goes out: the tasks, under names that the log knows.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::report::Sections;
+use tokio::sync::watch;
+
+use super::parts::Parts;
+use super::{Doors, RunError, Tasks};
+use crate::api::routes::{router, test_router};
+use crate::api::{Local, Standing};
+use crate::execute::failpoint::{self, Failpoints};
+use crate::execute::heavy::HeavyLane;
+use crate::execute::offsite::Asker;
+use crate::execute::{GuestDoor, Ports};
+use crate::model::limits;
+use crate::model::offsite::Pruners;
+use crate::model::policy::TestPlace;
+use crate::model::storage::StorageView;
+use crate::model::view::{ProgressLines, View};
+use crate::port::backoff::spread;
+use crate::port::helper::Helper;
+use crate::port::hub::{Contact, Hub};
+use crate::port::mounts::Mounts;
+use crate::port::pbs::Direct;
+use crate::port::status_door;
+use crate::settings::Settings;
+use crate::task::escrow::{EscrowTask, HubCopies};
+use crate::task::hub_sync::HubSync;
+use crate::task::local_api;
+use crate::task::observe::Eye;
+use crate::task::reconcile::{LOOK_AT_LEAST, Reconcile};
+use crate::task::report::ReportTask;
+use crate::task::status::StatusTask;
+use crate::task::stop::Stop;
+use crate::task::storage::StorageTask;
+use crate::task::watchdog::WatchdogTask;
+
+/// How often the host is looked at before there is a document that says how often.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// The channels between the loops.
+struct Wires {
+    view: watch::Sender<Arc<View>>,
+    storage: watch::Sender<Arc<StorageView>>,
+    sections: watch::Sender<Arc<Sections>>,
+    contact: watch::Sender<Contact>,
+    lines: watch::Sender<ProgressLines>,
+    heavy: HeavyLane,
+    failpoints: Arc<dyn Failpoints>,
+    pruners: watch::Sender<Arc<Pruners>>,
+}
+
+pub(super) fn start(
+    settings: &Settings,
+    parts: Parts,
+    doors: Doors,
+    stop: &Stop,
+    laid_down: Option<Problem>,
+) -> Result<Tasks, RunError> {
+    let wires = Wires {
+        view: watch::channel(Arc::new(View::default())).0,
+        storage: watch::channel(Arc::new(StorageView::default())).0,
+        sections: watch::channel(Arc::new(Sections::default())).0,
+        lines: watch::channel(ProgressLines::new()).0,
+        heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
+        failpoints: failpoint::from_environment(),
+        pruners: watch::channel(Arc::default()).0,
+        contact: watch::channel(Contact {
+            reached_at: None,
+            problem: None,
+            certificate_ends_at: parts.identity.enrolled.not_after,
+        })
+        .0,
+    };
+    let status_door = status_door::open(&settings.state.dir)?;
+    let bound =
+        doors.guests.addresses().map_err(|source| RunError::Kernel { what: "its own addresses", source })?;
+    let first = bound.first().ok_or(RunError::Setting {
+        at: "local_api.listen".to_owned(),
+        rule: "at least one address of the guests' bridge, with port",
+    })?;
+    let guest_door = GuestDoor { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
+
+    let mut tasks = Tasks::new();
+    start_local_api(&mut tasks, &parts, &wires, doors, stop)?;
+    let standing = laid_down.into_iter().collect();
+    start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
+    start_storage(&mut tasks, &parts, &wires, stop);
+    start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
+    let sync = HubSync {
+        folder: parts.folder,
+        identity: parts.identity,
+        handed: parts.handed,
+        store: parts.store,
+        sections: wires.sections.subscribe(),
+        contact: wires.contact,
+        clock: parts.clock,
+        dial: Arc::new(Hub::enrolled),
+        failpoints: wires.failpoints,
+        spread,
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        sync.run(stop).await;
+        "hub_sync"
+    });
+    Ok(tasks)
+}
+
+fn start_local_api(
+    tasks: &mut Tasks,
+    parts: &Parts,
+    wires: &Wires,
+    doors: Doors,
+    stop: &Stop,
+) -> Result<(), RunError> {
+    let local = Local::new(
+        parts.store.clone(),
+        Arc::clone(&parts.clock),
+        wires.view.subscribe(),
+        Standing {
+            pin: parts.leaf.pin(),
+            hub: parts.identity.hub.clone(),
+            quiesce_bound: parts.quiesce_bound,
+            test_guest: parts.policy.scratch.as_ref().and_then(TestPlace::guest_address),
+            artifacts: parts.artifacts.clone(),
+        },
+    );
+    let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];
+    for (listeners, router) in calls.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
+        let (tls, stop) = (parts.leaf.server()?, stop.clone());
+        tasks.spawn(async move {
+            local_api::run(listeners, tls, router, stop).await;
+            "local_api"
+        });
+    }
+    Ok(())
+}
+
+/// Those who only tell: the report, the status door, systemd.
+fn start_tellers(
+    tasks: &mut Tasks,
+    parts: &Parts,
+    wires: &Wires,
+    (door, standing): (tokio::net::UnixListener, Vec<Problem>),
+    stop: &Stop,
+) {
+    let report = ReportTask {
+        store: parts.store.clone(),
+        view: wires.view.subscribe(),
+        storage: wires.storage.subscribe(),
+        sections: wires.sections.clone(),
+        clock: Arc::clone(&parts.clock),
+        started_at: parts.clock.now(),
+        standing,
+        handed: parts.handed.clone(),
+        recipient: parts.host_key.recipient().ok(),
+    };
+    let status = StatusTask {
+        host: parts.identity.enrolled.host_id,
+        host_name: parts.identity.enrolled.host_name.clone(),
+        hub: parts.identity.hub.clone(),
+        contact: wires.contact.subscribe(),
+        store: parts.store.clone(),
+        handed: parts.handed.clone(),
+        sections: wires.sections.subscribe(),
+        view: wires.view.subscribe(),
+        lines: wires.lines.subscribe(),
+        heavy: wires.heavy.watch(),
+        clock: Arc::clone(&parts.clock),
+        failpoints: Arc::clone(&wires.failpoints),
+    };
+    let watchdog = WatchdogTask {
+        view: wires.view.subscribe(),
+        sections: wires.sections.subscribe(),
+        contact: wires.contact.subscribe(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let (for_report, for_status, for_watchdog) = (stop.clone(), stop.clone(), stop.clone());
+    tasks.spawn(async move {
+        report.run(for_report).await;
+        "report"
+    });
+    tasks.spawn(async move {
+        status.run(door, for_status).await;
+        "status"
+    });
+    tasks.spawn(async move {
+        watchdog.run(for_watchdog).await;
+        "watchdog"
+    });
+}
+
+fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
+    let storage = StorageTask {
+        store: parts.store.clone(),
+        helper: Helper::shipped(),
+        mounts: Arc::new(Mounts::of_the_kernel()),
+        view: wires.storage.clone(),
+        pve: Arc::clone(&parts.pve),
+        keeper: parts.keeper.clone(),
+        asker: Asker { key: Arc::clone(&parts.host_key), dial: Arc::new(Direct) },
+        pruners: wires.pruners.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let copies = EscrowTask {
+        store: parts.store.clone(),
+        storage: wires.storage.subscribe(),
+        hub: HubCopies { folder: parts.folder.clone(), dial: Arc::new(Hub::enrolled) },
+        clock: Arc::clone(&parts.clock),
+        failpoints: Arc::clone(&wires.failpoints),
+    };
+    let (stop, for_copies) = (stop.clone(), stop.clone());
+    tasks.spawn(async move {
+        storage.run(stop).await;
+        "storage"
+    });
+    tasks.spawn(async move {
+        copies.run(for_copies).await;
+        "escrow"
+    });
+}
+
+fn start_reconcile(
+    tasks: &mut Tasks,
+    settings: &Settings,
+    parts: &Parts,
+    wires: &Wires,
+    door: GuestDoor,
+    stop: &Stop,
+) {
+    let policy = parts.policy.clone();
+    let storages: BTreeSet<_> =
+        [Some(&policy.storage), policy.bulk_storage.as_ref(), policy.backup_storage.as_ref()]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+    let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
+    let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
+    let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
+    let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
+    let (pruners, artifacts) = (wires.pruners.subscribe(), parts.artifacts.clone());
+    let ports = Ports { scratch, lines, heavy, failpoints, pruners, artifacts, ..ports };
+    let reconcile = Reconcile {
+        ports,
+        eye,
+        policy,
+        node: settings.proxmox.node.clone(),
+        every: LOOK_EVERY,
+        at_least: LOOK_AT_LEAST,
+        view: wires.view.clone(),
+        stop: stop.clone(),
+    };
+    tasks.spawn(async move {
+        reconcile.run().await;
+        "reconcile"
+    });
+}
