@@ -5,35 +5,33 @@
 //! view. An operation that is open and not under way, because the agent was restarted or its journal could not be
 //! written, is taken up again; so recovery after a crash is an ordinary cycle. Deliberately absent: decisions.
 
+mod performing;
+mod telling;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredGuest};
-use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, NodeName, OperationId, Vmid};
 use holdfast_protocol::protection::BackupPolicy;
-use holdfast_protocol::report::WaitingForSignature;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
 use super::left::Finder;
 use super::observe::{Eye, Gone};
 use super::shelves::Shelves;
 use super::stop::Stop;
-use super::turns::{Arrivals, Begin, Origin};
+use super::turns::Arrivals;
 use super::{due, measure};
-use crate::execute::failpoint::{Moment, Point, Side, pass};
-use crate::execute::{Ports, recover, run};
+use crate::execute::{Ports, recover};
 use crate::gate::brake::Release;
-use crate::model::limits;
-use crate::model::observed::{Observed, Sight};
+use crate::model::observed::Observed;
 use crate::model::policy::Policy;
 use crate::model::record::Records;
 use crate::model::timekeeper::{Glance, Timekeeper};
@@ -43,12 +41,11 @@ use crate::plan::asked::{Answer, Asked};
 use crate::plan::lost::suspects;
 use crate::plan::protect::Raise;
 use crate::plan::recovery::{Seen, recovery};
-use crate::plan::{Inputs, Questions, old_goldens, plan, questions, report, waiting_goldens, wanted_goldens};
+use crate::plan::{Inputs, Questions, plan, questions, wanted_goldens};
 use crate::port::pve::PveError;
-use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::port::store::keeping::Forgiven;
 use crate::port::store::protection::Changed;
-use crate::port::store::{Changes, Refusal, StoreError};
+use crate::port::store::{Changes, StoreError};
 
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
 const AWAY_FIRST: Duration = Duration::from_secs(1);
@@ -160,12 +157,6 @@ enum Woken {
     Asked,
     TellOnly,
     Stop,
-}
-
-/// Everything that waits for an operator's signature.
-fn waiting(plan: &crate::plan::Plan) -> Vec<WaitingForSignature> {
-    let held = plan.held.iter().map(crate::gate::held::Held::report);
-    held.chain(plan.braked.iter().map(crate::gate::brake::BulkHeld::report)).collect()
 }
 
 /// Whether a change in the store is news to the loop. Its own operations' events are not.
@@ -397,83 +388,6 @@ impl Reconcile {
         Ok(())
     }
 
-    /// Operations that are open and that nobody performs.
-    async fn take_up(&self, state: &mut State) -> Result<(), StoreError> {
-        if self.ports.store.refusal().is_some() {
-            return Ok(());
-        }
-        for progress in self.ports.store.open_operations().await? {
-            if !state.ids.contains_key(&progress.id) {
-                self.perform(state, progress);
-            }
-        }
-        Ok(())
-    }
-
-    async fn open(
-        &self,
-        state: &mut State,
-        Begin { action, origin }: Begin,
-        generation: Generation,
-    ) -> Result<(), StoreError> {
-        if self.ports.store.refusal().is_some() || state.ids.len() >= limits::OPERATIONS_AT_ONCE {
-            return Ok(());
-        }
-        let id = match origin {
-            Origin::Document => OperationId::new(Uuid::now_v7()),
-            Origin::Request(id) | Origin::Job(id) => id,
-        };
-        let new = NewOperation {
-            id,
-            operation: action.operation,
-            generation,
-            reason: action.reason,
-            at: self.ports.clock.now(),
-        };
-        self.reach(Side::Before).await;
-        let opened = match origin {
-            Origin::Document => self.ports.store.open_operation(new).await,
-            Origin::Request(_) => self.ports.store.open_request(new).await,
-            Origin::Job(_) => self.ports.store.open_job(new).await,
-        };
-        self.reach(Side::After).await;
-        match opened {
-            Ok(progress) => self.perform(state, progress),
-            // The next cycle sees it as open.
-            Err(OpenOperationError::Busy(guest)) => {
-                tracing::debug!(%guest, "an operation is under way already")
-            }
-            Err(OpenOperationError::Ended(request)) => {
-                tracing::debug!(%request, "the request was cancelled before its turn came");
-            }
-            Err(OpenOperationError::Store(error)) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Where tests stop the world: the dead do nothing more.
-    async fn reach(&self, side: Side) {
-        let point = Point { step: "operation", side, moment: Moment::Opened };
-        pass(self.ports.failpoints.as_ref(), point).await;
-    }
-
-    fn perform(&self, state: &mut State, progress: Progress) {
-        let (id, vmid) = (progress.id, progress.vmid());
-        state.ids.insert(id, vmid);
-        let ports = self.ports.clone();
-        state.under_way.spawn(async move {
-            match run::run(&ports, progress).await {
-                Ok(done) => (id, done.vmid()),
-                Err(stopped) => {
-                    tracing::error!(operation = %id, error = chain(&stopped), "an operation stopped where it stands");
-                    // It is taken up again; not at once, or a full disk would be asked without end.
-                    ports.clock.sleep(Duration::from_secs(5)).await;
-                    (id, vmid)
-                }
-            }
-        });
-    }
-
     async fn wait(&mut self, state: &mut State) -> Woken {
         let pause = self.pause(state);
         let mut changes = self.ports.store.changes();
@@ -513,86 +427,5 @@ impl Reconcile {
         let every = document
             .map_or(self.every, |desired| look_every(desired.document().poll_interval_s, self.at_least));
         until.map_or(every, |until| until.min(every))
-    }
-
-    fn ended(
-        &mut self,
-        state: &mut State,
-        ended: Option<Result<(OperationId, Option<Vmid>), tokio::task::JoinError>>,
-    ) {
-        match ended {
-            Some(Ok((id, vmid))) => {
-                let before = state.ids.remove(&id).flatten();
-                for vmid in vmid.into_iter().chain(before) {
-                    self.eye.forget(vmid);
-                }
-            }
-            Some(Err(error)) => {
-                tracing::error!(%error, "an operation's task broke");
-                // Which one is not known any more: whoever is still open is taken up again.
-                if state.under_way.is_empty() {
-                    state.ids.clear();
-                }
-            }
-            None => {}
-        }
-    }
-
-    fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: &Timekeeper) {
-        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
-        problems.extend(clock.problem());
-        problems.extend(report::unknown_marks(plan));
-        problems.extend(old_goldens(inputs.policy, inputs.now));
-        if let Sight::Unproved(why) = &inputs.observed.sight {
-            let text = format!(
-                "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
-            );
-            problems.push(Problem::new(ErrorCode::Unavailable, text));
-        }
-        self.view.send_replace(Arc::new(View {
-            seen_at: Some(inputs.observed.at),
-            host: report::host(&self.node, inputs),
-            guests: report::guests(inputs, plan),
-            waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
-            problems,
-            lanes: report::lanes(inputs.records),
-            anchor: clock.anchor(),
-        }));
-    }
-
-    /// Only records changed, such as a hello: the last picture is told anew, and nothing is opened on it.
-    async fn tell_again(&self, state: &State) {
-        let Some(picture) = &state.picture else { return };
-        let now = self.ports.clock.now();
-        let generation = picture.desired.generation();
-        let records = match self.ports.store.records(generation, now).await {
-            Ok(records) => records,
-            Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
-        };
-        let release = match self.release(generation, now).await {
-            Ok(release) => release,
-            Err(error) => return tracing::warn!(error = chain(&error), "the jobs cannot be read"),
-        };
-        let inputs = Inputs {
-            generation,
-            desired: picture.desired.guests(),
-            policies: picture.desired.policies(),
-            observed: &picture.observed,
-            records: &records,
-            policy: &self.policy,
-            release: release.as_ref(),
-            now,
-            time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
-        };
-        self.tell(&inputs, &plan(&inputs), &state.timekeeper);
-    }
-
-    fn tell_trouble(&self, error: &CycleError) {
-        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
-        problems.push(Problem::new(error.code(), chain(error)));
-        self.view.send_modify(|view| {
-            // What was seen before stays; its time says how old it is.
-            *view = Arc::new(View { problems, ..View::clone(view) });
-        });
     }
 }

@@ -1,0 +1,122 @@
+//! Operations: opened, performed each in a task of its own, taken up again, and let go when they have ended.
+//!
+//! What comes in: what the plan begins. What goes out: journals that say so before anything is done. Deliberately absent: who
+//! goes first (`arrivals`).
+
+use std::time::Duration;
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::strict::chain;
+use uuid::Uuid;
+
+use super::{Reconcile, State};
+use crate::execute::failpoint::{Moment, Point, Side, pass};
+use crate::execute::run;
+use crate::model::limits;
+use crate::operation::progress::Progress;
+use crate::port::store::StoreError;
+use crate::port::store::journal::{NewOperation, OpenOperationError};
+use crate::task::turns::{Begin, Origin};
+
+impl Reconcile {
+    /// Operations that are open and that nobody performs.
+    pub(super) async fn take_up(&self, state: &mut State) -> Result<(), StoreError> {
+        if self.ports.store.refusal().is_some() {
+            return Ok(());
+        }
+        for progress in self.ports.store.open_operations().await? {
+            if !state.ids.contains_key(&progress.id) {
+                self.perform(state, progress);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn open(
+        &self,
+        state: &mut State,
+        Begin { action, origin }: Begin,
+        generation: Generation,
+    ) -> Result<(), StoreError> {
+        if self.ports.store.refusal().is_some() || state.ids.len() >= limits::OPERATIONS_AT_ONCE {
+            return Ok(());
+        }
+        let id = match origin {
+            Origin::Document => OperationId::new(Uuid::now_v7()),
+            Origin::Request(id) | Origin::Job(id) => id,
+        };
+        let new = NewOperation {
+            id,
+            operation: action.operation,
+            generation,
+            reason: action.reason,
+            at: self.ports.clock.now(),
+        };
+        self.reach(Side::Before).await;
+        let opened = match origin {
+            Origin::Document => self.ports.store.open_operation(new).await,
+            Origin::Request(_) => self.ports.store.open_request(new).await,
+            Origin::Job(_) => self.ports.store.open_job(new).await,
+        };
+        self.reach(Side::After).await;
+        match opened {
+            Ok(progress) => self.perform(state, progress),
+            // The next cycle sees it as open.
+            Err(OpenOperationError::Busy(guest)) => {
+                tracing::debug!(%guest, "an operation is under way already")
+            }
+            Err(OpenOperationError::Ended(request)) => {
+                tracing::debug!(%request, "the request was cancelled before its turn came");
+            }
+            Err(OpenOperationError::Store(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Where tests stop the world: the dead do nothing more.
+    pub(super) async fn reach(&self, side: Side) {
+        let point = Point { step: "operation", side, moment: Moment::Opened };
+        pass(self.ports.failpoints.as_ref(), point).await;
+    }
+
+    pub(super) fn perform(&self, state: &mut State, progress: Progress) {
+        let (id, vmid) = (progress.id, progress.vmid());
+        state.ids.insert(id, vmid);
+        let ports = self.ports.clone();
+        state.under_way.spawn(async move {
+            match run::run(&ports, progress).await {
+                Ok(done) => (id, done.vmid()),
+                Err(stopped) => {
+                    tracing::error!(operation = %id, error = chain(&stopped), "an operation stopped where it stands");
+                    // It is taken up again; not at once, or a full disk would be asked without end.
+                    ports.clock.sleep(Duration::from_secs(5)).await;
+                    (id, vmid)
+                }
+            }
+        });
+    }
+
+    pub(super) fn ended(
+        &mut self,
+        state: &mut State,
+        ended: Option<Result<(OperationId, Option<Vmid>), tokio::task::JoinError>>,
+    ) {
+        match ended {
+            Some(Ok((id, vmid))) => {
+                let before = state.ids.remove(&id).flatten();
+                for vmid in vmid.into_iter().chain(before) {
+                    self.eye.forget(vmid);
+                }
+            }
+            Some(Err(error)) => {
+                tracing::error!(%error, "an operation's task broke");
+                // Which one is not known any more: whoever is still open is taken up again.
+                if state.under_way.is_empty() {
+                    state.ids.clear();
+                }
+            }
+            None => {}
+        }
+    }
+}

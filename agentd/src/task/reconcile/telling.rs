@@ -1,0 +1,82 @@
+//! What the loop tells: the picture of the host, after each look and whenever the records alone have changed.
+//!
+//! What comes in: what was seen, planned, and could not be had. What goes out: the view. Deliberately absent: who reads it.
+
+use std::sync::Arc;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::report::WaitingForSignature;
+use holdfast_protocol::strict::chain;
+
+use super::{CycleError, Reconcile, State};
+use crate::model::observed::Sight;
+use crate::model::timekeeper::Timekeeper;
+use crate::model::view::View;
+use crate::plan::{Inputs, old_goldens, plan, report, waiting_goldens};
+use crate::port::store::Refusal;
+/// Everything that waits for an operator's signature.
+fn waiting(plan: &crate::plan::Plan) -> Vec<WaitingForSignature> {
+    let held = plan.held.iter().map(crate::gate::held::Held::report);
+    held.chain(plan.braked.iter().map(crate::gate::brake::BulkHeld::report)).collect()
+}
+
+impl Reconcile {
+    pub(super) fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: &Timekeeper) {
+        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
+        problems.extend(clock.problem());
+        problems.extend(report::unknown_marks(plan));
+        problems.extend(old_goldens(inputs.policy, inputs.now));
+        if let Sight::Unproved(why) = &inputs.observed.sight {
+            let text = format!(
+                "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
+            );
+            problems.push(Problem::new(ErrorCode::Unavailable, text));
+        }
+        self.view.send_replace(Arc::new(View {
+            seen_at: Some(inputs.observed.at),
+            host: report::host(&self.node, inputs),
+            guests: report::guests(inputs, plan),
+            waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
+            problems,
+            lanes: report::lanes(inputs.records),
+            anchor: clock.anchor(),
+        }));
+    }
+
+    /// Only records changed, such as a hello: the last picture is told anew, and nothing is opened on it.
+    pub(super) async fn tell_again(&self, state: &State) {
+        let Some(picture) = &state.picture else { return };
+        let now = self.ports.clock.now();
+        let generation = picture.desired.generation();
+        let records = match self.ports.store.records(generation, now).await {
+            Ok(records) => records,
+            Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
+        };
+        let release = match self.release(generation, now).await {
+            Ok(release) => release,
+            Err(error) => return tracing::warn!(error = chain(&error), "the jobs cannot be read"),
+        };
+        let inputs = Inputs {
+            generation,
+            desired: picture.desired.guests(),
+            policies: picture.desired.policies(),
+            observed: &picture.observed,
+            records: &records,
+            policy: &self.policy,
+            release: release.as_ref(),
+            now,
+            time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
+        };
+        self.tell(&inputs, &plan(&inputs), &state.timekeeper);
+    }
+
+    pub(super) fn tell_trouble(&self, error: &CycleError) {
+        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
+        problems.push(Problem::new(error.code(), chain(error)));
+        self.view.send_modify(|view| {
+            // What was seen before stays; its time says how old it is.
+            *view = Arc::new(View { problems, ..View::clone(view) });
+        });
+    }
+}
