@@ -10,6 +10,10 @@ use crate::controllers::Speech;
 use crate::ground::Ground;
 use crate::kit::{Kit, vmid};
 
+/// But for the judgement afterwards the steps of a guest that was lost are those of a new one, which is killed twice
+/// everywhere.
+const SECONDS_OF_LOST: usize = 5;
+
 pub(super) fn stories() -> Vec<Story> {
     vec![
         Story::done("provision", Ground::Empty, |kit| wrap(kit.provision(1))),
@@ -27,15 +31,22 @@ pub(super) fn stories() -> Vec<Story> {
             unclear: Status::Parked,
             ..Story::undone("provision, silent", Ground::Empty, |kit| wrap(kit.provision(1)))
         },
-        Story::done("provision, lost", Ground::Lost, |kit| again(kit, Whence::ThisBox)),
+        Story {
+            second_one_in: SECONDS_OF_LOST,
+            ..Story::done("provision, lost", Ground::Lost, |kit| again(kit, Whence::ThisBox))
+        },
         // It came back and never spoke: what was made is taken back, and its backup is as it was.
         Story {
             speech: Speech::Silence,
             unclear: Status::Parked,
+            second_one_in: SECONDS_OF_LOST,
             ..Story::undone("provision, lost and silent", Ground::Lost, |kit| again(kit, Whence::ThisBox))
         },
         // Its token is another box's: it comes back with a claim of this one.
-        Story::done("provision, of a lost box", Ground::Lost, |kit| again(kit, Whence::LostBox)),
+        Story {
+            second_one_in: SECONDS_OF_LOST,
+            ..Story::done("provision, of a lost box", Ground::Lost, |kit| again(kit, Whence::LostBox))
+        },
     ]
 }
 
