@@ -27,6 +27,12 @@ pub fn check(sources: &[Source]) -> Vec<Breach> {
         if !source.path.ends_with(".lock") {
             breaches.extend(words(source));
         }
+        if source.path.ends_with(".snap.new") {
+            breaches.push(Breach::new(
+                &source.path,
+                "a snapshot that nobody looked at: take it over or remove it",
+            ));
+        }
     }
     breaches
 }
@@ -89,6 +95,7 @@ mod tests {
             0,
             "a stated reason"
         );
+        assert_eq!(breaches("a/src/snapshots/x.snap.new", "text\n"), 1, "nobody looked at it");
         assert_eq!(breaches("notes.md", &format!("see {}{}", "/wo", "rk/main")), 1, "a machine's path");
         assert_eq!(breaches("a/src/x.rs", &format!("//! Docs.\n{}{})", "todo", "!(")), 1, "unfinished");
     }
