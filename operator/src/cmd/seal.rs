@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::id::{HostName, TargetName};
 use holdfast_protocol::operator::HostDetail;
+use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
 use holdfast_seal::backup_key::{BackupKey, KEY_FILE_BYTES_MAX};
 use holdfast_seal::{Creds, Meant, OpenError, SealError};
@@ -74,13 +75,6 @@ pub enum SealCommandError {
     Seal(#[from] SealError),
 }
 
-/// What of the document matters here. All else is judged when it is applied.
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    storage: Vec<serde_json::Value>,
-}
-
 /// For programs.
 #[derive(Serialize)]
 struct Outcome {
@@ -133,15 +127,13 @@ fn recipient(
 }
 
 fn medium(document: &Path, target: &TargetName) -> Result<Medium, CliError> {
-    let bytes = read(document, DOCUMENT_BYTES_MAX)?;
     let none =
         |source| SealCommandError::NoTarget { path: document.to_owned(), target: target.clone(), source };
-    let page: Page = serde_json::from_slice(&bytes).map_err(|source| none(Some(source)))?;
-    let named =
-        |one: &&serde_json::Value| one.get("name").and_then(|name| name.as_str()) == Some(target.as_str());
-    let one = page.storage.iter().find(named).ok_or_else(|| none(None))?;
-    let medium = one.get("medium").ok_or_else(|| none(None))?;
-    Ok(Medium::deserialize(medium).map_err(|source| none(Some(source)))?)
+    let written = draft::medium(&read(document, DOCUMENT_BYTES_MAX)?, target).map_err(|why| match why {
+        NoMedium::Form(source) => none(Some(source)),
+        NoMedium::Unnamed => none(None),
+    })?;
+    Ok(Medium::deserialize(written).map_err(|source| none(Some(source)))?)
 }
 
 fn read(path: &Path, max: usize) -> Result<Vec<u8>, SealCommandError> {

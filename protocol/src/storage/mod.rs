@@ -7,12 +7,14 @@
 //! | module | words |
 //! | --- | --- |
 //! | [`approval`] | what of a target an operator signs for |
+//! | [`draft`] | a target in a document that is still being written |
 //! | [`medium`] | what a target is, and by what it is known again |
 //! | [`recipient`] | the public half of a host's own key |
 //! | [`report`] | how a target stands |
 //! | [`sealed`] | credentials that only the host can read |
 
 pub mod approval;
+pub mod draft;
 pub mod medium;
 pub mod recipient;
 pub mod report;

@@ -6,23 +6,23 @@
 //! document carries it, the key encrypts nothing, and is lost with the text without harm. Deliberately absent: showing the
 //! key, changing the document, and changing the key of a target that is in use.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::id::{KeyFingerprint, TargetName};
 use holdfast_protocol::secret::Secret;
+use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{Medium, Sealed};
 use holdfast_recovery::locked::Locked;
 use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::{Creds, Meant, SealError};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::StorageCommandError;
 use crate::cli::terminal::{Line, Terminal};
 use crate::cli::{Output, now, print_json};
+use crate::port::atomic_file::{self, FileError};
 use crate::port::host_key;
 use crate::settings::{ConfigPath, Settings};
 
@@ -52,13 +52,13 @@ pub struct MakeKeyArguments {
 #[derive(Debug, thiserror::Error)]
 pub enum MakeKeyError {
     /// The document.
-    #[error("{} cannot be read", path.display())]
-    Read {
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// No document.
+    #[error("there is no document {}: give the one that you would apply", path.display())]
+    NoDocument {
         /// The file.
         path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
     },
     /// No such target in it.
     #[error(
@@ -92,7 +92,7 @@ impl MakeKeyError {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Read { .. } => 66,
+            Self::File(_) | Self::NoDocument { .. } => 66,
             Self::NoTarget { .. } => 65,
             Self::Terminal(_) | Self::Ended => 74,
             Self::Seal(_) => 70,
@@ -118,10 +118,10 @@ pub fn run(arguments: &MakeKeyArguments) -> Result<(), StorageCommandError> {
     let settings = Settings::load(&arguments.config)?;
     let host_key = host_key::read(&settings.state.dir)?.ok_or(StorageCommandError::NoKey)?;
     let recipient = host_key.recipient().map_err(|_| StorageCommandError::NoKey)?;
-    let draft = draft(&arguments.document, &arguments.target)?;
+    let written = written(&arguments.document, &arguments.target)?;
     let password = password(&arguments.user)?;
     let key = BackupKey::generate(now())?;
-    let medium = with_key(draft, key.fingerprint()).map_err(|source| MakeKeyError::NoTarget {
+    let medium = with_key(written, key.fingerprint()).map_err(|source| MakeKeyError::NoTarget {
         path: arguments.document.clone(),
         target: arguments.target.clone(),
         source: Some(source),
@@ -158,24 +158,14 @@ fn tell(made: &Made<'_>) {
 }
 
 /// The medium as it is written, which need not have a key yet.
-fn draft(document: &Path, target: &TargetName) -> Result<Value, MakeKeyError> {
-    #[derive(Deserialize)]
-    struct Page {
-        #[serde(default)]
-        storage: Vec<Value>,
-    }
-    let failed = |source| MakeKeyError::Read { path: document.to_owned(), source };
+fn written(document: &Path, target: &TargetName) -> Result<Value, MakeKeyError> {
     let none = |source| MakeKeyError::NoTarget { path: document.to_owned(), target: target.clone(), source };
-    let mut bytes = Vec::new();
-    let file = File::open(document).map_err(failed)?;
-    file.take(DOCUMENT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > DOCUMENT_BYTES_MAX {
-        return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
-    }
-    let page: Page = serde_json::from_slice(&bytes).map_err(|source| none(Some(source)))?;
-    let named = |one: &Value| one.get("name").and_then(Value::as_str) == Some(target.as_str());
-    let mut one = page.storage.into_iter().find(named).ok_or_else(|| none(None))?;
-    let medium = one.get_mut("medium").map(Value::take).ok_or_else(|| none(None))?;
+    let missing = || MakeKeyError::NoDocument { path: document.to_owned() };
+    let bytes = atomic_file::read(document, DOCUMENT_BYTES_MAX as u64)?.ok_or_else(missing)?;
+    let medium = draft::medium(&bytes, target).map_err(|why| match why {
+        NoMedium::Form(source) => none(Some(source)),
+        NoMedium::Unnamed => none(None),
+    })?;
     if medium.get("pbs").is_some_and(Value::is_object) { Ok(medium) } else { Err(none(None)) }
 }
 
