@@ -84,7 +84,8 @@ impl Server {
     pub async fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let boot = BootId::parse("bench").ok_or_else(|| anyhow!("no boot id"))?;
-        let clock = Arc::new(FastClock { begun: Instant::now(), boot: BootMoment { boot, ms: 0 } });
+        let clock: Arc<dyn Clock> =
+            Arc::new(FastClock { begun: Instant::now(), boot: BootMoment { boot, ms: 0 } });
         let store = Store::open(folder.path(), clock.now())?;
         store.offer_desired(desired()?, clock.now()).await?;
         let raw = Connection::open(folder.path().join("agent.db"))?;
@@ -103,11 +104,12 @@ impl Server {
             artifacts: Artifacts::of(folder.path()),
         };
         let [web, db] = [token(&store, GUESTS[0].0).await?, token(&store, GUESTS[1].0).await?];
-        let local = Local::new(store, clock, view, standing);
+        let local = Local::new(store, Arc::clone(&clock), view, standing);
         let listeners = Listeners::bind(&["127.66.8.1:0".parse()?]).await?;
         let address = *listeners.addresses()?.first().ok_or_else(|| anyhow!("no address"))?;
         let (stopper, stop) = stop::pair();
-        let served = tokio::spawn(local_api::run(listeners, leaf.server()?, routes::router(local), stop));
+        let served =
+            tokio::spawn(local_api::run(listeners, leaf.server()?, routes::router(local), clock, stop));
         let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
         let door = Door { address, connector: TlsConnector::from(Arc::new(tls)) };
         for (at, token) in [(WEB_AT, &web), (DB_AT, &db)] {

@@ -5,12 +5,14 @@
 //! artifact. What the router itself refuses (a path, a method) gets the same form.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{
     CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, Metadata, Problem, REQUEST_ID_HEADER,
 };
@@ -21,6 +23,11 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::port::clock::Clock;
+
+/// So long after it was asked a guest hears that it asks too often. Whoever asks as fast as it is answered is slowed down by
+/// that on each of its few connections, and takes no time from its neighbours; whoever waits as it is told to, by seconds,
+/// does not notice.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(200);
 
 /// The ids of one request, as the caller gave them or made here.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +123,9 @@ pub async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, ne
         let problem = ApiError::NoSuchCall.problem();
         Outcome::Problem { problem, retry_after_s: None }
     });
+    if matches!(&outcome, Outcome::Problem { problem, .. } if problem.code == ErrorCode::RateLimited) {
+        clock.sleep(REFUSAL_PAUSE).await;
+    }
     let mut response = match outcome {
         Outcome::Bytes => named(ids, response, "application/octet-stream"),
         other => write(ids, other, clock.now()),

@@ -134,9 +134,9 @@ fn start_local_api(
     );
     let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];
     for (listeners, router) in calls.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
-        let (tls, stop) = (parts.leaf.server()?, stop.clone());
+        let (tls, clock, stop) = (parts.leaf.server()?, Arc::clone(&parts.clock), stop.clone());
         tasks.spawn(async move {
-            local_api::run(listeners, tls, router, stop).await;
+            local_api::run(listeners, tls, router, clock, stop).await;
             "local_api"
         });
     }

@@ -2,11 +2,11 @@
 //!
 //! What comes in: addresses of the guests' bridge, the certificate, the router. What goes out: requests with the
 //! connection's two addresses in their extensions. Every wait has an end and every number a bound: seats per address and
-//! together, the time for a handshake, for a request's head, for a whole connection. Deliberately
-//! absent: who a guest is; that is asked of its token, in `api`.
+//! together, how often an address connects, the time for a handshake, for a request's head, for a whole connection.
+//! Deliberately absent: who a guest is; that is asked of its token, in `api`.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,14 +24,19 @@ use tower::ServiceExt;
 
 use super::stop::Stop;
 use crate::api::Peer;
-use crate::api::seats::Seats;
+use crate::api::rate::Rates;
+use crate::api::seats::{Seat, Seats};
+use crate::port::clock::Clock;
 
 /// Eight for each guest, as `GET /v1/self` says.
 pub const CONNECTIONS_EACH: u32 = crate::api::CONNECTIONS_EACH;
 /// A hundred guests with all their seats taken, and room. Each costs about 40 KiB with its TLS buffers: 40 MiB at worst.
-/// Handshakes have no narrower bound of their own: one that stalls costs no CPU, and a shared bound would let the guests
-/// that stall hold up those that do not.
+/// Handshakes under way have no narrower bound of their own: one that stalls costs no CPU, and a shared bound would let the
+/// guests that stall hold up those that do not.
 const CONNECTIONS_ALL: u32 = 1024;
+/// A handshake costs the agent about as much CPU as ten requests, so an address begins ten a second at most. A controller
+/// keeps its connection for ten minutes, and each of a person's commands opens one.
+const CONNECTIONS_PER_MINUTE: u32 = 600;
 /// A guest on the same box shakes hands in milliseconds.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The same for a request's head; it also ends a connection that idles.
@@ -109,12 +114,33 @@ struct Server {
     tls: TlsAcceptor,
     router: Router,
     seats: Seats,
+    opened: Arc<Rates<IpAddr>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Server {
+    /// A seat, where this address has one and does not connect too often; or why not.
+    fn admit(&self, from: IpAddr) -> Result<Seat, &'static str> {
+        self.opened.take(from, self.clock.monotonic()).map_err(|_| "its address connects too often")?;
+        self.seats.take(from).ok_or("its address has too many")
+    }
 }
 
 /// Serves until the agent stops.
-pub async fn run(listeners: Listeners, tls: Arc<ServerConfig>, router: Router, stop: Stop) {
-    let server =
-        Server { tls: TlsAcceptor::from(tls), router, seats: Seats::new(CONNECTIONS_EACH, CONNECTIONS_ALL) };
+pub async fn run(
+    listeners: Listeners,
+    tls: Arc<ServerConfig>,
+    router: Router,
+    clock: Arc<dyn Clock>,
+    stop: Stop,
+) {
+    let server = Server {
+        tls: TlsAcceptor::from(tls),
+        router,
+        seats: Seats::new(CONNECTIONS_EACH, CONNECTIONS_ALL),
+        opened: Arc::new(Rates::per_minute(CONNECTIONS_PER_MINUTE)),
+        clock,
+    };
     let mut loops = JoinSet::new();
     for listener in listeners.0 {
         loops.spawn(accept(listener, server.clone(), stop.clone()));
@@ -132,15 +158,15 @@ async fn accept(listener: TcpListener, server: Server, mut stop: Stop) {
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
         };
         match accepted {
-            Ok((stream, from)) => match server.seats.take(from.ip()) {
-                Some(seat) => {
+            Ok((stream, from)) => match server.admit(from.ip()) {
+                Ok(seat) => {
                     let (server, stop) = (server.clone(), stop.clone());
                     connections.spawn(async move {
                         serve(server, stream, from, stop).await;
                         drop(seat);
                     });
                 }
-                None => tracing::debug!(%from, "connection refused: its address has too many"),
+                Err(why) => tracing::debug!(%from, why, "connection refused"),
             },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");

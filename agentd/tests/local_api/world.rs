@@ -127,7 +127,7 @@ impl World {
     #[expect(clippy::disallowed_methods, reason = "the server under test, joined at the end of it")]
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(LeapingClock(AtomicU64::new(1)));
+        let clock: Arc<dyn Clock> = Arc::new(LeapingClock(AtomicU64::new(1)));
         let store = Store::open(folder.path(), clock.now()).unwrap();
         store.offer_desired(desired(), clock.now()).await.unwrap();
         made(folder.path());
@@ -135,7 +135,7 @@ impl World {
         let (_, view) = watch::channel(Arc::new(View::default()));
         let local = Local::new(
             store.clone(),
-            clock,
+            Arc::clone(&clock),
             view,
             Standing {
                 pin: leaf.pin(),
@@ -153,7 +153,7 @@ impl World {
         let listeners = Listeners::bind(&[SocketAddr::from(([127, 66, 7, 1], 0))]).await.unwrap();
         let address = listeners.addresses().unwrap()[0];
         let (stopper, stop) = stop::pair();
-        let served = tokio::spawn(local_api::run(listeners, leaf.server().unwrap(), router, stop));
+        let served = tokio::spawn(local_api::run(listeners, leaf.server().unwrap(), router, clock, stop));
         let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin()))).unwrap();
         let connector = TlsConnector::from(Arc::new(tls));
         let (web, db) = (String::new(), String::new());

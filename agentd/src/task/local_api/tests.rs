@@ -5,9 +5,10 @@ use std::time::Instant;
 use axum::routing::get;
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_tls::Trust;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::port::clock::RealClock;
 use crate::port::local_tls::LocalLeaf;
 use crate::task::stop;
 
@@ -33,7 +34,8 @@ async fn start() -> Running {
                 format!("{} {}", peer.from, peer.to)
             }),
         );
-    let served = tokio::spawn(run(listeners, leaf.server().unwrap(), router, stop));
+    let served =
+        tokio::spawn(run(listeners, leaf.server().unwrap(), router, Arc::new(RealClock::start()), stop));
     Running { address, pin: leaf.pin(), stopper, served, _dir: dir }
 }
 
@@ -80,6 +82,29 @@ async fn silent_connections_fill_their_own_seats_and_end_by_themselves() {
     assert!(begun.elapsed() >= HANDSHAKE_MAX, "they were given their time");
     let url = format!("https://{}/whoami", running.address);
     assert!(client(running.pin).get(&url).send().await.unwrap().status().is_success());
+}
+
+/// Connects from an address of this machine. Whether anybody speaks there: a handshake is waited for, or nobody listens.
+async fn is_admitted(running: &Running, from: [u8; 4]) -> bool {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((from, 0))).unwrap();
+    let mut stream = socket.connect(running.address).await.unwrap();
+    // No handshake: the agent closes those that it serves as well, but not before it was told something.
+    let told = stream.write_all(b"no hello of TLS").await;
+    let mut answer = Vec::new();
+    told.is_ok() && stream.read_to_end(&mut answer).await.is_ok() && !answer.is_empty()
+}
+
+#[tokio::test]
+async fn one_who_connects_too_often_keeps_nobody_else_from_connecting() {
+    let running = start().await;
+    let (loud, quiet) = ([127, 0, 0, 11], [127, 0, 0, 12]);
+    let mut admitted = 0;
+    while is_admitted(&running, loud).await {
+        admitted += 1;
+    }
+    assert!(admitted >= CONNECTIONS_PER_MINUTE, "only {admitted} before the first was refused");
+    assert!(is_admitted(&running, quiet).await);
 }
 
 #[tokio::test]
