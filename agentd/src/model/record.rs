@@ -18,6 +18,7 @@ use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::escrow::CodeRecord;
 use super::left::Left;
 use super::policy::Sha256Hex;
 use super::request::QueuedRequest;
@@ -434,6 +435,8 @@ pub struct Records {
     pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.
     pub storage: Vec<TargetRecord>,
+    /// Recovery codes of this box, by their numbers.
+    pub codes: Vec<CodeRecord>,
     /// What was taken up of a lost box.
     pub left: Option<Left>,
     /// Of each guest the last test of a backup and the last that proved one, sorted by guest and time.

@@ -1,8 +1,9 @@
-//! Which codes open which key, what is wrong with that, and when an old code may go.
+//! Which codes open which key, what is wrong with that, and when an old code or key may go.
 //!
 //! What comes in: every code of this box, how copies stand, which off-site targets are attached, the time. What goes out:
-//! the code in use for a key, problems for a person, and leave to give a code up. The codes of a key stay in use until one
-//! is given up by a person; the newest is the one that is drilled. Pure. Deliberately absent: opening anything.
+//! the code in use for a key, problems for a person, leave to give a code up, and leave to encrypt with another key. The
+//! codes of a key stay in use until one is given up by a person; the newest is the one that is drilled. Pure. Deliberately
+//! absent: opening anything.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
@@ -56,6 +57,19 @@ pub enum NotRetired {
     Undrilled(CodeNumber),
 }
 
+/// Why backups stay with the key that they have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "recovery code {code} opens the key of its off-site backups, and none opens the new key {new}: attach the new target, run \
+     `agentd escrow create` on this box, and sign then"
+)]
+pub struct NotReplaced {
+    /// Which opens the key in use.
+    pub code: CodeNumber,
+    /// The key that nobody could open without this box.
+    pub new: KeyFingerprint,
+}
+
 /// The code in use for a key: the newest that opens it.
 #[must_use]
 pub fn current<'a>(codes: &'a [CodeRecord], key: &KeyFingerprint) -> Option<&'a CodeRecord> {
@@ -79,6 +93,22 @@ pub fn may_retire(codes: &[CodeRecord], code: CodeNumber, now: Timestamp) -> Res
         return Err(NotRetired::Undrilled(newer.number()));
     }
     Ok(())
+}
+
+/// Whether backups may go over from one key to another: never from one that a code opens to one that none opens. So at each
+/// moment of a rotation some code opens the key in use.
+///
+/// # Errors
+/// [`NotReplaced`].
+pub fn may_replace(
+    codes: &[CodeRecord],
+    old: &KeyFingerprint,
+    new: &KeyFingerprint,
+) -> Result<(), NotReplaced> {
+    match (current(codes, old), current(codes, new)) {
+        (Some(opens), None) => Err(NotReplaced { code: opens.number(), new: new.clone() }),
+        (Some(_) | None, Some(_)) | (None, None) => Ok(()),
+    }
 }
 
 /// When a code was last known to be in somebody's hands.

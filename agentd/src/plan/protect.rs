@@ -17,6 +17,7 @@ use holdfast_protocol::report::Condition;
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, refused};
+use super::escrow::{self, NotReplaced};
 use super::ordered::proved;
 use super::{Context, GuestVerdict, Inputs, Plan, schedule};
 use crate::gate::held::{Held, Remedy, upon};
@@ -108,7 +109,16 @@ pub(super) fn loosens(inputs: &Inputs<'_>, job: &Accepted, signed: &LoosenPolicy
     if wished.map(|guarded| guarded.wished).as_ref() != Some(signed.to.as_ref()) {
         return Err(changed("the document no longer wishes what the operator saw"));
     }
-    Ok(())
+    keys_in_order(inputs, &signed.from, &signed.to)
+        .map_err(|error| refused(ErrorCode::EscrowMissing, error.to_string()))
+}
+
+/// Whether what changes of the key leaves it one that a recovery code opens, where the one in use is.
+fn keys_in_order(inputs: &Inputs<'_>, from: &Protection, to: &Protection) -> Result<(), NotReplaced> {
+    match (&from.tiers.off_site, &to.tiers.off_site) {
+        (Some(from), Some(to)) => escrow::may_replace(&inputs.records.codes, &from.key, &to.key),
+        (None, _) | (_, None) => Ok(()),
+    }
 }
 
 /// What is in force, what is wished beside it, and what of that is held.
@@ -146,10 +156,15 @@ fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded
     let mut held = Vec::new();
     if let Some(first) = guarded.loosened.first() {
         let what: Vec<String> = guarded.loosened.iter().map(|held| held.change.to_string()).collect();
-        let remedy = draft(inputs, record, guarded).map_or(
-            Remedy::ByHand("its volumes cannot be seen now, so nobody can say what is signed for: wait"),
-            Remedy::Sign,
-        );
+        let remedy = match keys_in_order(inputs, &guarded.next, &guarded.wished) {
+            Err(_) => Remedy::ByHand(
+                "no recovery code opens the new key: attach its target and run `agentd escrow create` on this box first",
+            ),
+            Ok(()) => draft(inputs, record, guarded).map_or(
+                Remedy::ByHand("its volumes cannot be seen now, so nobody can say what is signed for: wait"),
+                Remedy::Sign,
+            ),
+        };
         let effect = format!("protect guest {} less: {}", guest.name, what.join("; "));
         held.push(Held { guest: record.uid, effect, reason: first.reason, remedy });
     }

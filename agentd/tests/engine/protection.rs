@@ -2,14 +2,19 @@
 //! only as it was seen.
 
 use agentd::model::view::View;
+use agentd::plan::escrow::Purpose;
+use agentd::port::store::escrow::Wish;
 use agentd::task::intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::job::{JobState, Verb};
+use holdfast_protocol::job::{HostEpoch, JobState, UtcSecond, Verb};
 use holdfast_protocol::protection::{BackupPolicy, ProtectionReport, Retention};
+use holdfast_recovery::RecoveryCode;
+use holdfast_recovery::escrow::{CodeNumber, Context, Escrow, Record};
+use holdfast_seal::backup_key::BackupKey;
 use serde_json::json;
 
-use super::drift::{report, serves, start};
+use super::drift::{Agent, report, serves, start};
 use super::jobs::{ended, found, lay_down, leave, signed, waits};
 use super::world::{World, guest, uid};
 
@@ -95,5 +100,76 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
     assert_eq!(promise, told(&view).unwrap().in_force);
     let audit = agent.ports.store.verify_audit().await.unwrap();
     assert!(audit > 10, "{audit}");
+    agent.stop().await;
+}
+
+fn off_site(key: &BackupKey) -> Vec<BackupPolicy> {
+    let schedule = json!({ "at": ["2:30"], "zone": "UTC", "jitter_min": 5, "window_min": 60 });
+    let backup =
+        json!({ "target": "backup2", "schedule": schedule, "retention": "keep_all", "consistency": "crash" });
+    let tiers = json!({ "off_site": { "key": key.fingerprint(), "backup": backup } });
+    serde_json::from_value(json!([{ "name": "usual", "tiers": tiers }])).unwrap()
+}
+
+/// A person makes a code for a key, by the steps of their command.
+async fn make_code(agent: &Agent, key: &BackupKey) -> CodeNumber {
+    let (store, now) = (&agent.ports.store, agent.ports.clock.now());
+    let context = Context {
+        host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+        host_name: "box7".parse().unwrap(),
+        customer: "acme".parse().unwrap(),
+        epoch: HostEpoch::new(1),
+        code: CodeNumber::FIRST,
+        made_at: UtcSecond::new(now).unwrap(),
+    };
+    let record = Record { context, fingerprint: key.fingerprint().clone() };
+    let (target, by) = ("off1".parse().unwrap(), "a test".to_owned());
+    let wish = Wish { record, target, purpose: Purpose::First, by: by.clone() };
+    let begun = store.begin_escrow(wish, now).await.unwrap();
+    let number = begun.context.code;
+    let file = Escrow::new(begun.context, key.clone()).wrap(&RecoveryCode::generate().unwrap()).unwrap();
+    store.note_shown(number, by.clone(), now).await.unwrap();
+    store.keep_escrow(number, file, by, now).await.unwrap();
+    number
+}
+
+/// So at each moment of a rotation some code opens the key that backups are encrypted with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_a_code_opens_gives_way_only_to_one_that_a_code_opens() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    let [old, new] = [0; 2].map(|_| BackupKey::generate(agent.ports.clock.now()).unwrap());
+    let in_force = |view: &View, key: &BackupKey| {
+        let promise = told(view).and_then(|told| told.in_force.as_ref());
+        promise.and_then(|promise| promise.tiers.off_site.as_ref()).map(|tier| &tier.key)
+            == Some(key.fingerprint())
+    };
+    agent.wish_under(1, off_site(&old), under()).await;
+    agent.until("a promise under the old key", |view| in_force(view, &old)).await;
+    agent.wish_under(2, off_site(&new), under()).await;
+    let view = agent.until("no code opens either: offered", waits(Verb::LoosenPolicy)).await;
+    let early = signed(&agent, found(&view, Verb::LoosenPolicy).unwrap()).await;
+
+    let first = make_code(&agent, &old).await;
+    let held = |view: &View| told(view).is_some_and(|told| told.held.len() == 1);
+    let view = agent
+        .until("held, and not offered", |view| held(view) && found(view, Verb::LoosenPolicy).is_none())
+        .await;
+    let why = serde_json::to_string(&view.waiting).unwrap();
+    assert!(why.contains("agentd escrow create"), "{why}");
+    assert!(matches!(leave(&agent, &early).await, Outcome::Taken));
+    let problem = ended(&agent, early.id).await.problem.unwrap();
+    assert_eq!(problem.code, ErrorCode::EscrowMissing, "{problem:?}");
+    assert!(problem.message.contains(&format!("recovery code {first} opens the key")), "{problem:?}");
+
+    make_code(&agent, &new).await;
+    let view = agent.until("offered again", waits(Verb::LoosenPolicy)).await;
+    assert!(in_force(&view, &old));
+    let good = signed(&agent, found(&view, Verb::LoosenPolicy).unwrap()).await;
+    assert!(matches!(leave(&agent, &good).await, Outcome::Taken));
+    let end = ended(&agent, good.id).await;
+    assert_eq!(end.state, JobState::Done, "{:?}", end.problem);
+    agent.until("the new key", |view| in_force(view, &new)).await;
     agent.stop().await;
 }

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, beside, controller, guest, left, protection, release, request, restore_test, snapshot,
-    storage, tier, window,
+    Store, StoreError, beside, controller, escrow, guest, left, protection, release, request, restore_test,
+    snapshot, storage, tier, window,
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
@@ -159,6 +159,7 @@ impl Store {
                     proofs: restore_test::proofs(connection)?,
                     protections,
                     storage: storage::all(connection)?,
+                    codes: escrow::codes(connection)?,
                     left: left::find(connection)?,
                     tests: restore_test::last(connection)?,
                     last_request: request::last_serial(connection)?,
