@@ -16,8 +16,12 @@ mod hub_crash;
 mod memory;
 #[path = "escrow/own_key.rs"]
 mod own_key;
+#[path = "../../tests/support/paper.rs"]
+mod paper;
 #[path = "escrow/place.rs"]
 mod place;
+#[path = "escrow/recovered.rs"]
+mod recovered;
 #[path = "../../tests/support/terminal.rs"]
 mod terminal;
 
@@ -28,62 +32,17 @@ use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{EscrowFile, Wanted};
 use jiff::SignedDuration;
 
+use crate::paper::{ENTER, Paper};
 use crate::place::{Place, key};
 use crate::terminal::{at_terminal, typed_by};
 
-const ENTER: &str = "Enter when you have them, Ctrl-C to throw them away: ";
-const WORDS: &str = "The eleven words (not shown): ";
-
-/// Types the words back as they were shown; each prompt names the places.
-struct Paper {
-    words: Vec<String>,
-    /// Answers that are wrong on purpose, before the right ones.
-    slips: usize,
-    asked: usize,
-}
-
 impl Paper {
-    const fn new(slips: usize) -> Self {
-        Self { words: Vec::new(), slips, asked: 0 }
-    }
-
     fn of(code: &RecoveryCode) -> Self {
         Self { words: code.words().map(str::to_owned).collect(), ..Self::new(0) }
     }
 
-    fn whole(&self) -> String {
-        self.words.join(" ")
-    }
-
     fn code(&self) -> RecoveryCode {
         RecoveryCode::read(&self.whole()).unwrap()
-    }
-}
-
-impl Paper {
-    /// What is typed, once what came since the last answer is a question.
-    fn answer(&mut self, fresh: &str) -> Option<String> {
-        if fresh.contains(ENTER) {
-            self.words = fresh
-                .lines()
-                .filter_map(|line| line.trim().split_once(".  "))
-                .filter(|(number, _)| number.trim().parse::<u32>().is_ok())
-                .map(|(_, word)| word.trim().to_owned())
-                .collect();
-            assert_eq!(self.words.len(), 11, "{fresh}");
-            return Some(String::new());
-        }
-        if fresh.ends_with(WORDS) {
-            return Some(self.whole());
-        }
-        let (_, place) = fresh.strip_suffix(" of your paper (not shown): ")?.rsplit_once("Word ")?;
-        let place: usize = place.parse().unwrap();
-        self.asked += 1;
-        if self.slips > 0 {
-            self.slips -= 1;
-            return Some("abacus-not".to_owned());
-        }
-        Some(self.words[place - 1].to_uppercase())
     }
 }
 

@@ -83,6 +83,10 @@ fn another_file_under_the_same_code_is_told_for_what_it_is() {
         (of(|record| record.fingerprint = key(1).fingerprint().clone()), "has the fingerprint 52:28:ea"),
     ];
     assert!(file.open(&code("abacus"), Wanted::Exactly(&is)).is_ok());
+    // Whatever sheet it is of, by its key alone.
+    assert!(file.open(&code("abacus"), Wanted::Key(&is.fingerprint)).is_ok());
+    let error = file.open(&code("abacus"), Wanted::Key(key(1).fingerprint())).unwrap_err();
+    assert!(matches!(error, OpenError::OtherKey { .. }), "{error}");
     for (wanted, says) in cases {
         let error = file.open(&code("abacus"), Wanted::Exactly(&wanted)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::EscrowOther);

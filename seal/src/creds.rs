@@ -118,20 +118,29 @@ impl Creds {
         Ok(creds)
     }
 
-    /// Nothing that means something to a credentials file, a mount option or a shell; and the key that was approved.
-    fn check(&self) -> Result<(), OpenError> {
-        let user = |c: char| c.is_ascii_alphanumeric() || "._-@!$".contains(c);
-        if !(1..=USER_CHARS_MAX).contains(&self.user.len()) || !self.user.chars().all(user) {
+    /// Whether these could be a login: nothing that means something to a credentials file, a mount option or a shell.
+    ///
+    /// # Errors
+    /// [`OpenError::Value`].
+    pub fn may_log_in(user: &str, password: &Secret) -> Result<(), OpenError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-@!$".contains(c);
+        if !(1..=USER_CHARS_MAX).contains(&user.len()) || !user.chars().all(plain) {
             return Err(OpenError::Value(
                 "the user is 1 to 128 of letters, digits, '.', '_', '-', '@', '!' and '$'",
             ));
         }
-        let password = self.password.expose();
+        let password = password.expose();
         if !(1..=PASSWORD_CHARS_MAX).contains(&password.chars().count())
             || password.chars().any(char::is_control)
         {
             return Err(OpenError::Value("the password is 1 to 256 characters without control characters"));
         }
+        Ok(())
+    }
+
+    /// A login, and the key that was approved.
+    fn check(&self) -> Result<(), OpenError> {
+        Self::may_log_in(&self.user, &self.password)?;
         match (&self.medium, &self.key) {
             (Medium::Pbs { key: wanted, .. }, Some(key)) => {
                 key.check()?;

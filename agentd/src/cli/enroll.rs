@@ -218,7 +218,7 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
         let redeemed = restore::redeem(&folder, &handed, &roster, invite, RealClock::start().now());
         let (identity, handover) = runtime.block_on(redeemed)?;
         tell(&identity, arguments.output);
-        eprint!("{}", restore::next_steps(&handed, &handover));
+        eprint!("{}", restore::next_steps(&handover));
         return Ok(());
     }
     let identity = match (&arguments.knock, arguments.ca_pin) {

@@ -79,7 +79,7 @@ impl RecoverError {
 /// # Errors
 /// [`RecoverError`].
 pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
-    let file = EscrowFile::parse(&read(&arguments.from)?)?;
+    let file = read(&arguments.from)?;
     // Before the words are asked for: nobody types them twice for a file that is in the way.
     if let Some(path) = arguments.to.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
         let source = io::ErrorKind::AlreadyExists.into();
@@ -100,12 +100,16 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, RecoverError> {
+/// Reads a wrapped key.
+///
+/// # Errors
+/// [`RecoverError`].
+pub(super) fn read(path: &Path) -> Result<EscrowFile, RecoverError> {
     let unread = |source| RecoverError::Unread { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unread)?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
-    Ok(bytes)
+    Ok(EscrowFile::parse(&bytes)?)
 }
 
 fn write(path: &Path, escrow: &Escrow) -> Result<(), RecoverError> {

@@ -1,9 +1,12 @@
 //! `agentd storage`: how the storage targets of this box stand, as the running agent tells at its door; and the public
-//! half of this host's own key, which their credentials are sealed to; and a backup key that is made here ([`make_key`]).
+//! half of this host's own key, which their credentials are sealed to; and a backup key that is made here ([`make_key`]) or brought
+//! back by its recovery code ([`recover_key`]).
 //!
 //! Exit code 0: told. 69: no agent runs. Under each target that is not well stands why, and who must do what.
 
 mod make_key;
+mod recover_key;
+mod sealing;
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -17,7 +20,8 @@ use holdfast_seal::token::Token;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use self::make_key::MakeKeyError;
+use self::recover_key::RecoverKeyError;
+use self::sealing::SealingError;
 use super::Output;
 use super::status::ago;
 use crate::port::host_key::{self, HostKeyError};
@@ -46,9 +50,12 @@ pub enum StorageCommandError {
     /// Not a token, or no credentials or key.
     #[error(transparent)]
     Content(#[from] OpenError),
-    /// No key was made.
+    /// Nothing was sealed.
     #[error(transparent)]
-    MakeKey(#[from] MakeKeyError),
+    Sealing(#[from] SealingError),
+    /// No key was brought back.
+    #[error(transparent)]
+    RecoverKey(#[from] RecoverKeyError),
     /// The sealed token.
     #[error(transparent)]
     SealedToken(#[from] SealedTokenError),
@@ -68,7 +75,8 @@ impl StorageCommandError {
             Self::Status(error) => error.exit_code(),
             Self::HostKey(_) | Self::Input(_) | Self::SealedToken(_) => 74,
             Self::Content(_) => 65,
-            Self::MakeKey(error) => error.exit_code(),
+            Self::Sealing(error) => error.exit_code(),
+            Self::RecoverKey(error) => error.exit_code(),
             Self::NoKey => 69,
         }
     }
@@ -95,6 +103,14 @@ target's place in the document: the fingerprint of the key, and name, password a
 operator nor the hub can open it. Once it is signed for, make its recovery code at once (`agentd escrow create`): until then \
 its backups are lost with this box.")]
     MakeKey(make_key::MakeKeyArguments),
+    /// Bring back the backup key of a lost box with the recovery code from the sheet, sealed to this box alone.
+    #[command(after_long_help = "\
+Run it at a terminal of the box that took the lost one's place (`agentd enroll --restore`): the password of the backup server and \
+the eleven words are asked for and not shown. The wrapped key is the one that the hub handed over, or --from FILE. It must be the \
+key whose fingerprint the document names at the target's `key`, which operators sign for. What is printed goes into the target's \
+`creds`: name, password and key, sealed to this host alone. The bare key is in no file, and shown to nobody. Once it is signed \
+for, Proxmox gets it, and the guests that were taken up come back from there.")]
+    RecoverKey(recover_key::RecoverKeyArguments),
     /// Seal a Proxmox token's secret, read from standard input, to this host's key, as `agentd setup --print` does.
     SealToken(SealTokenArguments),
 }
@@ -135,6 +151,7 @@ pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
         StorageCommand::List(arguments) => list(arguments),
         StorageCommand::Key(arguments) => key(arguments),
         StorageCommand::MakeKey(arguments) => make_key::run(arguments),
+        StorageCommand::RecoverKey(arguments) => recover_key::run(arguments),
         StorageCommand::SealToken(arguments) => seal_token(arguments),
     }
 }

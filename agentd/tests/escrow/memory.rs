@@ -1,9 +1,10 @@
-//! The memory of the process that makes a code, read while it waits: no core can be dumped of it, the words are in locked
-//! memory alone while they are needed, and neither they nor the key are anywhere once they are not.
+//! The memory of a person's process that holds a code, read while it waits: no core can be dumped of it, the words are in
+//! locked memory alone while they are needed, and neither they nor the key are anywhere once they are not.
 //!
 //! It is read as root reads it. To an ordinary user it is closed, which is asked instead.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -17,9 +18,9 @@ use crate::place::{Place, key};
 use crate::terminal::typed_by;
 
 /// A piece of memory and whether it is locked.
-struct Mapping {
+pub struct Mapping {
     name: String,
-    is_locked: bool,
+    pub is_locked: bool,
     bytes: Vec<u8>,
 }
 
@@ -81,22 +82,62 @@ fn forms_of_key() -> Vec<Vec<u8>> {
 }
 
 /// Where any of the forms lies.
-fn found<'a>(memory: &'a [Mapping], forms: &[Vec<u8>]) -> Vec<&'a Mapping> {
+fn found(memory: Vec<Mapping>, forms: &[Vec<u8>]) -> Vec<Mapping> {
     let holds = |bytes: &[u8], form: &[u8]| bytes.windows(form.len()).any(|part| part == form);
-    memory.iter().filter(|mapping| forms.iter().any(|form| holds(&mapping.bytes, form))).collect()
+    memory.into_iter().filter(|mapping| forms.iter().any(|form| holds(&mapping.bytes, form))).collect()
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (locked: {})", self.name, self.is_locked)
+    }
+}
+
+/// Where words and key lie.
+#[derive(Debug)]
+pub struct Look {
+    pub words: Vec<Mapping>,
+    pub key: Vec<Mapping>,
+}
+
+/// Reads all memory of a process that can leave no core. None to an ordinary user, to whom it must be closed.
+pub fn look(pid: &str, words: &[String]) -> Option<Look> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
+    if !rustix::process::geteuid().is_root() {
+        assert!(File::open(format!("/proc/{pid}/mem")).is_err(), "an ordinary user looks in");
+        return None;
+    }
+    let memory = || memory(pid);
+    Some(Look { words: found(memory(), &forms_of_words(words)), key: found(memory(), &forms_of_key()) })
+}
+
+/// Standard output that takes nothing more: so a process stays, after all is done.
+pub struct Stuck(File);
+
+impl Stuck {
+    /// As `stuck` in this folder.
+    pub fn in_folder(folder: &Path) -> Self {
+        let pipe = folder.join("stuck");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let full = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let mut stuck = File::options().read(true).write(true).custom_flags(full).open(&pipe).unwrap();
+        while stuck.write(&[b' '; 4096]).is_ok() {}
+        Self(stuck)
+    }
+
+    /// So that the process ends.
+    pub fn empty(&self) {
+        let _length = (&self.0).read(&mut [0; 1 << 17]).unwrap();
+    }
 }
 
 #[test]
 fn words_and_key_are_in_no_memory_once_they_are_used() {
     let place = Place::new();
-    // Standard output that takes nothing more: so the process stays, after all is done.
-    let pipe = place.path().join("stuck");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let full = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
-    let mut stuck = File::options().read(true).write(true).custom_flags(full).open(&pipe).unwrap();
-    while stuck.write(&[b' '; 4096]).is_ok() {}
+    let stuck = Stuck::in_folder(place.path());
     let line = "sh -c 'echo $$ > pid; exec bin/agentd escrow create --output json > stuck'";
-    let is_root = rustix::process::geteuid().is_root();
     let (mut paper, mut looks) = (Paper::new(0), 0);
     let shown = typed_by(place.path(), line, &mut |fresh: &str| {
         let answer = paper.answer(fresh);
@@ -105,29 +146,17 @@ fn words_and_key_are_in_no_memory_once_they_are_used() {
             return None;
         }
         let pid = std::fs::read_to_string(place.path().join("pid")).unwrap().trim().to_owned();
-        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-        let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-        assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
         looks += 1;
-        if is_root {
-            let memory = memory(&pid);
-            let words = found(&memory, &forms_of_words(&paper.words));
-            for mapping in &words {
-                assert!(mapping.is_locked && !is_over, "the words lie in {}", mapping.name);
-            }
-            let holds_key = found(&memory, &forms_of_key());
+        if let Some(Look { words, key }) = look(&pid, &paper.words) {
+            assert!(words.iter().all(|mapping| mapping.is_locked), "the words lie in {words:?}");
             if is_over {
-                let names: Vec<&str> = holds_key.iter().map(|mapping| mapping.name.as_str()).collect();
-                assert!(names.is_empty(), "the key lies in {names:?}");
+                assert!(words.is_empty() && key.is_empty(), "words lie in {words:?}, the key in {key:?}");
             } else {
-                assert!(!words.is_empty() && !holds_key.is_empty(), "the look finds what is there");
+                assert!(!words.is_empty() && !key.is_empty(), "the look finds what is there");
             }
-        } else {
-            assert!(File::open(format!("/proc/{pid}/mem")).is_err(), "an ordinary user looks in");
         }
         if is_over {
-            // Emptied, so that it ends.
-            let _length = stuck.read(&mut [0; 1 << 17]).unwrap();
+            stuck.empty();
             return Some(String::new());
         }
         answer

@@ -13,6 +13,7 @@ mod age_file;
 mod context;
 mod refused;
 
+use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::strict;
 use holdfast_seal::backup_key::BackupKey;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,8 @@ pub struct Escrow {
 pub enum Wanted<'a> {
     /// This and no other: a hub could serve another host's, or an older one.
     Exactly(&'a Record),
+    /// This key, by whichever of its sheets: the file came by another way than its records.
+    Key(&'a KeyFingerprint),
     /// Nobody is left who knows: what is inside is shown to the person who decides.
     WhateverItIs,
 }
@@ -70,6 +73,12 @@ impl Escrow {
     #[must_use]
     pub const fn key(&self) -> &BackupKey {
         &self.key
+    }
+
+    /// Takes it apart.
+    #[must_use]
+    pub fn into_parts(self) -> (Context, BackupKey) {
+        (self.context, self.key)
     }
 
     /// What to remember of it.
@@ -102,7 +111,11 @@ impl EscrowFile {
         escrow.key.check().map_err(OpenError::key)?;
         match wanted {
             Wanted::Exactly(record) => record.compare(&escrow.record())?,
-            Wanted::WhateverItIs => {}
+            Wanted::Key(wanted) if wanted != escrow.key.fingerprint() => {
+                let inside = escrow.key.fingerprint().clone();
+                return Err(OpenError::OtherKey { inside, wanted: wanted.clone() });
+            }
+            Wanted::Key(_) | Wanted::WhateverItIs => {}
         }
         Ok(escrow)
     }

@@ -57,7 +57,7 @@ pub(super) async fn redeem(
 }
 
 /// What a person does next.
-pub(super) fn next_steps(handed: &HandOverFolder, handover: &HandOver) -> String {
+pub(super) fn next_steps(handover: &HandOver) -> String {
     let guests: Vec<&str> =
         handover.sections.guests.iter().flatten().map(|guest| guest.name.as_str()).collect();
     let mut text = format!(
@@ -67,18 +67,17 @@ pub(super) fn next_steps(handed: &HandOverFolder, handover: &HandOver) -> String
     );
     match (&handover.escrow, &handover.withheld) {
         (Some(_), _) => {
-            let from = handed.escrow();
-            text.push_str(&format!(
-                "The wrapped backup key: `agentd recover --from {} --to KEYFILE`, with the code on the sheet.\n",
-                from.display()
-            ));
+            text.push_str(
+                "Its wrapped backup key was handed over, and the customer was told that it was read.\n",
+            );
         }
         (None, Some(why)) => text.push_str(&format!("The wrapped backup key was not handed over: {why}\n")),
         (None, None) => {}
     }
     text + "Next: start the agent (systemctl enable --now agentd), then `agentd enroll --take-up`: its guests are written down as \
-            lost and come back from their off-site backups. Attach the off-site target here (sealed for this box, signed for), \
-            and name the goldens.\n"
+            lost and come back from their off-site backups. `agentd storage recover-key` opens the wrapped key with the code on \
+            the sheet and seals it to this box: an operator puts that into the document and signs for the off-site target. Name \
+            the goldens, too.\n"
 }
 
 /// Has the running agent write down the lost box's guests, which come back then, and take documents again.
