@@ -212,7 +212,11 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
     let copies = EscrowTask {
         store: parts.store.clone(),
         storage: wires.storage.subscribe(),
-        hub: HubCopies { folder: parts.folder.clone(), dial: Arc::new(Hub::enrolled) },
+        hub: HubCopies {
+            folder: parts.folder.clone(),
+            dial: Arc::new(Hub::enrolled),
+            handed: parts.handed.clone(),
+        },
         clock: Arc::clone(&parts.clock),
         failpoints: Arc::clone(&wires.failpoints),
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use agentd::port::handover::HandOverFolder;
 use agentd::port::hub::{Answer, Hub, Line, Posted, Verb};
 use agentd::port::identity::IdentityFolder;
 use agentd::task::escrow::HubCopies;
@@ -58,11 +59,13 @@ impl FakeHub {
         let line = self.clone();
         HubCopies {
             folder,
+            handed: HandOverFolder::of(&state),
             dial: Arc::new(move |identity| Ok(Hub::over(Arc::new(line.clone()), &identity.hub))),
         }
     }
 
-    fn view(held: &Held, put: &EscrowPut) -> Value {
+    /// What it says of a version.
+    pub fn view(held: &Held, put: &EscrowPut) -> Value {
         let number = put.number.number();
         let mut view = json!({ "number": number, "sha256": put.sha256, "bytes": put.file.as_bytes().len(),
             "customer": put.customer, "epoch": put.epoch, "code": put.code, "fingerprint": put.fingerprint,

@@ -6,12 +6,15 @@ use agentd::execute::failpoint::Nowhere;
 use agentd::model::escrow::{Codes, CopyPlace};
 use agentd::plan::escrow::Purpose;
 use agentd::port::clock::{Clock, RealClock};
+use agentd::port::handover::HandOverFolder;
 use agentd::task::escrow::EscrowTask;
 use agentd::task::stop::{self, Stopper};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::escrow::{EscrowBytes, EscrowNumber, form};
+use holdfast_protocol::escrow::{EscrowBytes, EscrowNumber, EscrowPut, form};
+use holdfast_protocol::restore::HandOver;
 use holdfast_protocol::storage::report::TargetStanding;
 use holdfast_recovery::escrow::{CodeNumber, Context, Escrow, EscrowFile, Wanted};
+use serde_json::json;
 use tokio::sync::watch;
 
 use crate::copies::{until, view};
@@ -218,6 +221,41 @@ fn a_version_that_this_box_never_put_is_told_and_does_not_stay_the_newest() {
         hub.held().puts.remove(&999_999);
         assert!(right(&compared(&place, code).await, 1));
         assert_eq!(version(&place, code).await, 4);
+    });
+}
+
+/// The hub holds versions that the lost box put, the last of them far ahead of any first one. They are nobody's alarm here,
+/// and the numbers go on behind them.
+#[test]
+fn the_numbers_of_the_box_whose_place_this_one_took_go_on() {
+    let (place, hub) = (Place::new(), FakeHub::new());
+    let (code, _) = place.make(Purpose::First);
+    let context = place.codes().codes.remove(0).record.context;
+    let mut last = None;
+    for number in [1, 2, 150] {
+        let file = EscrowBytes::try_from(format!("the lost box's, {number}").into_bytes()).unwrap();
+        let put: EscrowPut =
+            serde_json::from_value(json!({ "schema": "holdfast.escrow-put/v1", "number": number,
+            "sha256": file.sha256(), "file": file, "customer": context.customer, "epoch": 1, "code": 1,
+            "fingerprint": key().fingerprint(), "made_at": context.made_at }))
+            .unwrap();
+        last = Some(json!({ "version": FakeHub::view(&hub.held(), &put), "file": put.file }));
+        hub.held().puts.insert(number, put);
+    }
+    let handed: HandOver = serde_json::from_value(json!({ "sections": {}, "escrow": last })).unwrap();
+    HandOverFolder::of(&place.path().join("state")).keep(&handed).unwrap();
+    let _running = start(&place, &hub);
+    place.runtime().block_on(async {
+        until(&place, "put", |known| right(known, 1)).await;
+        assert_eq!(version(&place, code).await, 151);
+        let (second, _) = place.another(Purpose::Another).await;
+        until(&place, "put", |known| right(known, 2)).await;
+        assert_eq!((version(&place, second).await, alarms(&place).await), (152, Vec::new()));
+        assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [1, 2, 150, 151, 152]);
+        // The hub forgets it all: what was put here comes back, behind the lost box's numbers.
+        hub.held().puts.clear();
+        assert!(right(&compared(&place, second).await, 2));
+        assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [151, 152]);
     });
 }
 

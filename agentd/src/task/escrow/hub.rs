@@ -3,8 +3,9 @@
 //! The hub's word counts for nothing: that it holds a file is believed when it answers a nonce with what only the file's
 //! holder can say. The file is never read back whole; of a read the customer would be told. No version there is ever
 //! overwritten, so what was lost or changed is put again under a later number. A version that this box never put is told,
-//! and the newest file put anew behind it; a number far ahead is not followed, so that nobody uses the numbers up. A hub
-//! that is away is no alarm about a copy that was proved before; its silence is told elsewhere.
+//! and the newest file put anew behind it; a number far ahead is not followed, so that nobody uses the numbers up. The numbers
+//! of a box whose place this one took go on: what that one put is not ours to prove, and no stranger's. A hub that
+//! is away is no alarm about a copy that was proved before; its silence is told elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ use holdfast_recovery::escrow::CodeNumber;
 use super::{EscrowTask, Round};
 use crate::execute::failpoint::{Moment, around};
 use crate::model::escrow::{Codes, CopyPlace, KeptFile};
+use crate::port::handover::{HandOverError, HandOverFolder};
 use crate::port::hub::{Hub, HubError};
 use crate::port::identity::{IdentityError, IdentityFolder};
 use crate::port::store::StoreError;
@@ -33,6 +35,8 @@ pub struct HubCopies {
     pub folder: IdentityFolder,
     /// How the hub is called.
     pub dial: Dial,
+    /// What the box left whose place this one took.
+    pub handed: HandOverFolder,
 }
 
 /// Why a copy is not as it should be.
@@ -46,6 +50,8 @@ enum Failed {
     Identity(#[from] IdentityError),
     #[error("this box is not enrolled")]
     NotEnrolled,
+    #[error(transparent)]
+    HandOver(#[from] HandOverError),
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error("it was put there, and the hub cannot prove that it holds it: tell whoever runs the hub")]
@@ -65,6 +71,8 @@ struct Shelf {
     hub: Hub,
     list: EscrowList,
     newest: Option<EscrowNumber>,
+    /// The last that the box put whose place this one took; 0 where there was none.
+    before: u32,
     strange: Strange,
 }
 
@@ -169,13 +177,15 @@ impl EscrowTask {
         let hub = (self.hub.dial)(&identity)?;
         let list = hub.list_escrow().await?;
         let newest = list.versions.iter().map(|view| view.number).max();
-        let ours = self.store.last_version().await?.map_or(0, EscrowNumber::number);
+        let handed = self.hub.handed.read()?.and_then(|handed| handed.escrow);
+        let before = handed.map_or(0, |found| found.version.number.number());
+        let ours = self.store.last_version().await?.map_or(0, EscrowNumber::number).max(before);
         let strange = match newest {
             Some(newest) if newest.number() > ours.saturating_add(NUMBER_JUMP_MAX) => Strange::Far(newest),
             Some(newest) if newest.number() > ours => Strange::Newer,
             _ => Strange::No,
         };
-        Ok(Shelf { hub, list, newest, strange })
+        Ok(Shelf { hub, list, newest, before, strange })
     }
 
     /// One file: proved, or put and then proved; and its last drill told.
@@ -200,7 +210,8 @@ impl EscrowTask {
             if let Strange::Far(number) = shelf.strange {
                 return Err(Failed::Far(number));
             }
-            if let Some(newest) = shelf.newest.filter(|newest| *newest >= version) {
+            let before = EscrowNumber::try_from(shelf.before).ok();
+            if let Some(newest) = shelf.newest.max(before).filter(|newest| *newest >= version) {
                 let renewed = self.store.renew_version(code, newest, self.clock.now());
                 version = around(failpoints, ("version_renewed", Moment::Intent), renewed).await?;
             }
@@ -225,6 +236,9 @@ impl EscrowTask {
 
 impl Shelf {
     async fn held(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<Held, Failed> {
+        if version.number() <= self.before {
+            return Ok(Held::NotYet);
+        }
         match self.list.versions.iter().find(|view| view.number == version) {
             None => Ok(Held::NotYet),
             Some(view) if view.sha256 != bytes.sha256() => Ok(Held::Lost),
