@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
 use holdfast_protocol::id::{HostName, KnockId, SnapshotName, TargetName};
-use holdfast_protocol::job::act::ArchiveText;
+use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::storage::HostRecipient;
@@ -157,6 +157,18 @@ pub struct SignArgs {
     /// Hand this volume of the guest over to another guest of the same customer; both stand still.
     #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what", help_heading = "Instead of what waits")]
     pub hand_over: Option<Vec<String>>,
+    /// Put this copy, which was restored beside the guest, in its place; the guest is kept, laid aside. By its name or VMID.
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "COPY",
+        help_heading = "Instead of what waits"
+    )]
+    pub swap: Option<String>,
+    /// A volume of the guest that the copy lacks and that stays with the guest laid aside; once for each.
+    #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
+    pub leave: Vec<VolumeText>,
     /// Exchange the operators file and the policy of the host for these two files.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
     pub policy: Option<Vec<PathBuf>>,
@@ -427,6 +439,10 @@ pub struct EventsArgs {
     /// At most this many, the newest.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+fn volume(text: &str) -> Result<VolumeText, &'static str> {
+    VolumeText::try_from(text.to_owned())
 }
 
 fn archive(text: &str) -> Result<ArchiveText, &'static str> {

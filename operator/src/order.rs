@@ -4,12 +4,12 @@
 //! draft itself, and what is signed is that draft.
 
 use holdfast_protocol::id::{HostId, JobId, TargetName};
-use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::act::{VolumeText, args};
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, SeenGuest, Target,
+    Act, Draft, Fingerprint, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
 };
-use holdfast_protocol::report::{GuestReport, WaitingForSignature};
+use holdfast_protocol::report::{GuestReport, Standing, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -136,6 +136,28 @@ pub fn hand_over(volume: &str, host: &str, guests: &[GuestReport], to: &str) -> 
         why,
     })?;
     Ok(Act::HandOverVolume(args::HandOverVolume { volume, to: seen(host, guests, to)? }))
+}
+
+/// A copy in the place of its guest, as the host sees it, and what stays behind.
+pub fn swap(copy: &str, leave: &[VolumeText], host: &str, guests: &[GuestReport]) -> Result<Act, OrderError> {
+    let is =
+        |guest: &&GuestReport| guest.name == copy || guest.vmid.is_some_and(|vmid| vmid.to_string() == copy);
+    let mut found = guests.iter().filter(|guest| guest.standing == Standing::Beside).filter(is);
+    let unseen = |why| OrderError::Unseen { host: host.to_owned(), asked: copy.to_owned(), why };
+    let one = match (found.next(), found.next()) {
+        (Some(one), None) => one,
+        (None, _) => return Err(unseen("nothing that stands beside a guest is called so")),
+        (Some(_), Some(_)) => return Err(unseen("several are called so: give the VMID")),
+    };
+    let (Some(vmid), Ok(name)) = (one.vmid, one.name.parse()) else {
+        return Err(unseen("it has no number or no name that can be signed for"));
+    };
+    if one.volumes.is_empty() {
+        return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
+    }
+    let fingerprint = Fingerprint { name, volumes: one.volumes.iter().cloned().collect() };
+    let leaves = leave.iter().cloned().collect();
+    Ok(Act::SwapGuest(args::SwapGuest { copy: SeenCopy { vmid, fingerprint }, leaves }))
 }
 
 /// A guest as the host sees it, by its name, uid or VMID.

@@ -45,6 +45,8 @@ pub enum OperationKind {
     Start,
     /// Stops a guest.
     Stop,
+    /// Puts a copy that was restored beside a guest in its place, by an operator's signature.
+    SwapGuest,
     /// Exchanges the controller in a guest, with a snapshot to come back to.
     UpdateController,
 }
@@ -69,6 +71,7 @@ impl OperationKind {
         Self::Snapshot,
         Self::Start,
         Self::Stop,
+        Self::SwapGuest,
         Self::UpdateController,
     ];
 
@@ -93,6 +96,7 @@ impl OperationKind {
             Self::Snapshot => "snapshot",
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::SwapGuest => "swap_guest",
             Self::UpdateController => "update_controller",
         }
     }

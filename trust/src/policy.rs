@@ -60,7 +60,8 @@ impl Rule {
             | Verb::Cancel
             | Verb::HandOverVolume
             | Verb::ReleaseBrake
-            | Verb::Restore => Self::default(),
+            | Verb::Restore
+            | Verb::SwapGuest => Self::default(),
         }
     }
 }

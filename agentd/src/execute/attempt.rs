@@ -12,8 +12,8 @@ use super::trouble::{Next, Trouble};
 use super::{
     lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
     step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune, step_read_back,
-    step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot, step_test, step_update,
-    step_vmid, step_volume, step_window,
+    step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot, step_swap, step_test,
+    step_update, step_vmid, step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -110,7 +110,7 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         Step::Mark | Step::Protect | Step::Configure => step_config::probe(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::probe(context).await,
         Step::HandOverClaim | Step::DropClaim => step_claim::probe(context).await,
-        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown => {
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StandDown => {
             step_power::probe(context).await
         }
         Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => Ok(Probed::Not),
@@ -135,6 +135,8 @@ async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
             Ok(Probed::Not)
         }
         Step::StopScratch | Step::ReapScratch => step_test::probe(context).await,
+        Step::ProveSwap | Step::ConfirmPlaced => Ok(Probed::Not),
+        Step::LayAside | Step::TakePlace | Step::StartPlaced => step_swap::probe(context).await,
     }
 }
 
@@ -146,7 +148,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::Mark | Step::Protect | Step::Configure => step_config::act(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::act(context).await,
         Step::HandOverClaim | Step::DropClaim => step_claim::act(context).await,
-        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown => step_power::act(context).await,
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StandDown => {
+            step_power::act(context).await
+        }
         Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => {
             step_power::confirm(context).await
         }
@@ -167,6 +171,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::AwaitReport => step_report::act(context).await,
         Step::StopScratch | Step::ReapScratch => step_test::reap(context).await,
         Step::ConfirmReaped => step_test::reaped(context).await,
+        Step::ProveSwap => step_swap::prove(context).await,
+        Step::LayAside | Step::TakePlace | Step::StartPlaced => step_swap::act(context).await,
+        Step::ConfirmPlaced => step_swap::confirm(context).await,
         Step::AwaitHello => step_hello::act(context).await,
         Step::AwaitController => step_update::act(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,

@@ -8,6 +8,7 @@ use super::trouble::Trouble;
 use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;
 use crate::operation::step::{Step, Undo};
+use crate::port::pve::read::TaskRow;
 use crate::port::pve::task::{TaskKind, TaskQuery};
 use crate::port::pve::{Role, Upid};
 
@@ -31,6 +32,17 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Tro
         }
         Undo::DestroyGuest => newest(context, &[TaskKind::Destroy], Role::Allocate).await,
         Undo::RemoveSnapshot => newest(context, &[TaskKind::RemoveSnapshot], Role::Operate).await,
+        Undo::StopPlaced => newest(context, &[TaskKind::Stop], Role::Operate).await,
+        // What this operation is about has another number by then.
+        Undo::StartFormer => match context.progress.operation.vmid() {
+            // One that has ended is told by the guest, which runs or does not; and tasks are listed by the second, so it may be
+            // of the time before this.
+            Some(vmid) => {
+                let rows = rows_of(context, vmid, TaskKind::Start, Role::Operate).await?;
+                Ok(rows.into_iter().find(|row| row.end.is_none()).map(|row| row.upid))
+            }
+            None => Ok(None),
+        },
         Undo::Nothing(_)
         | Undo::ForgetClaim
         | Undo::Unprotect
@@ -38,6 +50,8 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Tro
         | Undo::WithdrawWish
         | Undo::GiveBack
         | Undo::ProtectOther
+        | Undo::TakeUpAgain
+        | Undo::GiveUpPlace
         | Undo::Disarm => Ok(None),
     }
 }
@@ -55,16 +69,24 @@ async fn newest_of(
     kinds: &[TaskKind],
     role: Role,
 ) -> Result<Option<Upid>, Trouble> {
-    let Some(since) = context.progress.intended_at(context.place) else { return Ok(None) };
     for kind in kinds {
-        let since_epoch_s = u64::try_from(since.as_second()).unwrap_or(0);
-        let query = TaskQuery { vmid, kind: *kind, role, since_epoch_s };
-        let rows = context.ports.pve.find_tasks(query).await?;
-        if let Some(row) = rows.into_iter().next() {
+        if let Some(row) = rows_of(context, vmid, *kind, role).await?.into_iter().next() {
             return Ok(Some(row.upid));
         }
     }
     Ok(None)
+}
+
+/// Our tasks of one kind on a guest since the intent, the newest first.
+async fn rows_of(
+    context: &Context<'_>,
+    vmid: Vmid,
+    kind: TaskKind,
+    role: Role,
+) -> Result<Vec<TaskRow>, Trouble> {
+    let Some(since) = context.progress.intended_at(context.place) else { return Ok(Vec::new()) };
+    let since_epoch_s = u64::try_from(since.as_second()).unwrap_or(0);
+    Ok(context.ports.pve.find_tasks(TaskQuery { vmid, kind, role, since_epoch_s }).await?)
 }
 
 /// Whether a task of ours of this kind works on the guest now.
@@ -79,8 +101,10 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
     match step {
         Step::Restore => Some((&[TaskKind::Restore], Role::Allocate)),
         Step::GrowRootfs | Step::GrowDisk => Some((&[TaskKind::Resize], Role::Operate)),
-        Step::FirstStart | Step::Start | Step::StartAgain => Some((&[TaskKind::Start], Role::Operate)),
-        Step::ShutDown => Some((&[TaskKind::Stop, TaskKind::Shutdown], Role::Operate)),
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::StartPlaced => {
+            Some((&[TaskKind::Start], Role::Operate))
+        }
+        Step::ShutDown | Step::StandDown => Some((&[TaskKind::Stop, TaskKind::Shutdown], Role::Operate)),
         Step::FirstBackup | Step::TakeBackup => Some((&[TaskKind::Backup], Role::Operate)),
         Step::RemoveBackup => Some((&[TaskKind::RemoveBackup], Role::Operate)),
         Step::TakeSnapshot => Some((&[TaskKind::Snapshot], Role::Operate)),
@@ -126,6 +150,10 @@ fn started_by(step: Step) -> Option<(&'static [TaskKind], Role)> {
         | Step::ConfirmIsolated
         | Step::ObserveBoot
         | Step::AwaitReport
-        | Step::ConfirmReaped => None,
+        | Step::ConfirmReaped
+        | Step::ProveSwap
+        | Step::LayAside
+        | Step::TakePlace
+        | Step::ConfirmPlaced => None,
     }
 }

@@ -16,6 +16,7 @@
 //! | [`offsite`] | one question to a backup server |
 //! | [`recover`] | what the recovery plan adopts or parks |
 //! | `identity` | is this still our guest? |
+//! | `face` | what a guest is known by, read and compared |
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
 //! | [`heavy`] | the places for heavy steps |
@@ -28,6 +29,7 @@ mod attempt;
 mod digest;
 pub mod entry;
 pub mod escrow;
+mod face;
 pub mod failpoint;
 mod freed;
 pub mod heavy;
@@ -57,6 +59,8 @@ mod step_restore;
 mod step_roll_back;
 mod step_room;
 mod step_snapshot;
+mod step_swap;
+mod step_swap_back;
 mod step_test;
 mod step_update;
 mod step_vmid;

@@ -6,8 +6,11 @@ use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::vmid;
+use super::step_power;
 use super::trouble::Trouble;
 use crate::model::record::Access;
+use crate::operation::Operation;
+use crate::operation::step::Step;
 use crate::port::pve::read::Power;
 
 /// How often it is looked whether the guest still runs.
@@ -17,6 +20,12 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let uid = context.progress.operation.uid();
     let mut changes = context.ports.store.changes();
     let deadline = context.ports.clock.monotonic() + Duration::from_secs(context.step.bound().seconds);
+    // The guest that a copy takes the place of spoke until it went down.
+    let since = match &context.progress.operation {
+        Operation::SwapGuest(_) => context.progress.intended_at_of(Step::StartPlaced),
+        _ => None,
+    }
+    .unwrap_or(context.progress.opened_at);
     context.say("waiting for the controller's hello");
     loop {
         changes.mark_unchanged();
@@ -27,8 +36,15 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
                 "its claim was redeemed twice: two holders, one of them a stranger; its access is frozen";
             return Err(Trouble::park(ErrorCode::ClaimTwice, text, format!("pct enter {}", vmid(context)?)));
         }
+        if matches!(context.progress.operation, Operation::SwapGuest(_)) && record.token_generation == 0 {
+            return step_power::stays_up(
+                context,
+                "its guest never had a controller: nothing was heard of it",
+            )
+            .await;
+        }
         // Minting the claim forgot every earlier hello; one that was made again from its backup was minted none.
-        if let Some(hello) = record.hello.filter(|hello| hello.at >= context.progress.opened_at) {
+        if let Some(hello) = record.hello.filter(|hello| hello.at >= since) {
             return Ok(Acted::Learnt(Learnt::note(format!("guestd {}", hello.version))));
         }
         if context.ports.clock.monotonic() >= deadline {

@@ -17,6 +17,8 @@ use crate::port::pve::read::Power;
 /// A guest that falls over does so in its first seconds.
 const STAYS_UP: Duration = Duration::from_secs(3);
 
+const FELL_OVER: &str = "the guest was started and fell over within seconds: look at its console and its log";
+
 pub(super) async fn runs(context: &Context<'_>) -> Result<bool, Trouble> {
     let status = context.ports.pve.guest_status(vmid(context)?).await?;
     match status.power {
@@ -36,7 +38,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     if let Some(stood) = stood_before(context) {
         return Ok(Probed::Happened(stood));
     }
-    let wanted = context.step != Step::ShutDown;
+    let wanted = !matches!(context.step, Step::ShutDown | Step::StandDown);
     let happened = runs(context).await? == wanted;
     Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
 }
@@ -52,11 +54,11 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     own_config(context).await?;
     let (pve, vmid) = (&context.ports.pve, vmid(context)?);
     let upid = match context.step {
-        Step::ShutDown if context.progress.tries(context.place) > 1 => {
+        Step::ShutDown | Step::StandDown if context.progress.tries(context.place) > 1 => {
             context.say("it did not go down when asked: stopping it");
             pve.stop(vmid).await?
         }
-        Step::ShutDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
+        Step::ShutDown | Step::StandDown => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
         Step::FirstStart => {
             // A guest that is made again from its backup has its token still, if that was ours.
             let claims = match &context.progress.operation {
@@ -80,6 +82,15 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     Ok(Acted::Task(upid))
 }
 
+/// Whether it still runs a moment later, where nobody in it will say so.
+pub(super) async fn stays_up(context: &Context<'_>, note: &'static str) -> Result<Acted, Trouble> {
+    context.ports.clock.sleep(STAYS_UP).await;
+    if runs(context).await? {
+        return Ok(Acted::Learnt(Learnt::note(note)));
+    }
+    Err(Trouble::give_up(ErrorCode::Unavailable, FELL_OVER))
+}
+
 /// Whether it is still so a moment later.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
     if let Some(stood) = stood_before(context) {
@@ -92,10 +103,7 @@ pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
     if runs(context).await? == wanted {
         return Ok(Acted::Learnt(Learnt::nothing()));
     }
-    let text = if wanted {
-        "the guest was started and fell over within seconds: look at its console and its log"
-    } else {
-        "the guest was stopped and runs again: somebody else starts it"
-    };
+    let text =
+        if wanted { FELL_OVER } else { "the guest was stopped and runs again: somebody else starts it" };
     Err(Trouble::give_up(ErrorCode::Unavailable, text))
 }

@@ -8,7 +8,10 @@ use super::identity::look_at;
 use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
-use super::{freed, step_adopt, step_hand_over, step_protection, step_roll_back, step_snapshot, step_volume};
+use super::{
+    freed, step_adopt, step_hand_over, step_protection, step_roll_back, step_snapshot, step_swap_back,
+    step_volume,
+};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
@@ -94,7 +97,8 @@ impl Run<'_> {
     fn undo_task(&self, step: Step, upid: &str) -> bool {
         let kind = upid.parse::<Upid>().map(|upid| upid.kind().to_owned()).unwrap_or_default();
         match step.undo() {
-            Undo::StopGuest => kind == "vzstop",
+            Undo::StopGuest | Undo::StopPlaced => kind == "vzstop",
+            Undo::StartFormer => kind == "vzstart",
             Undo::DestroyGuest => kind == "vzdestroy",
             Undo::RemoveSnapshot => kind == "vzdelsnapshot",
             Undo::Nothing(_)
@@ -104,6 +108,8 @@ impl Run<'_> {
             | Undo::ProtectAgain
             | Undo::WithdrawWish
             | Undo::GiveBack
+            | Undo::TakeUpAgain
+            | Undo::GiveUpPlace
             | Undo::ProtectOther => false,
             Undo::HandBack => kind == "move_volume",
         }
@@ -137,6 +143,15 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
         Undo::Disarm => {
             permitted(context.progress.id)?;
             step_roll_back::disarm(context).await
+        }
+        Undo::StopPlaced | Undo::GiveUpPlace | Undo::TakeUpAgain | Undo::StartFormer => {
+            permitted(context.progress.id)?;
+            match context.step.undo() {
+                Undo::StopPlaced => step_swap_back::stop_placed(context).await,
+                Undo::GiveUpPlace => step_swap_back::give_up_place(context).await,
+                Undo::TakeUpAgain => step_swap_back::take_up_again(context).await,
+                _ => step_swap_back::start_former(context).await,
+            }
         }
         Undo::StopGuest | Undo::Unprotect | Undo::DestroyGuest => own_making(context).await,
     }
@@ -192,6 +207,10 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
         | Undo::ProtectOther
         | Undo::HandBack
         | Undo::GiveBack
+        | Undo::StopPlaced
+        | Undo::GiveUpPlace
+        | Undo::TakeUpAgain
+        | Undo::StartFormer
         | Undo::Nothing(_) => Ok(Left::Nothing(None)),
     }
 }

@@ -125,6 +125,7 @@ pub const fn counts(operation: &Operation) -> bool {
         Operation::RestoreBeside(_)
         | Operation::Destroy(_)
         | Operation::HandOverVolume(_)
+        | Operation::SwapGuest(_)
         | Operation::AdoptGuest(_) => false,
     }
 }

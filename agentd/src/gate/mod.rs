@@ -103,6 +103,8 @@ pub enum Effect {
     DestroyVolume,
     /// Takes a volume from one guest and gives it to another of the same customer.
     HandOverVolume,
+    /// Puts a copy of a guest, an earlier state of it, in its place. The guest itself is kept.
+    SwapGuest,
     /// Makes a disk smaller.
     ShrinkDisk,
     /// Restores over a guest that is there.
@@ -294,6 +296,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
             NeedsSignature("customer data would be lost")
         }
         Effect::HandOverVolume => NeedsSignature("a guest would lose a volume to another"),
+        Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),
         Effect::RestoreOver => NeedsSignature("the present state would be overwritten"),
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
         Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),

@@ -49,6 +49,10 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
         Operation::RestoreBeside(_) => vec![Effect::RestoreBeside, Effect::Protect],
         Operation::RestoreTest(_) => vec![Effect::TryBackup, Effect::ReapScratch],
         Operation::HandOverVolume(_) => vec![Effect::HandOverVolume, Effect::LiftToAttach, Effect::Protect],
+        Operation::SwapGuest(swap) => {
+            let signed = [Effect::SwapGuest, Effect::StopOrRestart, Effect::Start, Effect::Protect];
+            signed.into_iter().chain(swap.backup.iter().map(|_| Effect::Backup)).collect()
+        }
         Operation::AdoptGuest(_) => vec![Effect::Adopt, Effect::Protect],
         Operation::UpdateController(update) => vec![
             Effect::Snapshot,

@@ -17,7 +17,7 @@ use holdfast_trust::policy::PolicyError;
 use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::record::Place;
+use crate::model::record::{BesideRecord, BesideStage, Place};
 
 /// Why a job is turned away. Nothing was done and nothing of it was used up.
 #[derive(Debug, thiserror::Error)]
@@ -239,6 +239,18 @@ pub fn same_guest(target: &Target, known: Option<(&GuestName, Vmid)>) -> Result<
             changed(format!("its name is {name}, not {}", fingerprint.name))
         }
         (Some(_), Some(_)) => Ok(()),
+    }
+}
+
+/// Whether our records know a whole copy of a guest under this number. What it looks like is compared with the host itself.
+///
+/// # Errors
+/// [`TurnedAway::Target`].
+pub fn whole_copy(vmid: Vmid, besides: &[BesideRecord]) -> Result<(), TurnedAway> {
+    match besides.iter().find(|record| record.vmid == vmid).map(|record| &record.stage) {
+        Some(BesideStage::Made { .. }) => Ok(()),
+        Some(BesideStage::Making) => Err(TurnedAway::Target(format!("its copy {vmid} is not whole yet"))),
+        None => Err(TurnedAway::Target(format!("no copy of it stands under {vmid}"))),
     }
 }
 

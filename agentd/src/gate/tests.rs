@@ -55,6 +55,7 @@ fn effects() -> Vec<Effect> {
         Effect::DestroyGuest,
         Effect::DestroyVolume,
         Effect::HandOverVolume,
+        Effect::SwapGuest,
         Effect::ShrinkDisk,
         Effect::RestoreOver,
         Effect::AttachUnapprovedTarget,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 
 /// The tag that every guest of ours carries.
 pub const TAG: &str = "holdfast";
@@ -76,6 +76,17 @@ pub fn beside_description(of: GuestUid, by: OperationId, from: &str) -> String {
     format!(
         "{}\nA copy of that guest, restored by holdfast from {from}. It is never started by the agent; its networks are \
          unplugged. Before you start it: its disks hold the guest's own keys and tokens.",
+        beside_line(of, by)
+    )
+}
+
+/// The whole description of a guest that a copy took the place of. It is known as what stands beside its guest, as the copy
+/// was.
+#[must_use]
+pub fn former_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
+    format!(
+        "{}\nThat guest as it was before a copy of it, which is guest {now}, took its place. Kept by holdfast until a person lets \
+         it go; it is never started by the agent, and its networks are unplugged. Never plug them in while {now} runs.",
         beside_line(of, by)
     )
 }

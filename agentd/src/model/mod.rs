@@ -9,6 +9,7 @@ pub mod holder;
 pub mod left;
 pub mod limits;
 pub mod mark;
+pub mod net;
 pub mod observed;
 pub mod offsite;
 pub mod parked;

@@ -181,10 +181,19 @@ pub struct BesideRecord {
     pub name: GuestName,
     /// The copy's number.
     pub vmid: Vmid,
-    /// The archive it was restored from.
-    pub archive: VolumeId,
+    /// How it came there.
+    pub origin: Origin,
     /// How far it is.
     pub stage: BesideStage,
+}
+
+/// How what stands beside a guest came there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was restored from this archive.
+    Restored(VolumeId),
+    /// It was the guest until a copy took its place.
+    LaidAside,
 }
 
 /// How far a copy is.

@@ -52,6 +52,13 @@ pub enum Allows {
         /// The archive.
         archive: VolumeId,
     },
+    /// Putting a copy of the target in its place.
+    SwapGuest {
+        /// The copy, as the operator saw it; its uid is the target's.
+        copy: Box<Seen>,
+        /// Volumes of the target that stay with what is laid aside.
+        leaves: BTreeSet<VolumeId>,
+    },
     /// Taking the target over, which our records do not know.
     Adopt {
         /// Who it belongs to.
@@ -67,6 +74,7 @@ impl Allows {
             Self::DestroyGuest => "destroying a guest",
             Self::HandOverVolume { .. } => "handing a volume over",
             Self::RestoreBeside { .. } => "restoring a backup beside a guest",
+            Self::SwapGuest { .. } => "putting a copy in the place of a guest",
             Self::Adopt { .. } => "taking a guest over",
         }
     }
@@ -105,6 +113,9 @@ impl Warrant {
     pub fn of(job: &Accepted) -> Result<Self, NoWarrant> {
         let payload = job.payload();
         let none = || NoWarrant { job: payload.job_id, verb: payload.act.verb() };
+        let Target::Guest { uid, vmid: Some(vmid), fingerprint } = &payload.target else {
+            return Err(none());
+        };
         let allows = match &payload.act {
             Act::DestroyGuest(_) => Allows::DestroyGuest,
             Act::Restore(args) => Allows::RestoreBeside { archive: VolumeId::new(args.archive.as_str()) },
@@ -115,10 +126,11 @@ impl Warrant {
             Act::AdoptGuest(args) => {
                 Allows::Adopt { customer: args.customer.clone(), golden: args.golden.clone() }
             }
+            Act::SwapGuest(args) => Allows::SwapGuest {
+                copy: Box::new(Seen::of(*uid, args.copy.vmid, &args.copy.fingerprint)),
+                leaves: args.leaves.iter().map(|volume| VolumeId::new(volume.as_str())).collect(),
+            },
             _ => return Err(none()),
-        };
-        let Target::Guest { uid, vmid: Some(vmid), fingerprint } = &payload.target else {
-            return Err(none());
         };
         Ok(Self { job: payload.job_id, allows, target: Seen::of(*uid, *vmid, fingerprint) })
     }
@@ -149,9 +161,10 @@ impl Warrant {
     pub const fn destroys(&self) -> Result<(), WrongWarrant> {
         match &self.allows {
             Allows::DestroyGuest => Ok(()),
-            Allows::HandOverVolume { .. } | Allows::RestoreBeside { .. } | Allows::Adopt { .. } => {
-                Err(self.wrong("destroying a guest"))
-            }
+            Allows::HandOverVolume { .. }
+            | Allows::RestoreBeside { .. }
+            | Allows::SwapGuest { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("destroying a guest")),
         }
     }
 
@@ -162,9 +175,10 @@ impl Warrant {
     pub const fn hands_over(&self) -> Result<(&VolumeId, &Seen), WrongWarrant> {
         match &self.allows {
             Allows::HandOverVolume { volume, to } => Ok((volume, to)),
-            Allows::DestroyGuest | Allows::RestoreBeside { .. } | Allows::Adopt { .. } => {
-                Err(self.wrong("handing a volume over"))
-            }
+            Allows::DestroyGuest
+            | Allows::RestoreBeside { .. }
+            | Allows::SwapGuest { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("handing a volume over")),
         }
     }
 
@@ -175,9 +189,10 @@ impl Warrant {
     pub const fn restores_beside(&self) -> Result<&VolumeId, WrongWarrant> {
         match &self.allows {
             Allows::RestoreBeside { archive } => Ok(archive),
-            Allows::DestroyGuest | Allows::HandOverVolume { .. } | Allows::Adopt { .. } => {
-                Err(self.wrong("restoring a backup beside a guest"))
-            }
+            Allows::DestroyGuest
+            | Allows::HandOverVolume { .. }
+            | Allows::SwapGuest { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("restoring a backup beside a guest")),
         }
     }
 
@@ -188,9 +203,24 @@ impl Warrant {
     pub const fn adopts(&self) -> Result<(&CustomerId, &GoldenVersion), WrongWarrant> {
         match &self.allows {
             Allows::Adopt { customer, golden } => Ok((customer, golden)),
-            Allows::DestroyGuest | Allows::HandOverVolume { .. } | Allows::RestoreBeside { .. } => {
-                Err(self.wrong("taking a guest over"))
-            }
+            Allows::DestroyGuest
+            | Allows::HandOverVolume { .. }
+            | Allows::RestoreBeside { .. }
+            | Allows::SwapGuest { .. } => Err(self.wrong("taking a guest over")),
+        }
+    }
+
+    /// Holds it to putting a copy in its guest's place, and says which, and what stays behind.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn swaps(&self) -> Result<(&Seen, &BTreeSet<VolumeId>), WrongWarrant> {
+        match &self.allows {
+            Allows::SwapGuest { copy, leaves } => Ok((copy, leaves)),
+            Allows::DestroyGuest
+            | Allows::HandOverVolume { .. }
+            | Allows::RestoreBeside { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("putting a copy in the place of a guest")),
         }
     }
 
@@ -249,6 +279,7 @@ mod tests {
             "operation/destroy.rs",
             "operation/hand_over.rs",
             "operation/restore_beside.rs",
+            "operation/swap_guest.rs",
         ];
         for path in all {
             let text = std::fs::read_to_string(&path).unwrap();

@@ -18,6 +18,7 @@ use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::swap_guest::face::Faces;
 use super::update_controller::Came;
 use crate::model::boot::BootMoment;
 use crate::model::record::{HeldMounts, VolumeId};
@@ -194,6 +195,10 @@ pub enum Fact {
         /// Its description.
         description: String,
     },
+    /// What a guest and its copy were known by when the operation came to them.
+    FoundFaces(Box<Faces>),
+    /// The copy runs in its guest's place, and was heard.
+    TookPlace,
     /// What a backup that was tried showed.
     Tested {
         /// In one word.

@@ -15,6 +15,7 @@
 //! | [`roll_back`] | *roll_back* |
 //! | [`restore_beside`] | a copy of a guest, by a signature |
 //! | [`restore_test`] | a backup, tried |
+//! | [`swap_guest`] | a copy in the place of its guest, by a signature |
 //! | [`backup`] | *backup* |
 //! | [`quiesced_backup`] | *quiesced_backup* |
 //! | [`update_controller`] | *update_controller* |
@@ -42,6 +43,7 @@ pub mod roll_back;
 pub mod sizes;
 pub mod snapshot;
 pub mod step;
+pub mod swap_guest;
 pub mod update_controller;
 pub mod window;
 
@@ -63,6 +65,7 @@ pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
 use step::{OnFailure, Step};
+pub use swap_guest::SwapGuest;
 pub use update_controller::UpdateController;
 
 /// The version of specs and events in the journal.
@@ -106,6 +109,8 @@ pub enum Operation {
     HandOverVolume(Box<HandOver>),
     /// Takes over a guest that our records do not know, by a signature.
     AdoptGuest(Box<Adopt>),
+    /// Puts a copy of a guest in its place, by a signature.
+    SwapGuest(Box<SwapGuest>),
     /// Exchanges the controller in a guest.
     UpdateController(Box<UpdateController>),
 }
@@ -150,6 +155,7 @@ impl Operation {
             Self::RestoreTest(_) => OperationKind::RestoreTest,
             Self::HandOverVolume(_) => OperationKind::HandOverVolume,
             Self::AdoptGuest(_) => OperationKind::AdoptGuest,
+            Self::SwapGuest(_) => OperationKind::SwapGuest,
             Self::UpdateController(_) => OperationKind::UpdateController,
         }
     }
@@ -208,6 +214,7 @@ impl Operation {
             Self::RestoreTest(test) => test.about(),
             Self::HandOverVolume(hand) => hand.about(),
             Self::AdoptGuest(adopt) => adopt.about(),
+            Self::SwapGuest(swap) => swap.about(),
             Self::UpdateController(update) => update.about(),
         }
     }
@@ -221,12 +228,13 @@ impl Operation {
         }
     }
 
-    /// The backup that it takes, where that is what it is for.
+    /// The backup that it takes, where that is what it is for, or what it ends with.
     #[must_use]
     pub const fn backup(&self) -> Option<&Backup> {
         match self {
             Self::Backup(backup) => Some(backup),
             Self::QuiescedBackup(quiesced) => Some(&quiesced.backup),
+            Self::SwapGuest(swap) => swap.backup.as_ref(),
             _ => None,
         }
     }
@@ -252,6 +260,7 @@ impl Operation {
             Self::RestoreTest(test) => test.steps(),
             Self::HandOverVolume(_) => HandOver::steps(),
             Self::AdoptGuest(_) => Adopt::steps(),
+            Self::SwapGuest(swap) => swap.steps(),
             Self::UpdateController(_) => UpdateController::steps(),
         }
     }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use super::Operation;
 use super::log::{Entry, Event, Fact, IllegalEvent, PowerFound, Status, Then, next};
 use super::step::Step;
+use super::swap_guest::face::Faces;
 use super::update_controller::Came;
 use crate::model::parked::{ParkedEntry, Way};
 use crate::model::record::VolumeId;
@@ -313,6 +314,21 @@ impl Progress {
             Fact::FoundMarked { tags, description } => Some((tags, description.as_str())),
             _ => None,
         })
+    }
+
+    /// What a guest and its copy were known by when this operation came to them.
+    #[must_use]
+    pub fn faces(&self) -> Option<&Faces> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::FoundFaces(faces) => Some(faces.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// When the last try of a step of this kind was written down.
+    #[must_use]
+    pub fn intended_at_of(&self, step: Step) -> Option<Timestamp> {
+        self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?.1.intended_at
     }
 
     /// What the backup showed that it tried.

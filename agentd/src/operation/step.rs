@@ -132,6 +132,18 @@ pub enum Step {
     ReapScratch,
     /// Sees that it is gone, and every one of its volumes.
     ConfirmReaped,
+    /// Compares a guest and its copy with what an operator signed for, and sees that the one can take the place of the other.
+    ProveSwap,
+    /// Asks the guest to go down that a copy takes the place of, and pulls the plug when it does not.
+    StandDown,
+    /// Gives the guest the mark of what stands beside it, and unplugs it.
+    LayAside,
+    /// Gives the copy the mark of its guest, its name and its networks.
+    TakePlace,
+    /// Starts the copy in the place of its guest.
+    StartPlaced,
+    /// Reads both again.
+    ConfirmPlaced,
 }
 
 /// How much of the host a step takes.
@@ -212,6 +224,12 @@ impl Step {
         Self::StopScratch,
         Self::ReapScratch,
         Self::ConfirmReaped,
+        Self::ProveSwap,
+        Self::StandDown,
+        Self::LayAside,
+        Self::TakePlace,
+        Self::StartPlaced,
+        Self::ConfirmPlaced,
     ];
 
     /// As the journal, the view and the audit name it.
@@ -273,6 +291,12 @@ impl Step {
             Self::StopScratch => "stop_scratch",
             Self::ReapScratch => "reap_scratch",
             Self::ConfirmReaped => "confirm_reaped",
+            Self::ProveSwap => "prove_swap",
+            Self::StandDown => "stand_down",
+            Self::LayAside => "lay_aside",
+            Self::TakePlace => "take_place",
+            Self::StartPlaced => "start_placed",
+            Self::ConfirmPlaced => "confirm_placed",
         }
     }
 

@@ -1,18 +1,19 @@
-//! Copies that were restored beside guests: told, and never acted on.
+//! What stands beside guests, restored from their backups or laid aside for a copy: told, and never acted on.
 //!
-//! A copy is known by number, mark and volumes, as a guest is, but it is none: nothing here starts it, sizes it, counts it
+//! It is known by number, mark and volumes, as a guest is, but it is none: nothing here starts it, sizes it, counts it
 //! or takes it for its guest. What comes in: our records of copies, and what is seen. What goes out: a verdict for each,
 //! and the copies whose numbers nobody has any more. Deliberately absent: removing one. It holds a customer's data, and is
 //! a person's.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
+use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 
 use super::{GuestVerdict, Inputs, Judged, Plan};
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, VmidFact};
-use crate::model::record::{BesideRecord, BesideStage, Records};
+use crate::model::record::{BesideRecord, BesideStage, Origin, Records};
 
 /// Numbers of copies that the look may not show: whether anybody has them.
 pub(super) fn questions(records: &Records) -> impl Iterator<Item = Vmid> {
@@ -56,15 +57,31 @@ fn gone(inputs: &Inputs<'_>, record: &BesideRecord) -> bool {
 }
 
 fn what(record: &BesideRecord) -> String {
-    format!(
-        "a copy of {} ({}), restored from {} by operation {}",
-        record.name, record.guest, record.archive, record.made_by
-    )
+    let BesideRecord { name, guest, made_by, .. } = record;
+    match &record.origin {
+        Origin::Restored(archive) => {
+            format!("a copy of {name} ({guest}), restored from {archive} by operation {made_by}")
+        }
+        Origin::LaidAside => {
+            format!("{name} ({guest}) as it was before operation {made_by} put a copy in its place")
+        }
+    }
+}
+
+/// A swap of it with its guest, open or parked: until it has ended, nobody says here which is which.
+fn swapped(inputs: &Inputs<'_>, record: &BesideRecord) -> bool {
+    let is = |kind, guest| kind == OperationKind::SwapGuest && guest == record.guest;
+    let records = inputs.records;
+    records.open.iter().any(|open| is(open.kind, open.guest))
+        || records.parked.iter().any(|parked| is(parked.kind, parked.guest))
 }
 
 fn judge(inputs: &Inputs<'_>, record: &BesideRecord, seen: &ObservedGuest) -> Judged {
     let vmid = record.vmid;
     let BesideStage::Made { volumes } = &record.stage else { return making(inputs, record) };
+    if swapped(inputs, record) {
+        return Judged::new(Standing::Beside);
+    }
     let facts = match &seen.detail {
         Detail::Known(facts) => facts,
         Detail::Unknown(why) => {
@@ -97,9 +114,11 @@ fn making(inputs: &Inputs<'_>, record: &BesideRecord) -> Judged {
 fn conditions(judged: Judged, record: &BesideRecord, seen: &ObservedGuest, facts: &GuestFacts) -> Judged {
     let vmid = record.vmid;
     let text = format!(
-        "{}: it is left for a person, and never started by the agent; when nobody needs it any more: \
-         `pct set {vmid} --protection 0; pct destroy {vmid}`",
-        what(record)
+        "{}: it is left for a person, and never started by the agent; to put it in the place of {}, an operator signs \
+         (`holdfast sign HOST {} --swap {vmid}`); when nobody needs it any more: `pct set {vmid} --protection 0; pct destroy {vmid}`",
+        what(record),
+        record.name,
+        record.name
     );
     let mut judged = judged.with(ErrorCode::Parked, text);
     if seen.run != Running::Stopped {

@@ -26,6 +26,7 @@
 //! | [`report`] | what is told of each guest |
 //! | `stacks` | what is told of stacks that did not come back from a backup |
 //! | [`storage`] | what becomes of each storage target |
+//! | `swap` | which copy takes its guest's place, and what stays behind |
 //! | `placement` | where a guest's disks may be made |
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
@@ -69,6 +70,7 @@ pub mod schedule;
 mod stacks;
 pub mod storage;
 pub mod survivor;
+mod swap;
 mod trial;
 mod update;
 

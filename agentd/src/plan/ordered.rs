@@ -11,7 +11,7 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, bulk, detach, hand, protect};
+use super::{Action, Context, Inputs, adopt, bulk, detach, hand, protect, swap};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -57,7 +57,8 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
         | Act::DestroyGuest(_)
         | Act::HandOverVolume(_)
         | Act::Restore(_)
-        | Act::Rollback(_) => begun(begin(inputs, job)),
+        | Act::Rollback(_)
+        | Act::SwapGuest(_) => begun(begin(inputs, job)),
     }
 }
 
@@ -71,8 +72,8 @@ fn begun(action: Result<Action, Stays>) -> Turn {
 
 fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
     let context = Context::new(inputs);
-    let (target, _) = proved(&context, &job.payload().target)?;
-    let operation = build(&context, job, target)?;
+    let (target, (_, facts)) = proved(&context, &job.payload().target)?;
+    let operation = build(&context, job, target, facts)?;
     action(&context, job, operation)
 }
 
@@ -128,7 +129,12 @@ pub(super) fn same_volumes(fingerprint: &Fingerprint, facts: &GuestFacts) -> Res
     Err(refused(ErrorCode::TargetChanged, text))
 }
 
-fn build(context: &Context<'_>, job: &Accepted, target: Target) -> Result<Operation, Stays> {
+fn build(
+    context: &Context<'_>,
+    job: &Accepted,
+    target: Target,
+    facts: &GuestFacts,
+) -> Result<Operation, Stays> {
     let inputs = context.inputs;
     let fault = |error: &dyn std::error::Error| refused(ErrorCode::Internal, error.to_string());
     match &job.payload().act {
@@ -139,6 +145,7 @@ fn build(context: &Context<'_>, job: &Accepted, target: Target) -> Result<Operat
             Ok(Operation::RestoreBeside(Box::new(beside)))
         }
         Act::HandOverVolume(args) => hand::build(context, job, args),
+        Act::SwapGuest(args) => swap::build(context, job, args, (target, facts)),
         Act::DestroyGuest(_) => {
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))

@@ -188,6 +188,8 @@ fn strange(progress: &Progress, seen: Seen<'_>) -> Option<Recover> {
         Mark::Of(found) if found == uid => return None,
         // A guest that is being taken over carries none until the step that sets it.
         Mark::None if is_taken_over(progress) => return None,
+        // Laid aside by this very operation.
+        Mark::Beside { of, by } if of == uid && by == progress.id => return None,
         Mark::Of(other) => format!("it carries the mark of guest {other}"),
         Mark::None => "it carries no mark of ours".to_owned(),
         Mark::Beside { of, .. } => format!("it is marked as a copy beside guest {of}"),

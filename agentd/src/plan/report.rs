@@ -44,6 +44,7 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         hello_at: hello.at,
         health: hello.health,
     });
+    let beside = verdict.standing == Standing::Beside;
     GuestReport {
         uid: wanted.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid)),
         name,
@@ -57,7 +58,8 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
-        volumes: record.and(facts).map(volumes).unwrap_or_default(),
+        // A copy's are told as well: who signs for one says by them which.
+        volumes: facts.filter(|_| record.is_some() || beside).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         controller,
         protection: verdict.protection.clone().or_else(|| record.and_then(unpromised)),

@@ -349,6 +349,8 @@ const SITUATIONS: &[Situation] = &[
         w.observed.guests.remove(&vmid(350));
         w.observed.vmids.insert(vmid(350), VmidFact::Free);
     }),
+    ("a copy took its place, and it was laid aside", beside::laid_aside),
+    ("a copy is being put in its place", beside::being_swapped),
     ("a guest's number went to a copy of it", |w| {
         w.facts(300).mark = mark::Mark::Beside { of: uid(1), by: op(6) };
     }),

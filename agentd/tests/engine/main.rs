@@ -23,6 +23,7 @@
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `hand` | edits by hand at a chosen moment |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
+//! | `swap` | a copy takes the place of its guest, which is kept; else all is as it was |
 //! | `protection` | what is promised about backups, raised by documents and lowered by a signature |
 //! | `window` | quiesce windows: granted, captured, labelled, and what becomes of them when somebody fails |
 //! | `offsite` | backups to a backup server: encrypted with K or none, and everything that is made of one |
@@ -58,6 +59,7 @@ mod servers;
 mod snapshot;
 mod spoken_test;
 mod storage;
+mod swap;
 mod update;
 mod window;
 mod world;

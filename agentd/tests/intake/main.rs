@@ -15,6 +15,7 @@
 //! | `targets` | storage targets, approved and let go |
 //! | `restore` | a new box takes a lost one's place, and the lost one stands still |
 //! | `pair` | a volume goes between two guests of one customer |
+//! | `swap` | a copy takes the place of its guest, and of no other |
 //! | `follow` | how a job follows its operation, and what the audit says of it |
 #![forbid(unsafe_code)]
 #![expect(
@@ -37,5 +38,6 @@ mod restore;
 mod rows;
 mod shapes;
 mod signatures;
+mod swap;
 mod targets;
 mod values;

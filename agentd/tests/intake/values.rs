@@ -182,6 +182,9 @@ async fn jobs_that_are_not_for_here() {
         ("restore", "{\"archive\":\"/etc/passwd\"}", Range),
         ("restore", "{\"archive\":\"backup2:backup/../x\"}", Range),
         ("rollback", "{\"snapshot\":\"a b\"}", Range),
+        ("swap_guest", "{}", Missing),
+        ("swap_guest", SWAPS_FOR_NOBODY, TargetChanged),
+        ("swap_guest", SWAPS_BY_FORCE, UnknownField),
         ("cancel", "{\"job\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02\"}", TargetKind),
         ("policy_update", "{\"signers\":\"\",\"policy\":\"\"}", TargetKind),
     ] {
@@ -206,6 +209,10 @@ const HANDS_TO_ITSELF: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\"
      \"fingerprint\":{\"name\":\"web-1\",\"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}";
 const HANDS_TO_NOBODY: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
      \"fingerprint\":{\"name\":\"web-2\",\"volumes\":[]}}}";
+
+const SWAPS_FOR_NOBODY: &str =
+    "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[]}";
+const SWAPS_BY_FORCE: &str = "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[],\"force\":true}";
 
 const RELEASE: &str = "{\"kind\":\"golden\",\"version\":\"2026.11.1\",\"sha256\":\"abababababababababababababababababababababababababababababababab\"}";
 

@@ -105,6 +105,10 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();
         return Ok(Some(order::hand_over(volume, detail.host.name.as_str(), guests, to)?));
     }
+    if let Some(copy) = args.swap.as_deref() {
+        let guests = detail.sections.guests.as_deref().unwrap_or_default();
+        return Ok(Some(order::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
+    }
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
     Ok(back.or(restore))

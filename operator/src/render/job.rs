@@ -124,6 +124,15 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             }
         }
         Act::Restore(args) => pairs.push(("Archive", args.archive.as_str().to_owned())),
+        Act::SwapGuest(args) => {
+            let copy = &args.copy;
+            pairs.push(("Its place takes", copy.fingerprint.name.to_string()));
+            pairs.push(("", format!("VMID {}", copy.vmid)));
+            pairs.extend(copy.fingerprint.volumes.iter().map(|volume| ("", volume.clone())));
+            let left = args.leaves.iter().map(|volume| volume.as_str().to_owned()).collect();
+            pairs.extend(listed("Stays behind", left));
+            pairs.push(("Then", "the guest is kept under its number, laid aside and unplugged".to_owned()));
+        }
         Act::Rollback(args) => pairs.push(("Snapshot", args.snapshot.to_string())),
     }
     pairs

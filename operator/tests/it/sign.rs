@@ -30,7 +30,9 @@ fn key(folder: &Path, name: &str) -> PathBuf {
 fn sections(waiting: Value) -> Value {
     json!({
         "guests": [{ "uid": UID, "name": "web", "vmid": 120, "standing": "unmanaged", "run": "running",
-            "volumes": ["tank:120/vm-120-disk-0.raw"] }],
+            "volumes": ["tank:120/vm-120-disk-0.raw"] },
+            { "name": "web-beside", "vmid": 121, "standing": "beside", "run": "stopped",
+            "volumes": ["tank:121/vm-121-disk-0.raw"] }],
         "trust": { "epoch": 1_794_000_000_u32, "policy_version": 0, "audit": { "number": 3, "chain": "00" } },
         "waiting": waiting,
     })
@@ -232,6 +234,8 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
         (&["--backup-now"][..], Verb::BackupNow),
         (&["--roll-back", "before-update"], Verb::Rollback),
         (&["--restore", "backup2:backup/vzdump-lxc-120.tar.zst"], Verb::Restore),
+        (&["--swap", "web-beside"], Verb::SwapGuest),
+        (&["--swap", "121", "--leave", "tank:120/vm-120-disk-2.raw"], Verb::SwapGuest),
     ]
     .into_iter()
     .enumerate()
@@ -245,6 +249,8 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
     assert_eq!(sign(9, "nobody", &["--backup-now"]).0.status.code(), Some(4));
     assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
+    assert_eq!(sign(9, "web", &["--swap", "web"]).0.status.code(), Some(4), "no copy");
+    assert_eq!(sign(9, "web", &["--leave", "tank:120/vm-120-disk-2.raw"]).0.status.code(), Some(2));
 }
 
 /// What `agentd golden approve-request` writes, and what a person may mistake for it.

@@ -1,12 +1,14 @@
 //! What may be ordered by a signature: a closed list of verbs, each with its own closed arguments.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::BYTES_MAX;
-use super::target::{SeenGuest, TargetKind};
+use super::target::{SeenCopy, SeenGuest, TargetKind};
 use crate::generation::Generation;
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
@@ -159,6 +161,13 @@ acts! {
     Rollback = "rollback", Guest {
         /// Which.
         snapshot: SnapshotName,
+    }
+    /// Puts a copy that was restored beside a guest in its place. The guest is kept, laid aside.
+    SwapGuest = "swap_guest", Guest {
+        /// The copy, as the operator saw it.
+        copy: SeenCopy,
+        /// Volumes mounted in the guest at whose paths the copy has none: they stay with what is laid aside.
+        leaves: BTreeSet<VolumeText>,
     }
 }
 

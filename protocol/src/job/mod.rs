@@ -33,7 +33,7 @@ pub use draft::{Draft, Order};
 pub use envelope::SignedJob;
 pub use report::{JobReport, JobState, MailedJob};
 pub use stamp::{HostEpoch, Nonce, Reason, UtcSecond};
-pub use target::{Fingerprint, SeenGuest, Target, TargetKind};
+pub use target::{Fingerprint, SeenCopy, SeenGuest, Target, TargetKind};
 
 /// Longer than any payload that names one target.
 pub const BYTES_MAX: usize = 64 * 1024;

@@ -55,6 +55,16 @@ impl SeenGuest {
     }
 }
 
+/// A copy that stands beside a guest, as the operator saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeenCopy {
+    /// Its number.
+    pub vmid: Vmid,
+    /// What the operator saw. If it is not so any more, the signature is void.
+    pub fingerprint: Fingerprint,
+}
+
 /// Kinds of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetKind {

@@ -118,12 +118,17 @@ fn ticket(line: &str) -> Option<Ticket> {
     Ticket::open(&Secret::new(text)).ok()
 }
 
-/// A guest that was made again from its own backup holds its old token: it says hello and trades nothing.
+/// A guest that was made again from its own backup holds its old token, and so does a copy in its guest's place: it says hello
+/// and trades nothing.
 async fn greet(world: &World, store: &Store, vmid: u32) {
     let open = store.open_operations().await.unwrap_or_default();
     let again = open.iter().find(|progress| {
-        matches!(&progress.operation, Operation::Provision(made) if made.lost.is_some())
-            && progress.vmid().is_some_and(|own| own.number() == vmid)
+        let holds = match &progress.operation {
+            Operation::Provision(made) => made.lost.is_some(),
+            Operation::SwapGuest(_) => true,
+            _ => false,
+        };
+        holds && progress.vmid().is_some_and(|own| own.number() == vmid)
     });
     if let Some(progress) = again {
         // A hello that cannot be written is missed, and the operation's bound passes.

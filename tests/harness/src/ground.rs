@@ -24,6 +24,7 @@ use crate::life::{Begin, End, Tone, live, told};
 use crate::points::Conductor;
 use crate::scene::Scene;
 use crate::story::backup::backup;
+use crate::story::restore_beside::beside;
 use crate::story::snapshot::{scheduled, taking};
 use crate::virtual_time;
 use crate::windows::Windows;
@@ -59,6 +60,8 @@ pub enum Ground {
     /// The guest was destroyed on the node, with its volumes, its place in the pool and every right over its number. Its
     /// first backup is left.
     Lost,
+    /// The running guest, and beside it a copy of its first backup, 301.
+    Beside,
 }
 
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
@@ -96,6 +99,7 @@ impl Ground {
             Self::Scheduled => (Some(Self::GuestRuns), |_| Some(scheduled())),
             Self::LetGo => (Some(Self::Scheduled), |_| None),
             Self::Lost => (Some(Self::GuestRuns), |_| None),
+            Self::Beside => (Some(Self::GuestRuns), |kit| Some(beside(kit))),
         }
     }
 
@@ -115,6 +119,7 @@ impl Ground {
             Self::Scheduled => 209,
             Self::LetGo => 210,
             Self::Lost => 211,
+            Self::Beside => 212,
             Self::Snapshotted => 204,
         }
     }

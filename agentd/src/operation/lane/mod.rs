@@ -60,6 +60,8 @@ pub enum Work {
     Start,
     /// Stops it.
     Stop,
+    /// Puts a copy of it in its place.
+    SwapGuest,
     /// Exchanges its controller.
     UpdateController,
 }
@@ -95,6 +97,7 @@ impl Work {
         Self::Snapshot,
         Self::Start,
         Self::Stop,
+        Self::SwapGuest,
         Self::UpdateController,
     ];
 
@@ -119,6 +122,7 @@ impl Work {
             Self::Snapshot => "snapshot",
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::SwapGuest => "swap_guest",
             Self::UpdateController => "update_controller",
         }
     }
@@ -144,6 +148,7 @@ impl Work {
             | Self::Snapshot
             | Self::Start
             | Self::Stop
+            | Self::SwapGuest
             | Self::UpdateController => Weight::Light,
         }
     }
@@ -170,6 +175,7 @@ impl Work {
             | Self::Snapshot
             | Self::Start
             | Self::Stop
+            | Self::SwapGuest
             | Self::UpdateController => Reach::Guest,
         }
     }
@@ -204,6 +210,7 @@ impl From<OperationKind> for Work {
             OperationKind::Snapshot => Self::Snapshot,
             OperationKind::Start => Self::Start,
             OperationKind::Stop => Self::Stop,
+            OperationKind::SwapGuest => Self::SwapGuest,
             OperationKind::UpdateController => Self::UpdateController,
         }
     }

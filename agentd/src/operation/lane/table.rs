@@ -134,6 +134,7 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         | Work::RestoreBeside
         | Work::RestoreTest
         | Work::Snapshot
+        | Work::SwapGuest
         | Work::UpdateController => Meeting::Waits,
     }
 }

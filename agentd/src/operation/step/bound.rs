@@ -27,11 +27,13 @@ impl Step {
             // The window has a bound of its own, which is no longer than this.
             Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
             Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
-            Self::FirstStart | Self::Start | Self::StartAgain => (limits::SHORT_TASK_MAX_S, 2),
+            Self::FirstStart | Self::Start | Self::StartAgain | Self::StartPlaced => {
+                (limits::SHORT_TASK_MAX_S, 2)
+            }
             Self::TakeSnapshot | Self::RemoveSnapshot | Self::RemoveBackup => (limits::SHORT_TASK_MAX_S, 2),
             // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
             Self::RollBack => (limits::RESTORE_MAX_S, 2),
-            Self::ShutDown => (limits::SHORT_TASK_MAX_S, 2),
+            Self::ShutDown | Self::StandDown => (limits::SHORT_TASK_MAX_S, 2),
             Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
             // A second one frees what the first, cut short, did not.
             Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
@@ -47,7 +49,11 @@ impl Step {
             | Self::ConfirmHandedOver
             | Self::ProveStranger
             | Self::TakeOver
-            | Self::ConfirmTakenOver => (60, limits::STEP_TRIES),
+            | Self::ConfirmTakenOver
+            | Self::ProveSwap
+            | Self::LayAside
+            | Self::TakePlace
+            | Self::ConfirmPlaced => (60, limits::STEP_TRIES),
             // A rename; a second one may find the storage in a better mood.
             Self::HandVolume => (limits::SHORT_TASK_MAX_S, 2),
             Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),

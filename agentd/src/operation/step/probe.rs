@@ -60,6 +60,10 @@ pub enum Probe {
     GuestGone,
     /// The copy has its own mark, no ticket, and protection.
     Aside,
+    /// The guest has the mark of what stands beside it, its own name, and no plugged network.
+    LaidAside,
+    /// The copy has its guest's mark, name and networks.
+    InPlace,
     /// The one guest has lost the mount, and the other has it.
     MountHandedOver,
 }
@@ -108,6 +112,11 @@ impl Step {
             Self::StopScratch => Probe::GuestStands,
             Self::ReapScratch => Probe::GuestGone,
             Self::RemoveBackup => Probe::ArchiveGone,
+            Self::ProveSwap | Self::ConfirmPlaced => Probe::LookAgain,
+            Self::StandDown => Probe::GuestStands,
+            Self::LayAside => Probe::LaidAside,
+            Self::TakePlace => Probe::InPlace,
+            Self::StartPlaced => Probe::GuestRuns,
         }
     }
 }

@@ -29,6 +29,14 @@ pub enum Undo {
     HandBack,
     /// Puts back the tags and the description that were found.
     GiveBack,
+    /// Starts the guest again that was asked to go down for its copy.
+    StartFormer,
+    /// Puts back what the guest was known by.
+    TakeUpAgain,
+    /// Puts back what the copy was known by.
+    GiveUpPlace,
+    /// Stops the copy that was started in its guest's place.
+    StopPlaced,
 }
 
 impl Step {
@@ -58,7 +66,13 @@ impl Step {
             | Self::ConfirmIsolated
             | Self::ObserveBoot
             | Self::AwaitReport
-            | Self::ConfirmReaped => Undo::Nothing("it only looks"),
+            | Self::ConfirmReaped
+            | Self::ProveSwap
+            | Self::ConfirmPlaced => Undo::Nothing("it only looks"),
+            Self::StandDown => Undo::StartFormer,
+            Self::LayAside => Undo::TakeUpAgain,
+            Self::TakePlace => Undo::GiveUpPlace,
+            Self::StartPlaced => Undo::StopPlaced,
             Self::StopScratch | Self::ReapScratch => Undo::Nothing("nobody needs it any more"),
             Self::ProveStranger => {
                 Undo::Nothing("the number stays reserved for this guest, which may try again")

@@ -1,7 +1,7 @@
 //! Copies beside guests: told, and never acted on. Their situations stand in the table of the module above.
 
 use super::*;
-use crate::model::record::BesideRecord;
+use crate::model::record::{BesideRecord, Origin};
 
 /// A copy of the first guest under 350.
 pub(super) fn copy(world: &mut World, stage: BesideStage) {
@@ -18,7 +18,7 @@ pub(super) fn copy(world: &mut World, stage: BesideStage) {
         guest: uid(1),
         name: "web-1".parse().unwrap(),
         vmid: vmid(350),
-        archive: VolumeId::new("local:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst"),
+        origin: Origin::Restored(VolumeId::new("local:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst")),
         stage,
     });
 }
@@ -27,10 +27,26 @@ pub(super) fn made() -> BesideStage {
     BesideStage::Made { volumes: volumes(350) }
 }
 
+/// What was the first guest stands under 350, unplugged.
+pub(super) fn laid_aside(world: &mut World) {
+    copy(world, made());
+    world.records.besides[0].origin = Origin::LaidAside;
+    world.seen(350).name = "web-1-former".to_owned();
+}
+
+/// In the middle of it: the guest is laid aside, and the copy has its mark.
+pub(super) fn being_swapped(world: &mut World) {
+    copy(world, made());
+    world.facts(350).mark = mark::Mark::Of(uid(1));
+    world.facts(300).mark = mark::Mark::Beside { of: uid(1), by: op(9) };
+    world.records.open.push(OpenOperation { id: op(9), kind: OperationKind::SwapGuest, guest: uid(1) });
+}
+
 /// Whatever becomes of a copy: nothing is done to it, and its guest is kept as ever.
 #[test]
 fn a_copy_is_never_acted_on_and_changes_nothing_for_its_guest() {
-    let copies: [fn(&mut World); 5] = [
+    let copies: [fn(&mut World); 6] = [
+        laid_aside,
         |w| copy(w, made()),
         |w| copy(w, BesideStage::Making),
         |w| {

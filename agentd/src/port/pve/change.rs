@@ -7,17 +7,22 @@
 
 use std::borrow::Cow;
 
-use holdfast_protocol::id::{MountPath, StorageName};
+use holdfast_protocol::id::{GuestName, MountPath, StorageName};
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
 use super::call::{Params, Value};
-use super::config::Digest;
+use super::config::{Digest, Switch};
 use super::restore::BootstrapEnv;
 use super::volume::InBackup;
+use crate::model::net::NetLine;
 
 /// The number of a mount of a guest, `mp0` to `mp255`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MountSlot(pub u8);
+
+/// The number of a network of a guest, `net0` to `net31`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NetSlot(pub u8);
 
 /// A disk that can be grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +139,12 @@ pub enum ConfigChange {
     WithdrawWish(MountSlot),
     /// Takes these labels away.
     Unlabel(Labels),
+    /// The host name. A running guest has it from its next start.
+    Hostname(GuestName),
+    /// Whether it starts with the node.
+    AtBoot(Switch),
+    /// One network, whole, under the number it has. It takes effect at once, in a running guest as well.
+    Net(NetSlot, NetLine),
 }
 
 /// What people read of a guest's identity.
@@ -178,6 +189,10 @@ impl ConfigChange {
                 };
                 ("delete".into(), keys.into())
             }
+            Self::Hostname(name) => ("hostname".into(), name.as_str().into()),
+            Self::AtBoot(Switch::On) => ("onboot".into(), Value::On),
+            Self::AtBoot(Switch::Off) => ("onboot".into(), Value::Text("0".to_owned())),
+            Self::Net(NetSlot(number), line) => (format!("net{number}").into(), line.to_string().into()),
             Self::WithdrawWish(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
         }
     }
@@ -268,6 +283,21 @@ mod tests {
         };
         let (key, value) = ConfigChange::AddVolume(volume).param();
         assert_eq!((key.as_ref(), value.expose().as_ref()), ("mp0", "labbtrfs:1,mp=/mnt/bulk,backup=0"));
+    }
+
+    #[test]
+    fn a_network_is_sent_whole_and_each_once() {
+        let line = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,ip=10.66.0.20/24,link_down=1";
+        let net = |number| ConfigChange::Net(NetSlot(number), line.parse().unwrap());
+        let (key, value) = net(3).param();
+        assert_eq!((key.as_ref(), value.expose().as_ref()), ("net3", line));
+        assert!(ConfigUpdate::new(digest(), vec![net(0), net(1)]).is_ok());
+        assert_eq!(
+            ConfigUpdate::new(digest(), vec![net(1), net(1)]),
+            Err(ConfigUpdateError::Twice("net1".to_owned()))
+        );
+        let (key, value) = ConfigChange::AtBoot(Switch::Off).param();
+        assert_eq!((key.as_ref(), value.expose().as_ref()), ("onboot", "0"));
     }
 
     #[test]

@@ -8,30 +8,35 @@ use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
 use rusqlite::{Connection, Row, Transaction};
 
 use super::rows::{from_json, json, parsed, vmid};
-use super::{Part, Store, StoreError};
-use crate::model::record::{BesideRecord, BesideStage, VolumeId};
+use super::{Part, Store, StoreError, guest, snapshot};
+use crate::model::record::{BesideRecord, BesideStage, Origin, VolumeId};
+use crate::operation::SwapGuest;
 
-const COLUMNS: &str = "operation, guest, name, archive, stage, volumes, vmid";
+const COLUMNS: &str = "operation, guest, name, archive, stage, volumes, origin, vmid";
 
 struct Raw {
-    texts: [String; 6],
+    texts: [String; 7],
     vmid: i64,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
-    let texts = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?];
-    Ok(Raw { texts, vmid: row.get(6)? })
+    let texts = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
+    Ok(Raw { texts, vmid: row.get(7)? })
 }
 
 impl Raw {
     fn record(self) -> Result<BesideRecord, StoreError> {
-        let [operation, guest, name, archive, stage, volumes] = self.texts;
+        let [operation, guest, name, archive, stage, volumes, origin] = self.texts;
         Ok(BesideRecord {
             made_by: parsed("an operation", &operation)?,
             guest: parsed("a guest's uid", &guest)?,
             name: parsed("a guest's name", &name)?,
             vmid: vmid(self.vmid)?,
-            archive: VolumeId::new(archive),
+            origin: match origin.as_str() {
+                "laid_aside" => Origin::LaidAside,
+                // The column's CHECK allows nothing else.
+                _ => Origin::Restored(VolumeId::new(archive)),
+            },
             stage: match stage.as_str() {
                 "made" => BesideStage::Made { volumes: from_json("volumes", &volumes)? },
                 // The column's CHECK allows nothing else.
@@ -80,6 +85,37 @@ pub(super) fn made(
         )
         .map_err(StoreError::sqlite("note a copy as made"))?;
     Ok(())
+}
+
+/// A copy took its guest's place: what was the guest stands beside it from now on, and its snapshots with it.
+pub(super) fn swapped(
+    transaction: &Transaction<'_>,
+    swap: &SwapGuest,
+    by: OperationId,
+) -> Result<(), StoreError> {
+    let (was, now) = (swap.guest(), swap.copy());
+    guest::moved(transaction, now, by)?;
+    snapshot::gone_with(transaction, was.uid)?;
+    gone(transaction, swap.made_by)?;
+    transaction
+        .execute(
+            "INSERT INTO beside (operation, guest, name, vmid, archive, stage, volumes, origin)
+             VALUES (?1, ?2, ?3, ?4, '', 'made', ?5, 'laid_aside')",
+            (
+                by.to_string(),
+                was.uid.to_string(),
+                was.name.as_str(),
+                was.vmid.number(),
+                json("volumes", &was.volumes)?,
+            ),
+        )
+        .map_err(StoreError::sqlite("note a guest as laid aside"))?;
+    Ok(())
+}
+
+/// The copies of one guest.
+pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<BesideRecord>, StoreError> {
+    Ok(all(connection)?.into_iter().filter(|record| record.guest == guest).collect())
 }
 
 /// Nothing of it is left that we know of.

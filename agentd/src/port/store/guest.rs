@@ -9,6 +9,7 @@ use super::{Part, Store, StoreError, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::Sha256Hex;
 use crate::model::record::{Access, GuestRecord, HelloRecord, Place, VolumeId};
+use crate::model::warrant::Seen;
 use crate::operation::{Adopt, Provision};
 
 /// What a reservation came to.
@@ -190,6 +191,23 @@ pub(super) fn set_made(
             (uid.to_string(), json("volumes", volumes)?),
         )
         .map_err(StoreError::sqlite("note a guest as made"))?;
+    Ok(())
+}
+
+/// A guest is under another number from now on, with the volumes that are there.
+pub(super) fn moved(transaction: &Transaction<'_>, now: &Seen, by: OperationId) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE guest SET vmid = ?2, volumes = ?3, made_by = ?4 WHERE uid = ?1 AND place = 'made'",
+            (now.uid.to_string(), now.vmid.number(), json("volumes", &now.volumes)?, by.to_string()),
+        )
+        .and_then(|_| {
+            transaction.execute(
+                "INSERT OR IGNORE INTO used_vmid (vmid, uid) VALUES (?1, ?2)",
+                (now.vmid.number(), now.uid.to_string()),
+            )
+        })
+        .map_err(StoreError::sqlite("note a guest under another number"))?;
     Ok(())
 }
 

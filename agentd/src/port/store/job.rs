@@ -19,7 +19,7 @@ use super::journal::{self, NewOperation, OpenOperationError};
 use super::protection::{self, Changed};
 use super::roster::RosterTexts;
 use super::rows::{json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, guest, roster, storage};
+use super::{Part, Store, StoreError, audit, beside, guest, roster, storage};
 use crate::gate::order::{self, TurnedAway};
 use crate::model::planted::{Bug, planted};
 use crate::model::record::{GuestRecord, Place};
@@ -146,6 +146,10 @@ fn guests(
         return Ok(order::stranger(&payload.target, record.map(|record| &record.place))?);
     }
     order::same_guest(&payload.target, record.and_then(known))?;
+    if let (Act::SwapGuest(swap), Some(record)) = (&payload.act, record) {
+        let besides = beside::of(transaction, record.uid)?;
+        return Ok(order::whole_copy(swap.copy.vmid, &besides)?);
+    }
     let (Act::HandOverVolume(hand), Some(from)) = (&payload.act, record) else { return Ok(()) };
     let to = guest::find(transaction, hand.to.uid)?;
     order::same_guest(&hand.to.target(), to.as_ref().and_then(known))?;

@@ -256,6 +256,8 @@ fn learn(
             guest::take_volume(transaction, hand.from().uid, hand.volume())?;
             guest::add_volume(transaction, hand.to().uid, volume)
         }
+        // Guest and copy change places with the outcome of the step, or neither does.
+        (Fact::TookPlace, Operation::SwapGuest(swap)) => beside::swapped(transaction, swap, after.id),
         (Fact::WindowGranted(granted), Operation::QuiescedBackup(spec)) => {
             window::granted(transaction, after, &Window::granted(spec.bound, granted.clone()), at)
         }

@@ -3,6 +3,7 @@
 //! In: [`Evidence`]. Out: violations, each with the invariant's name and what was seen. A new invariant is a function and a
 //! line in [`ALL`].
 
+mod apart;
 mod journal;
 mod loss;
 mod whole;
@@ -47,6 +48,8 @@ pub struct Evidence<'a> {
     pub may_take: fn(&str) -> bool,
     /// The number of the stranger that it may lawfully label as ours.
     pub takes_over: Option<u32>,
+    /// Two that must never run at the same time.
+    pub never_both: Option<[u32; 2]>,
     /// How it goes undisturbed; none while that is found out.
     pub reference: Option<&'a Reference>,
     /// How strictly the end is judged.
@@ -128,6 +131,8 @@ pub const ALL: &[(&str, Invariant)] = &[
     ("I12", journal::no_step_is_tried_for_ever),
     ("I14", journal::written_before_done),
     ("I15", loss::what_is_not_ours_is_untouched),
+    ("apart", apart::no_address_twice),
+    ("apart", apart::never_both_at_once),
     ("wire", |evidence| evidence.offences.to_vec()),
 ];
 

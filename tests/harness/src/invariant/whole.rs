@@ -12,7 +12,13 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
     for ((kind, id), count) in &now {
         let wanted = reference.done.get(&(kind.clone(), id.clone())).copied().unwrap_or_default();
         // Taking back has tasks that a story without a failure does not have, each at most once.
-        let back = evidence.wanted != Wanted::TheSameEnd && matches!(kind.as_str(), "vzstop" | "vzdestroy");
+        let back = evidence.wanted != Wanted::TheSameEnd
+            && match kind.as_str() {
+                "vzstop" | "vzdestroy" => true,
+                // What ran before runs again.
+                "vzstart" => id.parse().is_ok_and(|number| evidence.before.running.contains(&number)),
+                _ => false,
+            };
         if *count > wanted && !(back && *count == 1) {
             found.push(format!("{kind} on {id} took effect {count} times, not {wanted}"));
         }

@@ -420,6 +420,7 @@ fn close(
         should_end: if matches!(case, Case::Tasks(_)) { play.story.unclear } else { play.story.end },
         may_take: play.story.may_take,
         takes_over: play.story.takes_over,
+        never_both: play.story.never_both,
         reference,
         wanted: case.wanted(),
         before: &template.scene,

@@ -12,10 +12,11 @@ mod power;
 mod provision;
 mod prune;
 mod quiesced_backup;
-mod restore_beside;
+pub(crate) mod restore_beside;
 mod restore_test;
 mod size;
 pub(crate) mod snapshot;
+mod swap_guest;
 mod update_controller;
 mod volume;
 mod whole;
@@ -82,6 +83,8 @@ pub struct Story {
     pub may_take: fn(&str) -> bool,
     /// The number of the stranger that it may lawfully label as ours.
     pub takes_over: Option<u32>,
+    /// Two that must never run at the same time.
+    pub never_both: Option<[u32; 2]>,
 }
 
 impl Story {
@@ -103,6 +106,7 @@ impl Story {
             refused: None,
             may_take: |_| false,
             takes_over: None,
+            never_both: None,
         }
     }
 
@@ -124,6 +128,7 @@ impl Story {
             refused: None,
             may_take: |_| false,
             takes_over: None,
+            never_both: None,
         }
     }
 
@@ -161,6 +166,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::QuiescedBackup => quiesced_backup::take(),
         OperationKind::Destroy => destroy::destroy(),
         OperationKind::HandOverVolume => hand_over::hand_over(),
+        OperationKind::SwapGuest => swap_guest::stories(),
     }
 }
 

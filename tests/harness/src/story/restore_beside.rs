@@ -39,7 +39,7 @@ pub(super) fn volumes() -> BTreeSet<VolumeId> {
     (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect()
 }
 
-fn beside(kit: &Kit) -> Operation {
+pub(crate) fn beside(kit: &Kit) -> Operation {
     let target = target(1);
     let seen = Seen { uid: target.uid, vmid: target.vmid, name: target.name, volumes: volumes() };
     let allows = Allows::RestoreBeside { archive: archive() };

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::super::change::{ConfigChange, Description, MountSlot, NewVolume};
-use super::super::config::GuestConfig;
+use super::super::change::{ConfigChange, Description, MountSlot, NetSlot, NewVolume};
+use super::super::config::{GuestConfig, Switch};
 use super::super::restore::{Address, BootstrapEnv, NetSpec};
 use super::super::snapshot::{Found, Snapshot};
 use super::super::task::TaskKind;
@@ -93,6 +93,14 @@ fn update() -> ConfigUpdate {
         ConfigChange::Protect,
         ConfigChange::ClearEnv,
         ConfigChange::AddVolume(volume),
+        ConfigChange::Hostname("web-1".parse().unwrap()),
+        ConfigChange::AtBoot(Switch::Off),
+        ConfigChange::Net(
+            NetSlot(3),
+            "name=eth3,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,ip=10.66.0.20/24,link_down=1,type=veth"
+                .parse()
+                .unwrap(),
+        ),
     ];
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), changes).unwrap()
 }
@@ -238,7 +246,9 @@ fn what_must_never_be_sent_cannot_be_said() {
                 key != "delete" || ["env", "protection"].contains(&value.expose().as_ref()),
                 "{text} deletes"
             );
-            assert!(!(key.starts_with("net") && value.expose().contains("hwaddr")), "{text} fixes a MAC");
+            // A guest that is there has one already, which its changed network repeats.
+            let fixes = key.starts_with("net") && value.expose().contains("hwaddr");
+            assert!(!fixes || call.endpoint() == Endpoint::Configure, "{text} fixes a MAC");
         }
     }
     let node: NodeName = "pve1".parse().unwrap();

@@ -1,0 +1,165 @@
+//! One network of a container, as Proxmox writes it: `name=eth0,bridge=vmbr0,hwaddr=…,ip=…`.
+//!
+//! What comes in: the text of a `netN` line as it was read. What goes out: the same line unplugged, or under another hardware
+//! address; nothing else of it can be changed, and no line can be made of nothing. Two lines are equal when they say the same,
+//! in whatever order. Deliberately absent: what its values mean, which is Proxmox's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest line that is read: Proxmox's own have some hundred letters.
+const CHARS_MAX: usize = 512;
+
+/// A network, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NetLine(BTreeMap<String, String>);
+
+/// Text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a network of the form name=…,bridge=…,…")]
+pub struct NetLineError(String);
+
+impl NetLine {
+    /// What it is called inside the container.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.get("name").unwrap_or_default()
+    }
+
+    /// Its hardware address.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        self.get("hwaddr")
+    }
+
+    /// The bridge that it is plugged in to.
+    #[must_use]
+    pub fn bridge(&self) -> Option<&str> {
+        self.get("bridge")
+    }
+
+    /// The same with its plug pulled.
+    #[must_use]
+    pub fn unplugged(&self) -> Self {
+        self.with("link_down", "1")
+    }
+
+    /// Whether its plug is pulled.
+    #[must_use]
+    pub fn is_unplugged(&self) -> bool {
+        self.get("link_down") == Some("1")
+    }
+
+    /// The same under the hardware address of another; none when that has none.
+    #[must_use]
+    pub fn under_the_address_of(&self, other: &Self) -> Option<Self> {
+        Some(self.with("hwaddr", other.address()?))
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    fn with(&self, key: &str, value: &str) -> Self {
+        let mut parts = self.0.clone();
+        parts.insert(key.to_owned(), value.to_owned());
+        Self(parts)
+    }
+}
+
+impl FromStr for NetLine {
+    type Err = NetLineError;
+
+    fn from_str(text: &str) -> Result<Self, NetLineError> {
+        let refused = || NetLineError(text.chars().take(CHARS_MAX).collect());
+        if text.chars().count() > CHARS_MAX {
+            return Err(refused());
+        }
+        let mut parts = BTreeMap::new();
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').ok_or_else(refused)?;
+            let plain = key.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+            let fine = !key.is_empty() && plain && value.bytes().all(|b| b.is_ascii_graphic());
+            if !fine || parts.insert(key.to_owned(), value.to_owned()).is_some() {
+                return Err(refused());
+            }
+        }
+        if parts.contains_key("name") { Ok(Self(parts)) } else { Err(refused()) }
+    }
+}
+
+impl fmt::Display for NetLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "name={}", self.name())?;
+        self.0
+            .iter()
+            .filter(|(key, _)| *key != "name")
+            .try_for_each(|(key, value)| write!(f, ",{key}={value}"))
+    }
+}
+
+impl TryFrom<String> for NetLine {
+    type Error = NetLineError;
+    fn try_from(text: String) -> Result<Self, NetLineError> {
+        text.parse()
+    }
+}
+
+impl From<NetLine> for String {
+    fn from(line: NetLine) -> Self {
+        line.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "name=eth0,bridge=vmbr0,firewall=1,gw=10.66.0.1,hwaddr=BC:24:11:00:00:01,ip=10.66.0.20/24,tag=5,type=veth";
+
+    #[test]
+    fn a_line_reads_back_as_it_was_and_is_the_same_in_any_order() {
+        let own: NetLine = OWN.parse().unwrap();
+        assert_eq!(own.to_string(), OWN);
+        let turned: Vec<&str> = OWN.split(',').rev().collect();
+        assert_eq!(turned.join(",").parse::<NetLine>().unwrap(), own);
+        assert_eq!(
+            (own.name(), own.bridge(), own.address()),
+            ("eth0", Some("vmbr0"), Some("BC:24:11:00:00:01"))
+        );
+    }
+
+    #[test]
+    fn only_its_plug_and_its_hardware_address_ever_change() {
+        let own: NetLine = OWN.parse().unwrap();
+        let copys: NetLine =
+            "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:02,ip=manual,link_down=1,type=veth"
+                .parse()
+                .unwrap();
+        assert!(own.unplugged().is_unplugged() && !own.is_unplugged());
+        assert_eq!(own.unplugged().to_string(), OWN.replace(",tag=5", ",link_down=1,tag=5"));
+        assert_eq!(own.under_the_address_of(&copys).unwrap().to_string(), OWN.replace("00:01", "00:02"));
+        let bare: NetLine = "name=eth0,bridge=vmbr0".parse().unwrap();
+        assert_eq!(own.under_the_address_of(&bare), None);
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused() {
+        for bad in [
+            "",
+            "bridge=vmbr0",
+            "name=eth0,",
+            "name=eth0,name=eth1",
+            "name=eth0,ip=a b",
+            "name=eth0,IP=x",
+            "eth0",
+        ] {
+            assert!(bad.parse::<NetLine>().is_err(), "{bad:?}");
+        }
+        assert!(format!("name={}", "x".repeat(CHARS_MAX)).parse::<NetLine>().is_err());
+    }
+}

@@ -1,0 +1,234 @@
+//! *swap_guest*: a copy that was restored beside a guest takes its place, because an operator signed for exactly these two.
+//!
+//! The guest goes down, is laid aside as the copy was, and is kept; the copy gets its mark, its name and its networks, is
+//! started, and must say hello. Only then our records change, in one transaction. Until then every step can be taken back by
+//! what was found before the first one. Nothing here can delete anything: there is no step that does.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`face`] | what a guest is known by, and what the two look like afterwards |
+
+pub mod face;
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::id::{BridgeName, GuestName, GuestUid, OperationId, Vmid};
+use serde::{Deserialize, Serialize};
+
+use super::Backup;
+use super::step::Step;
+use crate::model::mark::{self, Mark};
+use crate::model::record::VolumeId;
+use crate::model::warrant::{Seen, Warrant, WrongWarrant};
+
+/// The host name of what was laid aside ends so, that people tell it from its guest in every list.
+const SUFFIX: &str = "-former";
+
+/// A guest and the copy that takes its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwapGuest {
+    #[serde(with = "crate::model::warrant::journal")]
+    warrant: Warrant,
+    copy: Seen,
+    leaves: BTreeSet<VolumeId>,
+    /// The operation that put the copy there, by our records.
+    pub made_by: OperationId,
+    /// The one bridge that guests of ours may be on.
+    pub bridge: BridgeName,
+    /// The first backup of the guest under its new number: until it is taken, the newest one is of what was laid aside.
+    pub backup: Option<Backup>,
+}
+
+/// What stays with the guest that is laid aside is not what was signed for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeftBehind {
+    /// The copy lacks something that nobody named.
+    #[error(
+        "the copy has nothing where {0} is mounted, which would stay with the guest that is laid aside, out of use: if that is \
+         meant, sign anew and name it (`--leave {0}`)"
+    )]
+    Unnamed(VolumeId),
+    /// Something was named that does not stay behind.
+    #[error(
+        "{0} was signed for as staying behind, and is no mounted volume that the copy lacks: look again and sign anew"
+    )]
+    NotLeft(VolumeId),
+}
+
+/// Holds the volumes that stay behind to those that were named.
+///
+/// # Errors
+/// [`LeftBehind`].
+pub fn judge_left(named: &BTreeSet<VolumeId>, left: &BTreeSet<VolumeId>) -> Result<(), LeftBehind> {
+    if let Some(volume) = left.difference(named).next() {
+        return Err(LeftBehind::Unnamed(volume.clone()));
+    }
+    match named.difference(left).next() {
+        Some(volume) => Err(LeftBehind::NotLeft(volume.clone())),
+        None => Ok(()),
+    }
+}
+
+impl SwapGuest {
+    /// By a warrant, and by nothing else.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else.
+    pub fn new(
+        warrant: Warrant,
+        made_by: OperationId,
+        bridge: BridgeName,
+        backup: Option<Backup>,
+    ) -> Result<Self, WrongWarrant> {
+        let (copy, leaves) = warrant.swaps()?;
+        let (copy, leaves) = (copy.clone(), leaves.clone());
+        Ok(Self { warrant, copy, leaves, made_by, bridge, backup })
+    }
+
+    /// What was signed.
+    #[must_use]
+    pub const fn warrant(&self) -> &Warrant {
+        &self.warrant
+    }
+
+    /// The guest, as the operator saw it.
+    #[must_use]
+    pub const fn guest(&self) -> &Seen {
+        self.warrant.target()
+    }
+
+    /// The copy, as the operator saw it; its uid is the guest's.
+    #[must_use]
+    pub const fn copy(&self) -> &Seen {
+        &self.copy
+    }
+
+    /// Volumes of the guest that stay with what is laid aside, because the copy has nothing at their paths.
+    #[must_use]
+    pub const fn leaves(&self) -> &BTreeSet<VolumeId> {
+        &self.leaves
+    }
+
+    /// Whether exactly those volumes stay behind that were signed for: nobody loses one without having named it.
+    ///
+    /// # Errors
+    /// [`LeftBehind`].
+    pub fn judge_left(&self, left: &BTreeSet<VolumeId>) -> Result<(), LeftBehind> {
+        judge_left(&self.leaves, left)
+    }
+
+    /// The copy's mark before it takes the place.
+    #[must_use]
+    pub fn copys_mark(&self) -> Mark {
+        Mark::Beside { of: self.guest().uid, by: self.made_by }
+    }
+
+    /// The guest's mark once it is laid aside.
+    #[must_use]
+    pub fn former_mark(&self, by: OperationId) -> Mark {
+        Mark::Beside { of: self.guest().uid, by }
+    }
+
+    /// What the guest is called once it is laid aside.
+    #[must_use]
+    pub fn former_name(&self) -> Option<GuestName> {
+        let name: String = self.guest().name.as_str().chars().take(63 - SUFFIX.len()).collect();
+        format!("{}{SUFFIX}", name.trim_end_matches('-')).parse().ok()
+    }
+
+    /// What its description says then.
+    #[must_use]
+    pub fn former_description(&self, by: OperationId) -> String {
+        mark::former_description(self.guest().uid, by, self.copy.vmid)
+    }
+
+    /// Held under the guest's number until the copy has its mark. The copy's number needs no lane of its own: only operations
+    /// of its guest ever touch a copy, and they are all in this lane.
+    pub(super) const fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+        let guest = self.warrant.target();
+        (guest.uid, &guest.name, Some(guest.vmid))
+    }
+
+    /// Its steps, in order. The guest is out of the way before the copy is anything, and the copy was heard before our records
+    /// say so.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let swap = [
+            Step::ProveSwap,
+            Step::StandDown,
+            Step::LayAside,
+            Step::TakePlace,
+            Step::StartPlaced,
+            Step::AwaitHello,
+            Step::ConfirmPlaced,
+        ];
+        swap.into_iter().chain(self.backup.iter().map(|_| Step::FirstBackup)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::id::JobId;
+
+    use super::*;
+    use crate::model::warrant::Allows;
+    use crate::operation::step::Undo;
+
+    fn by(n: u128) -> OperationId {
+        OperationId::new(uuid::Uuid::from_u128(n))
+    }
+
+    fn seen(vmid: u32, name: &str) -> Seen {
+        Seen {
+            uid: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            vmid: Vmid::try_from(vmid).unwrap(),
+            name: name.parse().unwrap(),
+            volumes: BTreeSet::new(),
+        }
+    }
+
+    fn of(name: &str) -> SwapGuest {
+        let allows = Allows::SwapGuest { copy: Box::new(seen(301, "web-1-beside")), leaves: BTreeSet::new() };
+        let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::nil()), allows, seen(300, name));
+        SwapGuest::new(warrant, by(7), "vmbr0".parse().unwrap(), None).unwrap()
+    }
+
+    #[test]
+    fn what_is_laid_aside_has_a_name_and_a_mark_of_its_own() {
+        assert_eq!(of("web-1").former_name().unwrap().as_str(), "web-1-former");
+        assert_eq!(of(&"a".repeat(63)).former_name().unwrap().as_str().len(), 63);
+        let tags: BTreeSet<String> = mark::beside_tags(by(9)).into();
+        let swap = of("web-1");
+        assert_eq!(mark::read(&tags, &swap.former_description(by(9))), swap.former_mark(by(9)));
+        assert_ne!(swap.former_mark(by(9)), swap.copys_mark());
+    }
+
+    #[test]
+    fn a_warrant_for_something_else_swaps_nothing() {
+        let warrant =
+            Warrant::for_tests(JobId::new(uuid::Uuid::nil()), Allows::DestroyGuest, seen(300, "web-1"));
+        assert!(SwapGuest::new(warrant, by(7), "vmbr0".parse().unwrap(), None).is_err());
+    }
+
+    #[test]
+    fn what_stays_behind_is_named_and_nothing_else_is() {
+        let all = |names: &[&str]| names.iter().map(|name| VolumeId::new(*name)).collect::<BTreeSet<_>>();
+        let judged = |named: &[&str], left: &[&str]| judge_left(&all(named), &all(left));
+        assert_eq!(judged(&[], &[]), Ok(()));
+        assert_eq!(judged(&["a:1"], &["a:1"]), Ok(()));
+        assert_eq!(judged(&["a:1"], &["a:1", "a:2"]), Err(LeftBehind::Unnamed(VolumeId::new("a:2"))));
+        assert_eq!(judged(&["a:1", "a:2"], &["a:1"]), Err(LeftBehind::NotLeft(VolumeId::new("a:2"))));
+    }
+
+    /// Whatever goes wrong, neither of the two is ever taken apart.
+    #[test]
+    fn no_step_and_no_way_back_deletes_anything() {
+        for step in of("web-1").steps() {
+            assert!(
+                !matches!(step, Step::DestroyGuest | Step::ReapScratch | Step::LiftProtection),
+                "{step:?}"
+            );
+            assert!(!matches!(step.undo(), Undo::DestroyGuest | Undo::Unprotect), "{step:?}");
+        }
+    }
+}
