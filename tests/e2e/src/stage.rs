@@ -5,6 +5,7 @@
 //! caller's.
 
 mod agent;
+mod boxes;
 mod golden;
 mod hub;
 mod operator;

@@ -44,6 +44,14 @@ impl Stage {
     /// # Errors
     /// When it fails.
     pub fn set_up_agent(&self) -> Result<String> {
+        self.set_up_agent_with(&[])
+    }
+
+    /// The same, with more choices.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn set_up_agent_with(&self, choices: &[&str]) -> Result<String> {
         let folder = self.part("agent");
         self.give_to_agent(&folder)?;
         let proxmox = self.proxmox()?;
@@ -64,7 +72,7 @@ impl Stage {
             .arg(format!("spki/sha256:{}", proxmox.spki_sha256));
         command.args(["--storage", "tank", "--bulk-storage", "tank", "--backup-storage", "backup2"]);
         command.args(["--vmid-range", "5000-5999", "--listen", self.options.runtime.local_api()]);
-        command.args(self.options.runtime.trials());
+        command.args(self.options.runtime.trials()).args(choices);
         let archive = format!("backup2:backup/{}", self.options.golden.name()?);
         let golden =
             format!("{},{archive},{}", self.options.golden.version, self.golden_on_storage()?.display());

@@ -16,11 +16,24 @@ impl Stage {
     /// # Errors
     /// When it does not come up.
     pub fn start_hub(&mut self) -> Result<String> {
-        let port = free_port()?;
-        let url = format!("https://127.0.0.1:{port}");
+        let url = format!("https://127.0.0.1:{}", free_port()?);
+        self.hub_listens(&url, &url)
+    }
+
+    /// Starts the hub behind something else that has this URL, and gives the address where it listens itself.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn start_hub_behind(&mut self, url: &str) -> Result<String> {
+        let own = format!("https://127.0.0.1:{}", free_port()?);
+        self.hub_listens(&own, url)?;
+        Ok(own.trim_start_matches("https://").to_owned())
+    }
+
+    fn hub_listens(&mut self, own: &str, url: &str) -> Result<String> {
         let mut command = self.place.command(self.options.programs.path("hubd"), User::Same);
         command.arg("serve").arg("--dir").arg(self.part("hub"));
-        command.arg("--listen").arg(format!("127.0.0.1:{port}")).arg("--public-url").arg(&url);
+        command.args(["--listen", own.trim_start_matches("https://"), "--public-url", url]);
         let mut hub = Running::start("hubd", command, &self.log("hubd"))?;
         let token = self.part("hub").join("admin-token");
         wait::until("the hub's admin token", READY, || {
@@ -30,11 +43,17 @@ impl Stage {
             Ok(token.is_file().then_some(()))
         })?;
         self.hub = Some(hub);
-        self.hub_url.clone_from(&url);
-        Ok(url)
+        url.clone_into(&mut self.hub_url);
+        Ok(url.to_owned())
     }
 
-    /// Where the hub listens, `address:port`; empty before it was started.
+    /// The hub's process.
+    #[must_use]
+    pub fn hub_pid(&self) -> Option<u32> {
+        self.hub.as_ref().map(Running::pid)
+    }
+
+    /// Where the hub is reached, `address:port`; empty before it was started.
     #[must_use]
     pub fn hub_address(&self) -> &str {
         self.hub_url.trim_start_matches("https://")

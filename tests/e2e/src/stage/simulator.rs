@@ -88,16 +88,18 @@ impl Stage {
     pub fn start_simulator(&mut self) -> Result<Proxmox> {
         let state = self.part("sim");
         let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
-        command.args([
-            "serve",
-            "--guard",
-            "--listen",
-            "127.0.0.1:0",
-            "--runtime",
-            self.options.runtime.text(),
-        ]);
+        // Where one listened before, the next one does: a box keeps its address.
+        let before =
+            self.proxmox.as_ref().map(|proxmox| proxmox.url.trim_start_matches("https://").to_owned());
+        let listen = before.unwrap_or_else(|| "127.0.0.1:0".to_owned());
+        let runtime = self.options.runtime.text();
+        command.args(["serve", "--guard", "--listen", &listen, "--runtime", runtime]);
         command.arg("--state").arg(&state).arg("--seed").arg(&self.options.seed);
-        let mut simulator = Running::start("pve-sim", command, &self.log("pve-sim"))?;
+        // Its first line is looked for, so each life has a log of its own.
+        let lives = (2..).map(|life| self.log(&format!("pve-sim-{life}")));
+        let log = std::iter::once(self.log("pve-sim")).chain(lives).find(|log| !log.exists());
+        let log = log.context("a log has a name")?;
+        let mut simulator = Running::start("pve-sim", command, &log)?;
         let line = simulator.line("its address", READY, |line| line.starts_with('{'))?;
         let proxmox: Proxmox =
             serde_json::from_str(&line).context("pve-sim's first line is not of its form")?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::jobs::{agentd, key, lay_down};
 use super::stand::{self, Stand, well};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Codes of what the agent tells of itself.
 fn problems(stand: &Stand) -> Vec<String> {
@@ -20,12 +20,12 @@ fn problems(stand: &Stand) -> Vec<String> {
     problems.iter().filter_map(|problem| problem["code"].as_str().map(str::to_owned)).collect()
 }
 
-fn told(stand: &Stand, code: &str) {
+pub(super) fn told(stand: &Stand, code: &str) {
     until(code, PATIENCE, || Ok(problems(stand).iter().any(|told| told == code).then_some(()))).unwrap();
 }
 
 /// Until the hub has heard the agent that runs now, of its host and its guests.
-fn heard(stand: &Stand) -> Value {
+pub(super) fn heard(stand: &Stand) -> Value {
     let started = |status: &Value| status["sections"]["agent"]["started_at"].as_str().map(str::to_owned);
     until("the hub hears this agent", PATIENCE, || {
         let Some(own) = stand.stage.agent_at_its_door().as_ref().and_then(started) else { return Ok(None) };

@@ -11,12 +11,20 @@
 mod bad_input;
 mod books;
 mod fire;
+mod fire_drill;
 mod jobs;
 mod judges;
 mod kill;
 mod kill_intake;
 mod lifecycle;
 mod lost_box;
+mod notices;
+#[path = "../../../support/paper.rs"]
+mod paper;
+mod scan;
 mod stand;
+mod tee;
+#[path = "../../../support/terminal.rs"]
+mod terminal;
 mod test_bridge;
 mod windows;

@@ -52,6 +52,18 @@ fn seed(folder: &Path) -> PathBuf {
 
 /// Everything up to the enrolled agent, which does not run yet.
 pub fn enrolled() -> Stand {
+    let mut stand = laid();
+    let stage = &mut stand.stage;
+    stage.start_simulator().unwrap();
+    stage.start_hub().unwrap();
+    stage.log_in().unwrap();
+    stage.set_up_agent().unwrap();
+    stage.enrol_agent().unwrap();
+    stand
+}
+
+/// A stage on which nothing runs yet.
+pub fn laid() -> Stand {
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-").tempdir().unwrap();
     let root = rustix_uid() == 0;
     open(folder.path());
@@ -64,13 +76,7 @@ pub fn enrolled() -> Stand {
         seed: seed(folder.path()),
         agent_user: if root { User::Unprivileged } else { User::Same },
     };
-    let mut stage = Stage::new(options).unwrap();
-    stage.start_simulator().unwrap();
-    stage.start_hub().unwrap();
-    stage.log_in().unwrap();
-    stage.set_up_agent().unwrap();
-    stage.enrol_agent().unwrap();
-    Stand { stage, folder }
+    Stand { stage: Stage::new(options).unwrap(), folder }
 }
 
 /// The same, with the agent running.

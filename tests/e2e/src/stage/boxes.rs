@@ -1,0 +1,46 @@
+//! One box in the place of another: its Proxmox with all guests and disks, and its agent's folder. What lies outside of a box,
+//! such as a backup server, stays where it is.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::Stage;
+
+/// What of the simulator's folder is no part of the box.
+const OUTSIDE: &str = "run/outside";
+
+impl Stage {
+    /// What lies beyond the box, as the simulator keeps it: a folder for each server.
+    #[must_use]
+    pub fn outside(&self) -> PathBuf {
+        self.part("sim").join(OUTSIDE)
+    }
+
+    /// Switches the box off, puts it aside under a name, and brings the one of another name, or an empty one. Neither its
+    /// simulator nor its agent runs yet.
+    ///
+    /// # Errors
+    /// When one of its programs does not end, or the disk refuses.
+    pub fn change_box(&mut self, aside: &str, from: Option<&str>) -> Result<()> {
+        if let Some(mut agent) = self.agent.take() {
+            agent.kill()?;
+        }
+        if let Some(mut simulator) = self.simulator.take() {
+            simulator.stop()?;
+        }
+        for part in ["sim", "agent"] {
+            let (here, named) = (self.part(part), |name: &str| self.part(&format!("{part}-{name}")));
+            std::fs::rename(&here, named(aside)).with_context(|| format!("cannot put the {part} aside"))?;
+            match from {
+                Some(name) => std::fs::rename(named(name), &here),
+                None => std::fs::create_dir(&here),
+            }
+            .with_context(|| format!("cannot bring another {part}"))?;
+        }
+        let outside = self.outside();
+        std::fs::create_dir_all(outside.parent().context("it lies in a folder")?)?;
+        std::fs::rename(self.part(&format!("sim-{aside}")).join(OUTSIDE), outside)
+            .context("cannot leave what lies outside where it is")
+    }
+}
