@@ -21,6 +21,9 @@ pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 /// Debian packages of crates.
 pub const DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0" };
 
+/// Opens the files of age, and shares no code with the `age` of Debian.
+pub const RAGE: Tool = Tool { name: "rage", version: "0.12.1" };
+
 impl Tool {
     /// Its program, installed (a minute or two) when it is not there yet.
     pub fn ready(&self) -> Result<PathBuf> {

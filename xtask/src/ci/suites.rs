@@ -1,10 +1,12 @@
 //! The suites of CI, in the order of what they cost.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 
 use crate::package::PackageOptions;
 use crate::schemas::{self, Mode};
-use crate::tools::DENY;
+use crate::tools::{DENY, RAGE};
 use crate::workspace::{self, cargo, must};
 use crate::{demo, e2e_suite, fuzz, golden, tidy};
 
@@ -163,12 +165,16 @@ fn lint() -> Result<()> {
 const OF_THE_MATRIX: &str = "every_operation_killed_once_at_every_point";
 
 fn tests() -> Result<()> {
+    let tools: Vec<PathBuf> = RAGE.ready()?.parent().map(Path::to_owned).into_iter().collect();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::env::split_paths(&path).chain(tools))?;
     // HOLDFAST_CI tells tests that need something of the machine to fail where they would otherwise be left out.
     must(
         cargo()
             .args(["test", "--locked", "--workspace", "--exclude", "e2e", "--no-fail-fast"])
             .args(["--", "--skip", OF_THE_MATRIX])
-            .env("HOLDFAST_CI", "1"),
+            .env("HOLDFAST_CI", "1")
+            .env("PATH", path),
     )
 }
 
