@@ -73,27 +73,31 @@ pub fn run(names: &[String]) -> Result<()> {
         bail!("there is no benchmark {name}: choose from {}", known.join(", "));
     }
     packages::prepare()?;
-    let kept = target().join("bench-figures");
-    std::fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", kept.display()))?;
-    let mut page = heading()?;
-    for bench in BENCHES {
-        let file = kept.join(format!("{}.txt", bench.target));
-        if names.is_empty() || names.iter().any(|name| name == bench.target) {
-            println!("=== {}", bench.title);
-            let text = measure(bench)?;
-            std::fs::write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
-            print!("{}", table(&figures(&text)?));
-        }
-        let text = std::fs::read_to_string(&file);
-        let text = text.with_context(|| format!("{} never ran here: run `cargo bench-all`", bench.target))?;
-        write!(page, "\n## {}\n\n{}", bench.title, table(&figures(&text)?))?;
-    }
     let path = root().join("docs/benchmarks.md");
     let before = std::fs::read_to_string(&path).context("cannot read docs/benchmarks.md")?;
+    let mut page = heading()?;
+    for bench in BENCHES {
+        let heading = format!("\n## {}\n", bench.title);
+        let rows = if names.is_empty() || names.iter().any(|name| name == bench.target) {
+            println!("=== {}", bench.title);
+            let rows = format!("\n{}", table(&figures(&measure(bench)?)?));
+            print!("{rows}");
+            rows
+        } else {
+            section(&before, &heading).to_owned()
+        };
+        write!(page, "{heading}{rows}")?;
+    }
     page.push_str(by_hand(&before));
     std::fs::write(&path, page).context("cannot write docs/benchmarks.md")?;
     println!("written: docs/benchmarks.md");
     Ok(())
+}
+
+/// What a page says under a heading, which stays when that benchmark is not run.
+fn section<'a>(page: &'a str, heading: &str) -> &'a str {
+    let Some((_, after)) = page.split_once(heading) else { return "\nNot measured yet.\n" };
+    after.split_once("\n## ").map_or(after, |(rows, _)| rows)
 }
 
 /// What a page has that no benchmark wrote.
@@ -196,6 +200,14 @@ mod tests {
         let read = figures(text).unwrap();
         assert!(table(&read).contains("| plan | 2.50 ms | 1.00 ms | 2.50 | 7 | merge-join |"));
         assert!(figures("BENCH {\"name\":1}").is_err());
+    }
+
+    #[test]
+    fn what_was_not_run_is_kept() {
+        let page = "# Benchmarks\n\n## The plan\n\n| x |\n\n## The journal\n\n| y |\n";
+        assert_eq!(section(page, "\n## The plan\n"), "\n| x |\n");
+        assert_eq!(section(page, "\n## The journal\n"), "\n| y |\n");
+        assert_eq!(section(page, "\n## The local API\n"), "\nNot measured yet.\n");
     }
 
     #[test]
