@@ -41,6 +41,12 @@ impl VolumeId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// On which storage it lies.
+    #[must_use]
+    pub fn storage(&self) -> Option<&str> {
+        self.0.split_once(':').map(|(storage, _)| storage)
+    }
 }
 
 impl fmt::Display for VolumeId {

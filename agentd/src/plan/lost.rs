@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
@@ -18,7 +19,7 @@ use super::{Action, Context, Judged, golden, left, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, Sight};
-use crate::model::record::{Place, Records, VolumeId};
+use crate::model::record::{HeldMounts, Place, Records, VolumeId};
 use crate::operation::{Lost, Operation, Provision, Whence};
 
 /// A guest that may be gone: what is asked about it.
@@ -143,13 +144,37 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     if !choice.passed_over.is_empty() {
         reason.push_str(&format!("; {}", choice.passed_over.join("; ")));
     }
-    if let Some(mounts) = backup.mounts.as_ref().filter(|own| !own.left_out.is_empty()) {
-        reason.push_str(&format!(
-            "; {} come back empty, since their data is in its backups to another target",
-            mounts.left_out.join(", ")
-        ));
+    if let Some(said) = empty_volumes(guest, backup.mounts.as_ref(), (vmid, &made.volumes)) {
+        reason.push_str(&said);
     }
     Judged { action: Some(Action { operation, reason }), ..judged }
+}
+
+/// Which of its volumes come back empty, and what root does should an old one have outlived its guest: no token of ours may
+/// see or use a volume of a number that is nobody's (`docs/adr/0041`).
+fn empty_volumes(
+    guest: &DesiredGuest,
+    mounts: Option<&HeldMounts>,
+    (vmid, volumes): (Vmid, &BTreeSet<VolumeId>),
+) -> Option<String> {
+    // Of backups from before that was written down it is known of bulk volumes alone.
+    let is_empty = |volume: &&DesiredVolume| match mounts {
+        Some(mounts) => mounts.holds.iter().all(|path| path != volume.mount.as_str()),
+        None => matches!(volume.kind, VolumeKind::Bulk(_)),
+    };
+    let paths: Vec<&str> =
+        guest.volumes.iter().filter(is_empty).map(|volume| volume.mount.as_str()).collect();
+    if paths.is_empty() {
+        return None;
+    }
+    let storages: BTreeSet<&str> = volumes.iter().filter_map(|volume| volume.storage()).collect();
+    let looks: Vec<String> =
+        storages.iter().map(|storage| format!("`pvesm list {storage} --vmid {vmid}`")).collect();
+    let (paths, looks) = (paths.join(", "), looks.join(", "));
+    Some(format!(
+        "; empty when it is back, since this backup does not hold them: {paths}; should an old volume of it still be there, root finds \
+         it with {looks} and puts it in the new one's place with `pct set`"
+    ))
 }
 
 /// Why nothing is made in its place.

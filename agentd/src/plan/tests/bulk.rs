@@ -102,3 +102,35 @@ fn a_backup_leaves_out_what_goes_to_another_target_by_the_promise_that_is_in_for
     media.kind = serde_json::from_value(json!({ "bulk": { "backup_to": "backup2" } })).unwrap();
     assert_eq!(out(Some(&promise), "backup2"), Vec::<String>::new(), "what is only wished changes nothing");
 }
+
+/// No token of ours may look for a volume of a number that is nobody's: a person is told what to look for.
+#[test]
+fn of_a_lost_guest_each_volume_that_its_backup_lacks_is_told() {
+    let mut world = world(1);
+    world.policy.bulk_storage = Some("slow".parse().unwrap());
+    world.desired[0].volumes.push(volume("media", json!({ "bulk": { "none": "rebuilt from the origin" } })));
+    world.observed.guests.remove(&vmid(300));
+    let reason = |world: &mut World, mounts: Option<HeldMounts>| {
+        let mut remains = placement::remains("backup2:backup/vzdump-lxc-300-1.tar.zst");
+        remains[0].backup.mounts = mounts;
+        world.observed.lost.insert(uid(1), remains);
+        let plan = world.plan();
+        assert!(!plan.actions.is_empty(), "{plan}");
+        plan.actions[0].reason.clone()
+    };
+    let own = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    let lacks = HeldMounts { holds: own(&["/srv/db"]), left_out: own(&["/srv/media"]) };
+    for mounts in [None, Some(lacks)] {
+        let said = reason(&mut world, mounts);
+        for words in [
+            "empty when it is back, since this backup does not hold them: /srv/media;",
+            "`pvesm list fast --vmid 300`",
+            "`pct set`",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+    let whole = HeldMounts { holds: own(&["/srv/db", "/srv/media"]), left_out: Vec::new() };
+    let said = reason(&mut world, Some(whole));
+    assert!(!said.contains("empty"), "{said}");
+}
