@@ -133,8 +133,8 @@ pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<
             None => Some(Problem::new(
                 ErrorCode::EscrowMissing,
                 format!(
-                    "off-site {name}: no recovery code opens its key, so its backups are lost with this box: run \
-                     `agentd escrow create` here"
+                    "off-site {name}: this box has made no recovery code for its key, and without one its backups are lost with the \
+                     box: run `agentd escrow create` here"
                 ),
             )),
             Some(code) if drill_due(code).is_some_and(|due| due < now) => Some(Problem::new(
