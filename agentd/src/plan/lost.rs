@@ -144,7 +144,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     if !choice.passed_over.is_empty() {
         reason.push_str(&format!("; {}", choice.passed_over.join("; ")));
     }
-    if let Some(said) = empty_volumes(guest, backup.mounts.as_ref(), (vmid, &made.volumes)) {
+    if let Some(said) = empty_volumes(guest, backup.mounts.as_ref(), (vmid, made.volumes)) {
         reason.push_str(&said);
     }
     Judged { action: Some(Action { operation, reason }), ..judged }
