@@ -18,6 +18,9 @@ struct Arguments {
     /// Only once, not again in the recovery.
     #[arg(long)]
     single: bool,
+    /// Again at one point of the recovery in so many, another for each first kill.
+    #[arg(long, default_value_t = 1, conflicts_with = "single")]
+    again_at_one_in: usize,
     /// Threads; as many as there are cores by default.
     #[arg(long)]
     threads: Option<usize>,
@@ -34,7 +37,8 @@ fn main() -> ExitCode {
     let stories: Vec<_> =
         story::all().into_iter().filter(|story| story.name.starts_with(&arguments.story)).collect();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let depth = if arguments.single { Depth::Single } else { Depth::Double };
+    let double = Depth::Double { one_in: arguments.again_at_one_in };
+    let depth = if arguments.single { Depth::Single } else { double };
     let report = run_all(&stories, depth, arguments.threads.unwrap_or(cores));
     harness::world::clean_up();
     println!("{}\n{}", report.table(), report.summary());

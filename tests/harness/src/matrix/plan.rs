@@ -28,8 +28,11 @@ const TOLD_EVERY: usize = 50;
 pub enum Depth {
     /// Killed once.
     Single,
-    /// Killed once, and again in the recovery.
-    Double,
+    /// Killed once, and again in the recovery: at each of its points, or at one in so many, another for each first.
+    Double {
+        /// Of so many points one; 1 is each. A story that asks for fewer has fewer.
+        one_in: usize,
+    },
 }
 
 /// A story with how it goes undisturbed.
@@ -141,9 +144,10 @@ fn first_point(told: &Told) -> usize {
     }
 }
 
-/// Where the second kill strikes: everywhere, or where the story says so at one point in so many, another for each first.
-fn seconds(told: &Told, first: usize, points: usize) -> impl Iterator<Item = usize> {
-    let step = told.story.second_one_in;
+/// Where the second kill strikes: everywhere, or where the story or who asks says so at one point in so many, another for each
+/// first.
+fn seconds(told: &Told, one_in: usize, first: usize, points: usize) -> impl Iterator<Item = usize> {
+    let step = told.story.second_one_in.max(one_in).max(1);
     (first % step..points).step_by(step)
 }
 
@@ -161,8 +165,8 @@ fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
             if !told[story].is_whole() {
                 one(story, place, &Case::Killed { at: vec![first], dead_for: AN_HOUR });
             }
-            if depth == Depth::Double {
-                for second in seconds(&told[story], first, single.places.len()) {
+            if let Depth::Double { one_in } = depth {
+                for second in seconds(&told[story], one_in, first, single.places.len()) {
                     one(story, place, &Case::killed(&[first, second]));
                 }
             }
