@@ -1,9 +1,9 @@
 //! Which cases there are, and running them on all cores.
 //!
 //! In: stories, and how deep to go. Out: a [`Report`]. First each story is told undisturbed, which gives its points. Then,
-//! for each point: killed there; killed there and again at each point of the recovery that follows (that recovery's points
-//! are known from the single kill); killed there and back only after an hour. Beside that: each step done again, each step
-//! failing in each way, and every task ending otherwise than it should.
+//! for each point: killed there; killed there and again at each point of the recovery that follows, or at one in so many of
+//! them (that recovery's points are known from the single kill); killed there and back only after an hour. Beside that: each
+//! step done again, each step failing in each way, and every task ending otherwise than it should.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
