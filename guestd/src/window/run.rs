@@ -342,7 +342,7 @@ impl Runner<'_> {
     }
 
     async fn tell_released(&self, course: &Course, down: &[DownStack]) {
-        let body = Released { guest: None, down: down.to_vec() };
+        let body = Released { down: down.to_vec(), ..Released::default() };
         match course.standing {
             Standing::Running if down.is_empty() => self.persist(|| self.windows.give_up(course.id)).await,
             _ => self.persist(|| self.windows.released(course.id, &body)).await,

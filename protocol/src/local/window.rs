@@ -143,6 +143,10 @@ pub struct Released {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub down: Vec<DownStack>,
+    /// How long ago the controller began to start what it had stopped, in milliseconds on its clock that runs through suspend;
+    /// left out where it does not know, and then nobody can say that nothing ran before the copy was fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_ms_ago: Option<u64>,
 }
 
 /// A stack that was stopped for a backup and did not come back.
