@@ -93,6 +93,9 @@ pub enum ReadError {
     /// A unit that systemd does not know.
     #[error("systemd knows no unit {unit}: correct stacks.toml, or install it")]
     NoUnit { unit: String },
+    /// Some of them would be stopped, and not started again.
+    #[error("systemd stops more than {max} units together with {unit}: name what needs them less closely")]
+    TooMany { unit: String, max: usize },
 }
 
 /// How a stack is looked at.

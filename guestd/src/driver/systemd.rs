@@ -1,18 +1,40 @@
 //! Units of systemd: `systemctl show` tells how they are, one block a unit, in the order asked for.
 //!
-//! What is `PartOf=` a unit belongs to it. systemd stops such units together with theirs, but who stops only that one does
-//! not wait for them: Debian's `postgresql.service` is inactive while its clusters still write. So they are parts, too, and
-//! each is stopped and started by its own name.
+//! systemd stops more than it is told to stop. What is `PartOf=` a unit belongs to it, and who stops only that one does not
+//! wait for it: Debian's `postgresql.service` is inactive while its clusters still write. What requires a unit is stopped with
+//! it, and nobody starts it again. So all of these are parts, and what they take with them in turn; each is stopped and started
+//! by its own name.
+
+mod order;
 
 use super::{Driver, Engine, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
+use order::{Tie, Ties};
 
-/// A stack has so many units at most, those that belong to its own with them.
+/// A stack has so many units at most, those that systemd stops with its own among them.
 const PARTS_MAX: usize = 128;
+
+/// What systemd calls the units that a stop of this one stops, too.
+const TIES: [(&str, Tie); 5] = [
+    ("ConsistsOf", Tie::Belongs),
+    ("RequiredBy", Tie::Needs),
+    ("RequisiteOf", Tie::Needs),
+    ("BoundBy", Tie::Needs),
+    ("PropagatesStopTo", Tie::Needs),
+];
 
 /// Units, as they are looked at.
 pub struct Units {
     units: Vec<String>,
+}
+
+/// What answers say of who is tied to whom.
+struct Asked {
+    /// Which units each answer is about.
+    rounds: Vec<Vec<String>>,
+    /// Those that are known by now, and were not asked about yet.
+    next: Vec<String>,
+    ties: Ties,
 }
 
 impl Units {
@@ -20,25 +42,25 @@ impl Units {
         Self { units: units.to_vec() }
     }
 
-    /// Which units each answer is about, and those that are known to belong to them and were not asked about yet.
-    fn asked(&self, said: &[Said]) -> (Vec<Vec<String>>, Vec<String>) {
-        let (mut rounds, mut next) = (Vec::new(), self.units.clone());
-        let mut known = next.clone();
+    fn asked(&self, said: &[Said]) -> Asked {
+        let mut asked =
+            Asked { rounds: Vec::new(), next: self.units.clone(), ties: Ties::new(self.units.clone()) };
         for answer in said {
-            let blocks = answer.out.trim().split("\n\n");
-            let mut mentioned: Vec<String> = blocks
-                .filter_map(|block| value(block, "ConsistsOf"))
-                .flat_map(str::split_ascii_whitespace)
-                .map(str::to_owned)
-                .collect();
+            let mut mentioned = Vec::new();
+            for (unit, block) in asked.next.iter().zip(answer.out.trim().split("\n\n")) {
+                for (key, tie) in TIES {
+                    for other in value(block, key).unwrap_or_default().split_ascii_whitespace() {
+                        asked.ties.tie(unit, other, tie);
+                        mentioned.push(other.to_owned());
+                    }
+                }
+            }
             mentioned.sort_unstable();
             mentioned.dedup();
-            mentioned.retain(|unit| !known.contains(unit));
-            mentioned.truncate(PARTS_MAX.saturating_sub(known.len()));
-            known.extend(mentioned.iter().cloned());
-            rounds.push(std::mem::replace(&mut next, mentioned));
+            mentioned.retain(|unit| asked.ties.meet(unit));
+            asked.rounds.push(std::mem::replace(&mut asked.next, mentioned));
         }
-        (rounds, next)
+        asked
     }
 }
 
@@ -52,18 +74,22 @@ impl Driver for Units {
     }
 
     fn look_on(&self, said: &[Said]) -> Vec<Call> {
-        let (_, next) = self.asked(said);
-        if next.is_empty() { Vec::new() } else { vec![check(next.iter())] }
+        let asked = self.asked(said);
+        let all: usize = asked.rounds.iter().chain([&asked.next]).map(Vec::len).sum();
+        // Too many are refused with the answers that name them.
+        if asked.next.is_empty() || all > PARTS_MAX { Vec::new() } else { vec![check(asked.next.iter())] }
     }
 
-    /// Those that belong to a unit come before it: they are up when it starts, and waited for when it stops.
     fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError> {
         if said.is_empty() {
             return Err(silent("its units"));
         }
-        let (rounds, _) = self.asked(said);
+        let asked = self.asked(said);
+        if !asked.next.is_empty() {
+            return Err(ReadError::TooMany { unit: self.units.join(" "), max: PARTS_MAX });
+        }
         let mut parts = Vec::new();
-        for (units, answer) in rounds.iter().zip(said).rev() {
+        for (units, answer) in asked.rounds.iter().zip(said) {
             parts.extend(checked(units.iter(), answer)?);
         }
         let own = |part: &Part| self.units.contains(&part.id);
@@ -72,6 +98,8 @@ impl Driver for Units {
         }
         // Nobody named these: one that does not run, and did not fail, is not missed.
         parts.retain(|part| own(part) || part.state.is_up() || part.says == PartHealth::Unwell);
+        let order = asked.ties.order();
+        parts.sort_by_key(|part| order.get(&part.id).copied());
         Ok(parts)
     }
 }
@@ -86,9 +114,11 @@ fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
 
 /// Asks for one block a unit.
 pub fn check<'a>(units: impl Iterator<Item = &'a String>) -> Call {
-    let words =
-        ["systemctl", "show", "--property=LoadState", "--property=ActiveState", "--property=ConsistsOf"];
-    Call::new(words.into_iter().chain(["--"]).chain(units.map(String::as_str)), LOOK)
+    let asked = ["LoadState", "ActiveState"].into_iter().chain(TIES.map(|(key, _)| key));
+    let asked = asked.map(|key| format!("--property={key}"));
+    let argv = ["systemctl", "show"].map(str::to_owned).into_iter().chain(asked);
+    let argv = argv.chain(["--".to_owned()]).chain(units.cloned()).collect();
+    Call { argv, env: Vec::new(), folder: None, limit: LOOK }
 }
 
 /// What the blocks say.

@@ -156,3 +156,50 @@ fn what_is_part_of_a_unit_belongs_to_it() {
     let parts = tell("failed", "active");
     assert_eq!((parts.len(), parts[0].says), (4, PartHealth::Unwell));
 }
+
+#[test]
+fn what_needs_a_unit_comes_after_it_however_it_is_met() {
+    let driver = systemd::Units::new(&["db.service".to_owned(), "cache.service".to_owned()]);
+    let block = |ties: &str| format!("LoadState=loaded\nActiveState=active\n{ties}\n");
+    let round = |ties: &[&str]| said(&ties.iter().map(|ties| block(ties)).collect::<Vec<_>>().join("\n"), "");
+    // web needs db, and app, which needs db; cluster is a part of app; both need and belong; a circle ends.
+    let first =
+        round(&["RequiredBy=web.service app.service\nBoundBy=bound.mount", "PropagatesStopTo=told.service"]);
+    let next = driver.look_on(std::slice::from_ref(&first));
+    assert!(
+        next[0].line().ends_with("-- app.service bound.mount told.service web.service"),
+        "{}",
+        next[0].line()
+    );
+    let second = round(&[
+        "RequisiteOf=web.service\nConsistsOf=cluster.service web.service",
+        "",
+        "RequiredBy=app.service",
+        "RequiredBy=cache.service",
+    ]);
+    let third = round(&[""]);
+    let parts = driver.parts(&[first, second, third]).unwrap();
+    let told: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "db.service",
+            "cache.service",
+            "bound.mount",
+            "told.service",
+            "cluster.service",
+            "app.service",
+            "web.service"
+        ]
+    );
+}
+
+#[test]
+fn units_that_cannot_all_be_started_again_are_not_stopped() {
+    let driver = systemd::Units::new(&["db.service".to_owned()]);
+    let needs: Vec<String> = (0..200).map(|number| format!("app@{number}.service")).collect();
+    let first = said(&format!("LoadState=loaded\nActiveState=active\nRequiredBy={}\n", needs.join(" ")), "");
+    assert!(driver.look_on(std::slice::from_ref(&first)).is_empty());
+    let error = driver.parts(&[first]).unwrap_err();
+    assert!(matches!(error, ReadError::TooMany { .. }), "{error}");
+}

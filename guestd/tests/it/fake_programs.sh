@@ -82,6 +82,14 @@ docker_program() {
     esac
 }
 
+# As systemd does it: what needs a unit stops with it, whoever needs that in turn, too, and nobody starts it again.
+unneeded() {
+    for needs in $(cat "$world/needed/$1" 2>/dev/null); do
+        echo inactive > "$world/u/$needs"
+        unneeded "$needs"
+    done
+}
+
 systemctl_program() {
     verb=$1
     shift
@@ -94,7 +102,8 @@ systemctl_program() {
             show-*)
                 if [ -e "$world/u/$unit" ]; then
                     printf 'LoadState=loaded\nActiveState=%s\n' "$(cat "$world/u/$unit")"
-                    printf 'ConsistsOf=%s\n\n' "$(cat "$world/parts/$unit" 2>/dev/null)"
+                    printf 'ConsistsOf=%s\n' "$(cat "$world/parts/$unit" 2>/dev/null)"
+                    printf 'RequiredBy=%s\n\n' "$(cat "$world/needed/$unit" 2>/dev/null)"
                 else
                     printf 'LoadState=not-found\nActiveState=inactive\n\n'
                 fi
@@ -105,6 +114,7 @@ systemctl_program() {
                 echo inactive > "$world/u/$unit"
                 # As systemd does it: what is part of it is told to stop, and nobody waits for that.
                 for part in $(cat "$world/parts/$unit" 2>/dev/null); do echo deactivating > "$world/u/$part"; done
+                unneeded "$unit"
                 ;;
             start-*) gate start "$unit"; echo active > "$world/u/$unit" ;;
         esac

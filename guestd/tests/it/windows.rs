@@ -101,6 +101,36 @@ async fn what_is_part_of_a_unit_is_waited_for() {
     assert_eq!((&*world.states()["db.service"], &*world.states()["db@1.service"]), ("active", "active"));
 }
 
+/// As `Requires=db.service`: systemd stops it with the database, and nobody but us starts it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_needs_a_unit_stops_before_it_and_comes_back_after_it() {
+    let (agent, guest, world, _) = guest().await;
+    world.set_stacks("[stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nstop_timeout_s = 5\n");
+    world.needed("db.service", "dbapp.service dbidle.service");
+    world.needed("dbapp.service", "dbweb.service");
+    for (unit, state) in
+        [("dbapp.service", "active"), ("dbweb.service", "active"), ("dbidle.service", "inactive")]
+    {
+        world.set_unit(unit, state);
+    }
+    let before = world.states();
+    plan(&agent, |_| {});
+    let _running = guest.run();
+    over(&guest, "has what it needs").await;
+    assert_eq!(
+        world.acts(),
+        [
+            "systemctl stop -- dbweb.service",
+            "systemctl stop -- dbapp.service",
+            "systemctl stop -- db.service",
+            "systemctl start -- db.service",
+            "systemctl start -- dbapp.service",
+            "systemctl start -- dbweb.service",
+        ]
+    );
+    assert_eq!(world.states(), before, "what a person stopped stands still");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_somebody_is_just_stopping_calls_the_window_off() {
     let (agent, guest, world, _) = guest().await;

@@ -121,6 +121,11 @@ impl World {
         self.set_unit(part, "active");
     }
 
+    /// Other units need this one; how they stand is set apart from that.
+    pub fn needed(&self, unit: &str, by: &str) {
+        self.put(&format!("world/needed/{unit}"), by);
+    }
+
     /// `fail` or `hold`, an act and what it is about.
     pub fn trouble(&self, kind: &str, act: &str) {
         fs::write(self.path(&format!("world/{kind}/{act}")), "").unwrap();
