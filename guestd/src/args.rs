@@ -179,6 +179,9 @@ pub struct ResumeArgs {
     /// Only when their time is over: this is what the timer calls.
     #[arg(long)]
     pub expired: bool,
+    /// What somebody removed while it stood still is missed no longer: only the rest is started.
+    #[arg(long, conflicts_with = "expired")]
+    pub without_removed: bool,
     /// The timer that calls: when there is nothing to resume, it is taken back.
     #[arg(long, value_name = "UNIT", hide = true)]
     pub timer: Option<String>,

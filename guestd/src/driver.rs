@@ -69,6 +69,16 @@ pub struct Group {
     pub ids: Vec<String>,
 }
 
+/// Where containers come from: who removed them can have them made again there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Home {
+    /// As Docker Compose calls the project.
+    pub project: String,
+    /// The command that makes what is missing.
+    pub up: Vec<String>,
+}
+
 /// What parts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,6 +120,15 @@ pub trait Driver {
     }
     /// All parts, in the order in which they start.
     fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError>;
+    /// Where they come from, if they can be made again.
+    fn home(&self, _said: &[Said]) -> Option<Home> {
+        None
+    }
+}
+
+/// Asks which services of a project run now, whichever containers those are.
+pub fn services(home: &Home) -> Call {
+    docker::services(&home.project)
 }
 
 /// The driver of a stack. `env` names its volumes.

@@ -17,6 +17,7 @@ pub mod boot;
 pub mod canary;
 pub mod marker;
 pub mod mounts;
+pub mod removed;
 pub mod resume;
 pub mod stop;
 pub mod timer;

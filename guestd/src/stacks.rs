@@ -152,4 +152,14 @@ impl Stacks {
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
+
+    /// Whether a part of this stack is not another's: a unit that another stack names stops with that one's hooks, and starts
+    /// with its volumes.
+    pub fn is_of(&self, stack: &Stack, id: &str) -> bool {
+        let names = |stack: &Stack| match &stack.driver {
+            DriverOf::Systemd(units) => units.iter().any(|unit| unit == id),
+            DriverOf::Compose(_) => false,
+        };
+        names(stack) || !self.stacks.iter().any(names)
+    }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Driver, Engine, LOOK, Part, PartHealth, PartState, ReadError};
+use super::{Driver, Engine, Home, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::place::Place;
 use crate::program::{Call, Said};
 use crate::stacks::Project;
@@ -42,6 +42,8 @@ struct Row {
 
 #[derive(Deserialize)]
 struct Config {
+    #[serde(default)]
+    name: Option<String>,
     #[serde(default)]
     services: BTreeMap<String, Service>,
 }
@@ -97,6 +99,12 @@ impl Driver for Compose {
         rows.retain(|row| !row.labels.split(',').any(|label| label == ONE_OFF));
         rows.sort_by_key(|row| (place(&row.service), row.service.clone(), row.id.clone()));
         Ok(rows.into_iter().map(part).collect())
+    }
+
+    fn home(&self, said: &[Said]) -> Option<Home> {
+        let config: Config = serde_json::from_str(&said.get(1)?.out).ok()?;
+        let up = self.env.iter().map(|(name, value)| format!("{name}={value}")).chain(self.base.clone());
+        Some(Home { project: config.name?, up: up.chain(["up".to_owned(), "--detach".to_owned()]).collect() })
     }
 }
 

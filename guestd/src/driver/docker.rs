@@ -11,6 +11,14 @@ pub fn check<'a>(ids: impl Iterator<Item = &'a String>) -> Call {
     Call::new(words.into_iter().chain(ids.map(String::as_str)), LOOK)
 }
 
+/// Asks for the services of a project that run now, one a line.
+pub fn services(project: &str) -> Call {
+    let of = format!("label=com.docker.compose.project={project}");
+    let words = ["docker", "ps", "--filter", &of, "--filter", "label=com.docker.compose.oneoff=False"];
+    let form = ["--filter", "status=running", "--format", "{{.Label \"com.docker.compose.service\"}}"];
+    Call::new(words.into_iter().chain(form), LOOK)
+}
+
 /// What the lines say. A container without a line is gone when Docker says so, and not known otherwise.
 pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
     let mut parts = Vec::new();

@@ -11,6 +11,7 @@ use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, ResumeArgs};
 use crate::place::Place;
 use crate::program::ProgramError;
 use crate::quiesce::marker::{Marker, MarkerError};
+use crate::quiesce::removed::{self, RemovedError};
 use crate::quiesce::resume::{Asker, Cleared, Recovered, Resumed, Tries, recover};
 use crate::quiesce::{timer, turn, wanted};
 
@@ -29,6 +30,9 @@ pub enum ResumeError {
     /// The marker.
     #[error(transparent)]
     Marker(#[from] MarkerError),
+    /// What was removed.
+    #[error("what was removed is not let be")]
+    Removed(#[from] RemovedError),
 }
 
 impl ResumeError {
@@ -36,7 +40,7 @@ impl ResumeError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Marker(MarkerError::File(error)) if error.is_permission() => EXIT_NO_PERMISSION,
-            Self::Marker(_) => EXIT_FAILED,
+            Self::Marker(_) | Self::Removed(_) => EXIT_FAILED,
         }
     }
 }
@@ -53,6 +57,10 @@ pub async fn resume(args: &ResumeArgs) -> Result<u8, ResumeError> {
         if let Err(error) = turn::wish(&place) {
             eprintln!("guestd: no wish can be left ({error}); waiting");
         }
+    }
+    if args.without_removed {
+        let names = removed::let_be(&place, patience).await?;
+        say(&format!("missed no longer: {}", if names.is_empty() { "nothing" } else { &names }));
     }
     match recover(&place, (asker, patience, TRIES), |_| {}).await {
         Ok(Recovered::Nothing) => {

@@ -7,7 +7,8 @@ use holdfast_protocol::strict::chain;
 
 use super::marker::Stopped;
 use super::mounts::{Mounts, Volumes};
-use crate::driver::{self, Engine, Group, Part, PartHealth, PartState, ReadError};
+use super::removed;
+use crate::driver::{self, Engine, Group, Home, Part, PartHealth, PartState, ReadError};
 use crate::place::Place;
 use crate::program::{self, Call, ProgramError, run, run_well};
 use crate::stacks::Stack;
@@ -30,10 +31,22 @@ pub enum ActError {
     /// It would write onto the root disk.
     #[error("{mount} is not mounted: what should lie there would land on the root disk; mount the volume")]
     NotMounted { mount: String },
+    /// It is not there to be started.
+    #[error("{names} were removed while they stood still: {way}")]
+    Removed { names: String, way: String },
 }
 
-/// All parts of a stack, in the order in which they start.
-pub async fn look(place: &Place, stack: &Stack, volumes: &Volumes) -> Result<(Engine, Vec<Part>), ActError> {
+/// What there is of a stack.
+#[derive(Debug)]
+pub struct Looked {
+    pub engine: Engine,
+    /// All of them, in the order in which they start.
+    pub parts: Vec<Part>,
+    pub home: Option<Home>,
+}
+
+/// Looks what there is of a stack.
+pub async fn look(place: &Place, stack: &Stack, volumes: &Volumes) -> Result<Looked, ActError> {
     let driver = driver::of(stack, place, &volumes.env);
     let (mut said, mut calls) = (Vec::new(), driver.look());
     while !calls.is_empty() {
@@ -42,7 +55,7 @@ pub async fn look(place: &Place, stack: &Stack, volumes: &Volumes) -> Result<(En
         }
         calls = driver.look_on(&said);
     }
-    Ok((driver.engine(), driver.parts(&said)?))
+    Ok(Looked { engine: driver.engine(), parts: driver.parts(&said)?, home: driver.home(&said) })
 }
 
 /// How parts are, by what they are.
@@ -95,7 +108,7 @@ pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Resul
     let before = check(stack.engine, &stack.groups).await?;
     let lacking = driver::groups(before.iter().filter(|part| starts.lacks(part)));
     if lacking.is_empty() {
-        return Ok(());
+        return removed::none_missed(stack, &before).await;
     }
     let mut first = None;
     // One that fails keeps nobody else down.
@@ -110,8 +123,11 @@ pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Resul
     if let Some(error) = first {
         return Err(error.into());
     }
-    let names = names(&check(stack.engine, &stack.groups).await?, |part| starts.lacks(part));
-    if names.is_empty() { Ok(()) } else { Err(ActError::NotUp { names }) }
+    let after = check(stack.engine, &stack.groups).await?;
+    match names(&after, |part| starts.lacks(part)) {
+        down if down.is_empty() => removed::none_missed(stack, &after).await,
+        names => Err(ActError::NotUp { names }),
+    }
 }
 
 /// What people call those parts.
@@ -158,9 +174,9 @@ impl Expected<'_> {
         let named = |part: &Part, groups: &[Group]| groups.iter().any(|group| group.name == part.name);
         match self {
             Self::Parts(groups) => check(driver::of(stack, place, &volumes.env).engine(), groups).await,
-            Self::All => look(place, stack, volumes).await.map(|(_, parts)| parts),
+            Self::All => look(place, stack, volumes).await.map(|looked| looked.parts),
             Self::Named(groups) => {
-                let (_, mut parts) = look(place, stack, volumes).await?;
+                let mut parts = look(place, stack, volumes).await?.parts;
                 parts.retain(|part| named(part, groups));
                 let missing = groups.iter().find(|group| parts.iter().all(|part| part.name != group.name));
                 match missing {

@@ -12,7 +12,7 @@ use holdfast_protocol::strict::{self, StrictError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::driver::{Engine, Group};
+use crate::driver::{Engine, Group, Home};
 use crate::file::{self, Eyes, FileError};
 use crate::place::Place;
 
@@ -55,6 +55,9 @@ pub struct Stopped {
     pub engine: Engine,
     /// Exactly what ran, in the order in which it starts.
     pub groups: Vec<Group>,
+    /// Where it can be had again, should somebody remove it meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<Home>,
     pub stop_limit_s: u64,
     pub start_limit_s: u64,
     pub hook_limit_s: u64,
@@ -139,6 +142,12 @@ impl Marker {
     pub fn store(&self, place: &Place) -> Result<(), MarkerError> {
         let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
         Ok(file::create(&path(place), &bytes, Eyes::Owner)?)
+    }
+
+    /// Writes it over the one that is there, durably.
+    pub fn rewrite(&self, place: &Place) -> Result<(), MarkerError> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
+        Ok(file::replace(&path(place), &bytes, Eyes::Owner)?)
     }
 
     /// Whether it could be written, without leaving anything.

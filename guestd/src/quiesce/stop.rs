@@ -6,13 +6,13 @@ use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::strict::chain;
 
-use super::act::{self, ActError};
+use super::act::{self, ActError, Looked};
 use super::marker::{Bound, Marker, MarkerError, Stopped};
 use super::mounts::{self, NoVolume};
 use super::timer::{self, TimerError};
 use super::turn;
 use crate::clock;
-use crate::driver::{PartState, groups};
+use crate::driver::{Part, PartState, groups};
 use crate::failpoint::{Point, reached};
 use crate::place::Place;
 use crate::program::{ProgramError, run_well};
@@ -79,14 +79,15 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
     let mut running = Vec::new();
     for stack in &stacks.stacks {
         let volumes = mounts::volumes(stack, volumes).map_err(StopError::Volume)?;
-        let (engine, parts) = act::look(place, stack, &volumes)
+        let Looked { engine, parts, home } = act::look(place, stack, &volumes)
             .await
             .map_err(|source| StopError::Look { stack: stack.name.to_string(), source })?;
         let busy = act::names(&parts, |part| part.state == PartState::Stopping);
         if !busy.is_empty() {
             return Err(StopError::Busy { stack: stack.name.to_string(), parts: busy });
         }
-        let groups = groups(parts.iter().filter(|part| part.state == PartState::Running));
+        let mine = |part: &Part| stacks.is_of(stack, &part.id);
+        let groups = groups(parts.iter().filter(|part| part.state == PartState::Running && mine(part)));
         if groups.is_empty() {
             continue;
         }
@@ -94,6 +95,7 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
             name: stack.name.clone(),
             engine,
             groups,
+            home,
             stop_limit_s: stack.limits.stop.as_secs(),
             start_limit_s: stack.limits.start.as_secs(),
             hook_limit_s: stack.limits.hook.as_secs(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_protocol::local::MountView;
 
-use super::act::{self, ActError, Starts};
+use super::act::{self, ActError, Looked, Starts};
 use super::marker::Stopped;
 use super::mounts::{self, NoVolume, Volumes};
 use crate::driver::{Group, PartState, groups};
@@ -27,12 +27,13 @@ pub async fn start(
     volumes: &[MountView],
 ) -> Result<(Volumes, Vec<Group>), WantedError> {
     let volumes = mounts::volumes(stack, volumes)?;
-    let (engine, parts) = act::look(place, stack, &volumes).await?;
+    let Looked { engine, parts, home } = act::look(place, stack, &volumes).await?;
     let all = groups(parts.iter().filter(|part| part.state != PartState::Done));
     let stopped = Stopped {
         name: stack.name.clone(),
         engine,
         groups: all.clone(),
+        home,
         stop_limit_s: stack.limits.stop.as_secs(),
         start_limit_s: stack.limits.start.as_secs(),
         hook_limit_s: stack.limits.hook.as_secs(),

@@ -49,6 +49,16 @@ code() {
 docker_program() {
     case $1 in
         stop|start) containers "$@" ;;
+        ps)
+            # Of one project, what runs, by service.
+            for file in "$world"/c/*; do
+                [ -e "$file" ] || continue
+                read -r of service state < "$file"
+                case "$state $*" in
+                    "running "*"project=$of --"*) echo "$service" ;;
+                esac
+            done
+            ;;
         inspect)
             shift 5
             failed=0

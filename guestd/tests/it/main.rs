@@ -11,6 +11,7 @@ mod guest;
 mod killed;
 mod people;
 mod refusals;
+mod removed;
 mod restore_test;
 mod stories;
 mod update;

@@ -129,6 +129,18 @@ async fn what_needs_a_unit_stops_before_it_and_comes_back_after_it() {
         ]
     );
     assert_eq!(world.states(), before, "what a person stopped stands still");
+    // A unit that another stack names is that stack's.
+    world.set_stacks(
+        "[stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\n[stack.web]\ndriver = \"systemd\"\nunits = [\"dbweb.service\"]\nafter = [\"db\"]\n",
+    );
+    let plan: serde_json::Value =
+        serde_json::from_slice(&guest.ask("quiesce", &["--dry-run", "--output", "json"]).stdout).unwrap();
+    let stops: Vec<_> = plan["would_stop"].as_array().unwrap().iter().map(|step| &step["stop"]).collect();
+    assert_eq!(stops[0], &serde_json::json!(["systemctl stop -- dbweb.service"]));
+    assert_eq!(
+        stops[1],
+        &serde_json::json!(["systemctl stop -- dbapp.service", "systemctl stop -- db.service"])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

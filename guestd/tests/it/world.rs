@@ -33,7 +33,7 @@ directory = "/srv/idle"
 stop_timeout_s = 1
 "#;
 
-const APP: &str = r#"{"services":{"web":{"depends_on":{"cache":{}}},"cache":{},"tool":{}}}"#;
+const APP: &str = r#"{"name":"app","services":{"web":{"depends_on":{"cache":{}}},"cache":{},"tool":{}}}"#;
 
 /// The folder beneath a guest's root.
 pub struct World {
@@ -124,6 +124,17 @@ impl World {
     /// Other units need this one; how they stand is set apart from that.
     pub fn needed(&self, unit: &str, by: &str) {
         self.put(&format!("world/needed/{unit}"), by);
+    }
+
+    /// How a container stands; nothing removes it.
+    pub fn set_container(&self, id: &str, stands: Option<&str>) {
+        match stands {
+            Some(stands) => {
+                fs::write(self.path("world/new"), format!("{stands}\n")).unwrap();
+                fs::rename(self.path("world/new"), self.path(&format!("world/c/{id}"))).unwrap();
+            }
+            None => fs::remove_file(self.path(&format!("world/c/{id}"))).unwrap(),
+        }
     }
 
     /// `fail` or `hold`, an act and what it is about.

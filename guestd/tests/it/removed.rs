@@ -1,0 +1,66 @@
+//! What somebody removes while it stands still for a backup, `docker system prune` by a timer for one.
+
+use holdfast_protocol::local::window::WindowPhase;
+
+use crate::fake_agent::FakeAgent;
+use crate::guest::{Guest, until};
+use crate::windows::{guest, plan, told, windows};
+use crate::world::World;
+
+/// A guest whose stacks stand still, from which every container that was stopped is removed.
+async fn pruned() -> (FakeAgent, Guest, World) {
+    let (agent, guest, world, _) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let mut running = guest.run_until("Captured");
+    until(
+        "capturing",
+        || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
+        || told(&guest).to_string(),
+    )
+    .await;
+    for id in ["web1", "web2", "cache1", "tool1", "idle1"] {
+        world.set_container(id, None);
+    }
+    agent.book.lock().unwrap().windows.stays_at = None;
+    assert!(running.died().await, "{}", told(&guest));
+    (agent, guest, world)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_removed_is_down_until_it_is_made_again() {
+    let (agent, guest, world) = pruned().await;
+    let running = guest.run();
+    let down = || told(&guest)["down"][0]["why"].as_str().unwrap_or_default().to_owned();
+    let why = "cache, web were removed while they stood still";
+    until("it is told", || down().contains(why), || told(&guest).to_string()).await;
+    assert!(down().contains("/srv/app up --detach` makes them again"), "{}", down());
+    until("the rest runs", || world.states()["db.service"] == "active", || told(&guest).to_string()).await;
+    assert!(world.marker() && world.timer().is_some());
+    let unwell =
+        || agent.read(|book| book.hellos.last().unwrap().health == holdfast_protocol::report::Health::Unwell);
+    until("unwell", unwell, || told(&guest).to_string()).await;
+    // One of two services is not all.
+    world.set_container("web9", Some("app web running"));
+    until("one is back", || down().starts_with("cache were removed"), || told(&guest).to_string()).await;
+    world.set_container("cache9", Some("app cache running"));
+    until("all is back", || !world.marker() && !unwell(), || told(&guest).to_string()).await;
+    assert_eq!(running.stop().0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_may_let_be_what_was_removed() {
+    let (_agent, guest, world) = pruned().await;
+    let kept = guest.resume(&[]);
+    assert_eq!(kept.status.code(), Some(1), "{}", text(&kept.stderr));
+    assert!(text(&kept.stderr).contains("guestd resume --without-removed"), "{}", text(&kept.stderr));
+    assert!(world.marker());
+    let let_be = guest.resume(&["--without-removed"]);
+    assert_eq!(let_be.status.code(), Some(0), "{}", text(&let_be.stderr));
+    assert!(text(&let_be.stdout).contains("missed no longer: cache, web"), "{}", text(&let_be.stdout));
+    assert!(!world.marker() && world.timer().is_none());
+    assert_eq!(world.states()["db.service"], "active");
+}
