@@ -21,6 +21,9 @@ use crate::stacks::{DriverOf, Stack};
 /// A look takes so long at most.
 const LOOK: Duration = Duration::from_secs(30);
 
+/// Of the time for a stop, this is left for Docker to kill what did not end.
+const LAST_STOP: Duration = Duration::from_secs(5);
+
 /// One thing of a stack that runs or does not: a container, a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -29,6 +32,8 @@ pub struct Part {
     pub name: String,
     pub state: PartState,
     pub says: PartHealth,
+    /// How long Docker waits for it to end by itself; systemd's own bound is not asked for, since its jobs wait in line.
+    pub grace: Option<Duration>,
 }
 
 /// Whether a part runs.
@@ -38,6 +43,8 @@ pub enum PartState {
     /// Somebody stops it, and it still works.
     Stopping,
     Stopped,
+    /// It was told to end, and something killed it.
+    Killed,
     /// It ended by itself, and well: a job.
     Done,
     /// It is not there any more.
@@ -164,6 +171,21 @@ impl Engine {
         match self {
             Self::Docker => docker::checked(groups, said),
             Self::Systemd => systemd::checked(groups.iter().flat_map(|group| &group.ids), said),
+        }
+    }
+
+    /// Stops one group within a bound, even where Docker would wait for longer: what ends after we have gone would stay down.
+    pub fn stop_within(self, group: &Group, parts: &[Part], left: Duration) -> Call {
+        let wait = left.saturating_sub(LAST_STOP).max(left / 2).as_secs().max(1);
+        let of_group = parts.iter().filter(|part| group.ids.contains(&part.id));
+        let own = of_group.filter_map(|part| part.grace).max();
+        match own {
+            Some(own) if own.as_secs() > wait => {
+                let words = ["docker".to_owned(), "stop".to_owned(), "-t".to_owned(), wait.to_string()];
+                let argv = words.into_iter().chain(group.ids.iter().cloned()).collect();
+                Call { argv, env: Vec::new(), folder: None, limit: left }
+            }
+            _ => self.one("stop", group, left),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::restore_test;
 use crate::stacks::{self, Stacks};
 use crate::window::calls::{Answer, Windows};
 use crate::window::decide::Standing;
-use crate::window::run::Runner;
+use crate::window::run::{Runner, Stop};
 
 /// How soon to look whether somebody left a marker, when the agent says nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -39,6 +39,9 @@ const PAUSE_AFTER: Duration = Duration::from_secs(60);
 /// After one that came to nothing: stopping and starting stacks over and over helps nobody.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(300);
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+
+/// After so many failures the pause is as long as it gets.
+const FAILURES_LONG: u32 = 8;
 
 /// Of one go at starting what is down; the next go follows soon, and other work goes on in between.
 const TRIES: Tries = Tries(3);
@@ -280,8 +283,10 @@ impl Keeper {
                     self.failures = 0;
                     PAUSE_AFTER
                 } else {
-                    self.failures = self.failures.saturating_add(1);
-                    let doubled = 2_u32.saturating_pow(self.failures.min(8) - 1);
+                    // What is killed each time it is told to stop is not told so again soon.
+                    let step = if ended.stop == Stop::Killed { FAILURES_LONG } else { 1 };
+                    self.failures = self.failures.saturating_add(step);
+                    let doubled = 2_u32.saturating_pow(self.failures.min(FAILURES_LONG) - 1);
                     PAUSE_AFTER_FAILURE.saturating_mul(doubled).min(PAUSE_MAX)
                 }
             }

@@ -128,7 +128,7 @@ fn part(row: Row) -> Part {
         "unhealthy" => PartHealth::Unwell,
         _ => PartHealth::Silent,
     };
-    Part { id: row.id, name: row.service, state, says }
+    Part { id: row.id, name: row.service, state, says, grace: None }
 }
 
 /// Services in the order in which they start; where nothing is said, by name. Compose refuses circles; should there be

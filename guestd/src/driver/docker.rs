@@ -1,9 +1,17 @@
 //! How containers are, by their ids.
 
+use std::time::Duration;
+
 use super::{Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
 
-const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}}";
+const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} {{.Config.StopTimeout}}";
+
+/// What Docker waits where nobody says how long.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How a process ends that is killed.
+const KILLED: &str = "137";
 
 /// Asks for one line a container.
 pub fn check<'a>(ids: impl Iterator<Item = &'a String>) -> Call {
@@ -25,25 +33,26 @@ pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
     for group in groups {
         for id in &group.ids {
             let line = said.out.lines().find_map(|line| line.strip_prefix(id.as_str())?.strip_prefix(' '));
-            let (state, says) = match line {
+            let (state, says, grace) = match line {
                 Some(line) => read(line),
-                None if is_gone(&said.err, id) => (PartState::Gone, PartHealth::Silent),
+                None if is_gone(&said.err, id) => (PartState::Gone, PartHealth::Silent, None),
                 None => {
                     return Err(ReadError::Silent { program: "docker inspect", about: group.name.clone() });
                 }
             };
-            parts.push(Part { id: id.clone(), name: group.name.clone(), state, says });
+            parts.push(Part { id: id.clone(), name: group.name.clone(), state, says, grace });
         }
     }
     Ok(parts)
 }
 
-fn read(line: &str) -> (PartState, PartHealth) {
+fn read(line: &str) -> (PartState, PartHealth, Option<Duration>) {
     let mut words = line.split_ascii_whitespace();
     let (status, code) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let state = match (status, code) {
         ("running" | "restarting", _) => PartState::Running,
         ("exited", "0") => PartState::Done,
+        ("exited", KILLED) => PartState::Killed,
         _ => PartState::Stopped,
     };
     let says = match words.next() {
@@ -52,7 +61,12 @@ fn read(line: &str) -> (PartState, PartHealth) {
         Some("unhealthy") => PartHealth::Unwell,
         _ => PartHealth::Silent,
     };
-    (state, says)
+    // Without one of its own there is no number. A negative one is for ever.
+    let grace = match words.next().and_then(|word| word.parse::<i64>().ok()) {
+        Some(seconds) => u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs),
+        None => GRACE,
+    };
+    (state, says, Some(grace))
 }
 
 fn is_gone(err: &str, id: &str) -> bool {

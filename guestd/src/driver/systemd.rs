@@ -114,11 +114,16 @@ fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
 
 /// Asks for one block a unit.
 pub fn check<'a>(units: impl Iterator<Item = &'a String>) -> Call {
-    let asked = ["LoadState", "ActiveState"].into_iter().chain(TIES.map(|(key, _)| key));
+    let asked = ["LoadState", "ActiveState", "Result"].into_iter().chain(TIES.map(|(key, _)| key));
     let asked = asked.map(|key| format!("--property={key}"));
     let argv = ["systemctl", "show"].map(str::to_owned).into_iter().chain(asked);
     let argv = argv.chain(["--".to_owned()]).chain(units.cloned()).collect();
     Call { argv, env: Vec::new(), folder: None, limit: LOOK }
+}
+
+/// Whether it ended otherwise than by itself. A program that ends with a code of its own was not killed.
+fn was_killed(block: &str) -> bool {
+    matches!(value(block, "Result"), Some("timeout" | "signal" | "core-dump" | "oom-kill" | "watchdog"))
 }
 
 /// What the blocks say.
@@ -133,10 +138,11 @@ pub fn checked<'a>(units: impl Iterator<Item = &'a String>, said: &Said) -> Resu
                 (_, "active" | "reloading" | "refreshing") => (PartState::Running, PartHealth::Silent),
                 (_, "deactivating") => (PartState::Stopping, PartHealth::Silent),
                 (_, "activating") => (PartState::Running, PartHealth::Starting),
+                (_, "failed") if was_killed(block) => (PartState::Killed, PartHealth::Unwell),
                 (_, "failed") => (PartState::Stopped, PartHealth::Unwell),
                 _ => (PartState::Stopped, PartHealth::Silent),
             };
-            Ok(Part { id: unit.clone(), name: unit.clone(), state, says })
+            Ok(Part { id: unit.clone(), name: unit.clone(), state, says, grace: None })
         })
         .collect()
 }

@@ -83,13 +83,47 @@ fn parts_stop_in_the_other_order_than_they_start() {
 }
 
 #[test]
+fn docker_waits_no_longer_than_we_do() {
+    let groups = [group("db", &["bbb"]), group("api", &["aaa", "eee"])];
+    let line = |text: &str, left| {
+        let parts = Engine::Docker.checked(&groups[1..], &said(text, "")).unwrap();
+        Engine::Docker.stop_within(&groups[1], &parts, Duration::from_secs(left)).line()
+    };
+    // Its own patience, or Docker's, is kept where it is the shorter one.
+    assert_eq!(line("aaa running 0 none 20\neee running 0 none <no value>\n", 60), "docker stop aaa eee");
+    assert_eq!(line("aaa running 0 none <nil>\neee running 0 none\n", 60), "docker stop aaa eee");
+    assert_eq!(line("aaa running 0 none 300\neee running 0 none 5\n", 60), "docker stop -t 55 aaa eee");
+    assert_eq!(line("aaa running 0 none -1\neee running 0 none 5\n", 8), "docker stop -t 4 aaa eee");
+    assert_eq!(line("aaa running 0 none 10\neee running 0 none 10\n", 1), "docker stop -t 1 aaa eee");
+    let unit = group("db.service", &["db.service"]);
+    let parts = Engine::Systemd
+        .checked(std::slice::from_ref(&unit), &said("LoadState=loaded\nActiveState=active", ""))
+        .unwrap();
+    let call = Engine::Systemd.stop_within(&unit, &parts, Duration::from_secs(3));
+    assert_eq!((call.line().as_str(), call.limit), ("systemctl stop -- db.service", Duration::from_secs(3)));
+}
+
+#[test]
+fn a_unit_that_was_killed_did_not_end_by_itself() {
+    let unit = group("db.service", &["db.service"]);
+    let state = |result: &str| {
+        let text = format!("LoadState=loaded\nActiveState=failed\nResult={result}\n");
+        Engine::Systemd.checked(std::slice::from_ref(&unit), &said(&text, "")).unwrap()[0].state
+    };
+    assert_eq!(
+        ["timeout", "signal", "exit-code"].map(state),
+        [PartState::Killed, PartState::Killed, PartState::Stopped]
+    );
+}
+
+#[test]
 fn a_container_is_gone_only_when_docker_says_so() {
     let groups = [group("db", &["bbb"]), group("api", &["aaa", "eee"])];
     let whole = "bbb running 0 healthy\naaa exited 0 none\neee exited 137 none\n";
     let parts = Engine::Docker.checked(&groups, &said(whole, "")).unwrap();
     assert_eq!(
         parts.iter().map(|part| part.state).collect::<Vec<_>>(),
-        [PartState::Running, PartState::Done, PartState::Stopped]
+        [PartState::Running, PartState::Done, PartState::Killed]
     );
     let gone = said("bbb running 0 none\naaa created 0 none\n", "Error: No such container: eee\n");
     assert_eq!(Engine::Docker.checked(&groups, &gone).unwrap()[2].state, PartState::Gone);

@@ -18,7 +18,6 @@ use crate::driver::Group;
 use crate::file::{self, Eyes};
 use crate::place::Place;
 use crate::quiesce::marker::Marker;
-use crate::quiesce::mounts::Mounts;
 use crate::quiesce::stop::{self, Running};
 use crate::quiesce::turn::{self, Asked};
 use crate::quiesce::{boot, timer};
@@ -119,17 +118,7 @@ async fn look(place: &Place, args: &PlaceArgs, stacks: &Stacks, problems: &mut V
             return Vec::new();
         }
     };
-    match Mounts::read(place) {
-        Ok(mounts) => {
-            let wanted = running.iter().flat_map(|running| &running.stopped.mounts);
-            problems.extend(
-                wanted
-                    .filter(|mount| !mounts.has(mount))
-                    .map(|mount| format!("{mount} is not mounted: what needs it would not start again")),
-            );
-        }
-        Err(error) => problems.push(chain(&error)),
-    }
+    problems.extend(stop::could_start(place, &running).err().map(|error| chain(&error)));
     running
 }
 

@@ -25,6 +25,9 @@ pub enum ActError {
     /// It was told to stop, and runs.
     #[error("{names} still run after they were stopped")]
     StillRuns { names: String },
+    /// The others took all of the time.
+    #[error("no time is left to stop {name}")]
+    NoTime { name: String },
     /// It was told to start, and does not run.
     #[error("{names} do not run after they were started")]
     NotUp { names: String },
@@ -71,15 +74,24 @@ pub async fn check(engine: Engine, groups: &[Group]) -> Result<Vec<Part>, ActErr
     })
 }
 
-/// Stops exactly these, the last first, and sees that they stand still. All of it takes no longer than `limit`.
-pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<(), ActError> {
+/// Stops exactly these, the last first, and sees that they stand still. All of it takes no longer than `limit`. What was
+/// killed instead of ending by itself, as people call it.
+pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<String, ActError> {
     let begin = Instant::now();
-    for mut call in engine.stop(groups, limit) {
-        call.limit = limit.saturating_sub(begin.elapsed());
-        run_well(&call).await?;
+    let before = check(engine, groups).await?;
+    for group in groups.iter().rev() {
+        let left = limit.saturating_sub(begin.elapsed());
+        // Who is told to stop, and then not waited for, stops behind our back.
+        if left.is_zero() {
+            return Err(ActError::NoTime { name: group.name.clone() });
+        }
+        run_well(&engine.stop_within(group, &before, left)).await?;
     }
-    let names = names(&check(engine, groups).await?, |part| part.state.is_up());
-    if names.is_empty() { Ok(()) } else { Err(ActError::StillRuns { names }) }
+    let after = check(engine, groups).await?;
+    match names(&after, |part| part.state.is_up()) {
+        up if up.is_empty() => Ok(names(&after, |part| part.state == PartState::Killed)),
+        names => Err(ActError::StillRuns { names }),
+    }
 }
 
 /// How often each part was started in this resume.
@@ -93,7 +105,7 @@ impl Starts {
     fn lacks(&self, part: &Part) -> bool {
         match part.state {
             PartState::Running | PartState::Gone => false,
-            PartState::Stopped | PartState::Stopping => true,
+            PartState::Stopped | PartState::Killed | PartState::Stopping => true,
             PartState::Done => self.0.get(&part.id).is_none_or(|count| *count < JOB_STARTS),
         }
     }
@@ -198,7 +210,9 @@ pub async fn health(place: &Place, stack: &Stack, volumes: &Volumes, expected: E
     if parts.is_empty() {
         return Health::Unwell("it has no parts: it was never deployed here".to_owned());
     }
-    let down = names(&parts, |part| matches!(part.state, PartState::Stopped | PartState::Stopping));
+    let down = names(&parts, |part| {
+        matches!(part.state, PartState::Stopped | PartState::Killed | PartState::Stopping)
+    });
     if !down.is_empty() {
         return Health::Unwell(format!("{down} do not run"));
     }

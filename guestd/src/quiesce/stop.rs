@@ -8,12 +8,13 @@ use holdfast_protocol::strict::chain;
 
 use super::act::{self, ActError, Looked};
 use super::marker::{Bound, Marker, MarkerError, Stopped};
-use super::mounts::{self, NoVolume};
+use super::mounts::{self, Mounts, NoVolume};
 use super::timer::{self, TimerError};
 use super::turn;
 use crate::clock;
 use crate::driver::{Part, PartState, groups};
 use crate::failpoint::{Point, reached};
+use crate::file::FileError;
 use crate::place::Place;
 use crate::program::{ProgramError, run_well};
 use crate::stacks::{Stack, Stacks};
@@ -39,6 +40,14 @@ pub enum StopError {
     /// A volume that it names.
     #[error("nothing is stopped")]
     Volume(#[source] NoVolume),
+    /// What it starts with is not there now.
+    #[error(
+        "{mount} is not mounted, and stack {stack} would not start again without it, so nothing is stopped: mount the volume"
+    )]
+    NotMounted { stack: String, mount: String },
+    /// What is mounted cannot be told.
+    #[error("what is mounted cannot be told, so nothing is stopped")]
+    Mounts(#[source] FileError),
     /// No marker.
     #[error("the marker cannot be written, so nothing is stopped")]
     Marker(#[source] MarkerError),
@@ -59,6 +68,11 @@ pub enum StopError {
         #[source]
         source: ActError,
     },
+    /// Something ended it before it had ended by itself: its data are as after a power cut.
+    #[error(
+        "{names} of stack {stack} did not end by themselves and were killed, so no backup would hold them standing still: have them end when they are told to, or raise `stop_timeout_s`"
+    )]
+    Killed { stack: String, names: String },
     /// No time is left to stop it and to start it again.
     #[error("no time is left to stop stack {stack}")]
     NoTime { stack: String },
@@ -108,6 +122,20 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
     Ok(running)
 }
 
+/// Sees that all of it could start again now.
+pub fn could_start(place: &Place, running: &[Running]) -> Result<(), StopError> {
+    if running.iter().all(|running| running.stopped.mounts.is_empty()) {
+        return Ok(());
+    }
+    let mounts = Mounts::read(place).map_err(StopError::Mounts)?;
+    for Running { stack, stopped } in running {
+        if let Some(mount) = stopped.mounts.iter().find(|mount| !mounts.has(mount)) {
+            return Err(StopError::NotMounted { stack: stack.name.to_string(), mount: mount.to_string() });
+        }
+    }
+    Ok(())
+}
+
 /// The marker of a window in which these stand still until `deadline`.
 pub fn marker(window: OperationId, boot_id: &str, deadline: Duration, running: &[Running]) -> Marker {
     let stacks = running.iter().map(|running| running.stopped.clone()).collect();
@@ -145,9 +173,12 @@ pub async fn stop(place: &Place, marker: &Marker, running: &[Running]) -> Result
             run_well(&call).await.map_err(|source| StopError::Hook { stack: name(), source })?;
             reached(Point::HookRun);
         }
-        act::stop(stopped.engine, &stopped.groups, time(stack.limits.stop)?)
+        let killed = act::stop(stopped.engine, &stopped.groups, time(stack.limits.stop)?)
             .await
             .map_err(|source| StopError::Stop { stack: name(), source })?;
+        if !killed.is_empty() {
+            return Err(StopError::Killed { stack: name(), names: killed });
+        }
         tracing::info!(stack = %stack.name, "stands still");
         reached(Point::OneStopped);
     }

@@ -89,6 +89,16 @@ pub struct Ended {
     pub label: Option<Label>,
     pub down: Vec<DownStack>,
     pub notes: Vec<String>,
+    pub stop: Stop,
+}
+
+/// How what was stopped took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It ended by itself, or was not stopped.
+    Clean,
+    /// Some of it was killed.
+    Killed,
 }
 
 /// What is known of a window while it runs.
@@ -104,6 +114,7 @@ struct Course {
     marker: Option<Marker>,
     quiesced: Quiesced,
     notes: Vec<String>,
+    stop: Stop,
 }
 
 impl Runner<'_> {
@@ -135,6 +146,7 @@ impl Runner<'_> {
             marker: None,
             quiesced: Quiesced::default(),
             notes: Vec::new(),
+            stop: Stop::Clean,
         };
         let (why, down) = self.through(&mut course, &turn).await;
         Ok(self.end(course, why, down))
@@ -164,6 +176,9 @@ impl Runner<'_> {
                 Next::Quiesce => {
                     reached(Point::Granted);
                     if let Err(error) = self.quiesce(course).await {
+                        if matches!(error, StopError::Killed { .. }) {
+                            course.stop = Stop::Killed;
+                        }
                         let why = chain(&error);
                         warn!(window = %course.id, why, "the window is called off");
                         let down = self.back(course, turn, self.settle_after(&error, course)).await;
@@ -266,6 +281,7 @@ impl Runner<'_> {
             }
         };
         let running = stop::look(self.place, self.stacks, &volumes).await?;
+        stop::could_start(self.place, &running)?;
         course.quiesced.canaries = self.canaries(&volumes, &mut course.notes);
         course.quiesced.stacks = running.iter().map(|running| running.stack.name.clone()).collect();
         let Some(deadline) = course.deadline else {
@@ -388,7 +404,8 @@ impl Runner<'_> {
             told.open = None;
             told.last = Some(last);
         });
-        Ended { id: course.id, why, told: course.standing, label: course.label, down, notes: course.notes }
+        let Course { id, standing: told, label, notes, stop, .. } = course;
+        Ended { id, why, told, label, down, notes, stop }
     }
 }
 

@@ -30,11 +30,17 @@ guarded() {
 containers() {
     verb=$1
     shift
+    [ "$1" = -t ] && shift 2
     for id in "$@"; do
         gate "$verb" "$id"
         read -r project service state < "$world/c/$id"
         case $verb in
-            stop) guarded "$id"; [ "$state" = running ] && state=exited ;;
+            stop)
+                guarded "$id"
+                # Done is what ended well. What does not end is killed, as soon as nobody waits any longer.
+                [ "$state" = running ] && [ -e "$world/deaf/$id" ] && state=killed
+                [ "$state" = running ] && state=exited
+                ;;
             start) state=running ;;
         esac
         echo "$project $service $state" > "$world/c/$id.new"
@@ -42,8 +48,21 @@ containers() {
     done
 }
 
+# What ended by itself in a way that nobody would call well, and what was killed.
 code() {
-    [ "$1" = exited ] && echo 137 || echo 0
+    case $1 in
+        exited) echo 143 ;;
+        killed) echo 137 ;;
+        *) echo 0 ;;
+    esac
+}
+
+status() {
+    [ "$1" = killed ] && echo exited || echo "$1"
+}
+
+grace() {
+    cat "$world/grace/$1" 2>/dev/null || echo 1
 }
 
 docker_program() {
@@ -66,7 +85,7 @@ docker_program() {
                 gate inspect "$id"
                 if [ -e "$world/c/$id" ]; then
                     read -r project service state < "$world/c/$id"
-                    echo "$id $state $(code "$state") none"
+                    echo "$id $(status "$state") $(code "$state") none $(grace "$id")"
                 else
                     echo "Error: No such container: $id" >&2
                     failed=1
@@ -84,7 +103,7 @@ docker_program() {
                         [ -e "$file" ] || continue
                         read -r of service state < "$file"
                         [ "$of" = "$project" ] || continue
-                        echo "{\"ID\":\"$(basename "$file")\",\"Service\":\"$service\",\"State\":\"$state\",\"Health\":\"\",\"ExitCode\":$(code "$state")}"
+                        echo "{\"ID\":\"$(basename "$file")\",\"Service\":\"$service\",\"State\":\"$(status "$state")\",\"Health\":\"\",\"ExitCode\":$(code "$state")}"
                     done
                     ;;
             esac
@@ -112,6 +131,7 @@ systemctl_program() {
             show-*)
                 if [ -e "$world/u/$unit" ]; then
                     printf 'LoadState=loaded\nActiveState=%s\n' "$(cat "$world/u/$unit")"
+                    printf 'Result=%s\n' "$(cat "$world/result/$unit" 2>/dev/null)"
                     printf 'ConsistsOf=%s\n' "$(cat "$world/parts/$unit" 2>/dev/null)"
                     printf 'RequiredBy=%s\n\n' "$(cat "$world/needed/$unit" 2>/dev/null)"
                 else
@@ -122,6 +142,7 @@ systemctl_program() {
                 gate stop "$unit"
                 guarded "$unit"
                 echo inactive > "$world/u/$unit"
+                [ -e "$world/result/$unit" ] && echo failed > "$world/u/$unit"
                 # As systemd does it: what is part of it is told to stop, and nobody waits for that.
                 for part in $(cat "$world/parts/$unit" 2>/dev/null); do echo deactivating > "$world/u/$part"; done
                 unneeded "$unit"

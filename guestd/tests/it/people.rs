@@ -158,6 +158,23 @@ async fn volumes_are_told_by_class_and_a_missing_mount_is_no_place_for_a_stack()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_whose_volume_is_not_mounted_is_not_stopped() {
+    let (agent, guest, world, before) = guest().await;
+    world.set_stacks(
+        "[stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nvolumes.data = { class = \"hot\" }\n",
+    );
+    let words = "/srv/db is not mounted, and stack db would not start again";
+    let plan = guest.ask("quiesce", &["--dry-run"]);
+    assert_eq!((plan.status.code(), text(&plan.stdout).contains(words)), (Some(1), true), "{plan:?}");
+    crate::windows::plan(&agent, |_| {});
+    let _running = guest.run();
+    crate::windows::over(&guest, words).await;
+    assert_eq!((world.states(), world.marker()), (before, false));
+    assert!(!world.acts().iter().any(|act| act.contains("stop")), "{:?}", world.acts());
+    windows(&agent, |windows| assert_eq!((windows.given_up, windows.quiesced.len()), (1, 0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stack_whose_volume_went_is_not_started_on_the_root_disk() {
     let (agent, guest, world, before) = guest().await;
     std::fs::create_dir_all(guest.path("proc/self")).unwrap();

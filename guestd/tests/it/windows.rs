@@ -426,6 +426,29 @@ async fn a_stack_that_does_not_stop_calls_the_window_off() {
     }
 }
 
+/// Its data are as after a power cut, whatever stands still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_killed_did_not_stand_still() {
+    for (container, words) in [
+        (true, "cache of stack app did not end by themselves"),
+        (false, "db.service of stack db did not end"),
+    ] {
+        let (agent, guest, world, before) = guest().await;
+        match container {
+            true => world.set_deaf("cache1"),
+            false => world.set_result("db.service", "timeout"),
+        }
+        world.set_grace("cache1", 300);
+        plan(&agent, |_| {});
+        let _running = guest.run();
+        over(&guest, words).await;
+        assert!(world.acts().contains(&"docker stop -t 1 cache1".to_owned()), "{:?}", world.acts());
+        assert_eq!(world.states(), before);
+        assert!(!world.marker());
+        windows(&agent, |windows| assert_eq!((windows.given_up, windows.quiesced.len()), (1, 0)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stack_that_does_not_start_is_told_and_tried_again() {
     let (agent, guest, world, before) = guest().await;

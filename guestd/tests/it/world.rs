@@ -137,6 +137,21 @@ impl World {
         }
     }
 
+    /// A container does not end when it is told to: it is killed in the end.
+    pub fn set_deaf(&self, id: &str) {
+        self.put(&format!("world/deaf/{id}"), "");
+    }
+
+    /// How long Docker would wait for a container, in seconds.
+    pub fn set_grace(&self, id: &str, seconds: u64) {
+        self.put(&format!("world/grace/{id}"), &seconds.to_string());
+    }
+
+    /// How a unit ends when it is told to.
+    pub fn set_result(&self, unit: &str, result: &str) {
+        self.put(&format!("world/result/{unit}"), result);
+    }
+
     /// `fail` or `hold`, an act and what it is about.
     pub fn trouble(&self, kind: &str, act: &str) {
         fs::write(self.path(&format!("world/{kind}/{act}")), "").unwrap();
