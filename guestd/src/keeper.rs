@@ -23,7 +23,7 @@ use crate::place::Place;
 use crate::quiesce::marker::{Marker, MarkerError};
 use crate::quiesce::resume::{Asker, Cleared, Recovered, Tries, recover};
 use crate::quiesce::turn::{self, Asked};
-use crate::quiesce::wanted;
+use crate::quiesce::{untold, wanted};
 use crate::restore_test;
 use crate::stacks::{self, Stacks};
 use crate::window::calls::{Answer, Windows};
@@ -81,6 +81,13 @@ enum Reported {
     Yes,
 }
 
+/// Whether the agent heard the end of all windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    All,
+    NotAll,
+}
+
 impl Keeper {
     pub fn new(
         place: Place,
@@ -136,6 +143,9 @@ impl Keeper {
         let marker = Marker::load(&self.place).ok().flatten();
         let open = board::load(&self.place).open;
         self.orphan = open.map(|open| open.id).or(marker.map(|marker| marker.window));
+        if let Some(id) = self.orphan.filter(|_| !Marker::is_there(&self.place)) {
+            untold::is_over(&self.place, id);
+        }
         board::update(&self.place, |told| (told.open, told.problem) = (None, None));
     }
 
@@ -150,21 +160,41 @@ impl Keeper {
         let Asked::Ours(_turn) = turn::take(&self.place) else { return };
         if let Some(id) = is_open(&self.place) {
             self.orphan = Some(id).filter(|_| self.over != Some(id));
+            if self.orphan.is_some() {
+                untold::is_over(&self.place, id);
+            }
             board::update(&self.place, |told| told.open = None);
         }
     }
 
-    /// The agent holds this guest's lane for the window until it hears, or until its bound. Whatever it answers is well.
-    async fn tell_orphan(&mut self, windows: &Windows<'_>) {
-        if Marker::is_there(&self.place) {
-            return;
+    /// Says of each window that is over that it is, and since when what stood still for it is being started. The agent holds
+    /// this guest's lane until it hears, and may take programs for standing that run. Whatever it answers is well.
+    async fn tell_untold(&mut self, windows: &Windows<'_>) -> Told {
+        // Whoever has the turn may have a window, of which it will say more than is known here.
+        if matches!(turn::take(&self.place), Asked::Taken) {
+            return Told::NotAll;
         }
-        let Some(id) = self.orphan.take() else { return };
-        self.over = Some(id);
-        info!(window = %id, "the window of an earlier process is over");
-        if !matches!(windows.released(id, &Released::default()).await, Answer::Says(_)) {
-            windows.give_up(id).await;
+        let noted = untold::all(&self.place);
+        let orphan = self.orphan.filter(|_| !Marker::is_there(&self.place));
+        let unnoted = orphan.filter(|id| noted.iter().all(|one| one.window != *id)).map(|id| (id, None));
+        let noted = noted.iter().map(|one| (one.window, one.begun_ms_ago(&self.place)));
+        for (id, begun_ms_ago) in noted.chain(unnoted) {
+            let down = board::load(&self.place).down;
+            let body = Released { guest: None, down, begun_ms_ago };
+            let mut answer = windows.released(id, &body).await;
+            if matches!(answer, Answer::Refuses(_)) {
+                answer = windows.give_up(id).await;
+            }
+            if let Answer::Silent(why) = answer {
+                info!(window = %id, why, "the agent does not hear that the window is over");
+                return Told::NotAll;
+            }
+            info!(window = %id, begun_ms_ago, "the agent heard that the window is over");
+            self.over = Some(id);
+            self.orphan = self.orphan.filter(|orphan| *orphan != id);
+            untold::heard(&self.place, id);
         }
+        Told::All
     }
 
     /// What a backup holds is told when its copy has ended, long after the stacks run again.
@@ -254,9 +284,9 @@ impl Keeper {
                 }
             }
             (Mode::Serve, _) => {
-                self.tell_orphan(&windows).await;
+                let told = self.tell_untold(&windows).await;
                 self.ask_for_label(&windows).await;
-                if !stacks.is_empty() {
+                if told == Told::All && !stacks.is_empty() {
                     self.look_what_is_due(windows, &stacks).await;
                 }
             }

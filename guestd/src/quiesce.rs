@@ -10,7 +10,8 @@
 //! What comes in: stacks, and how long they may stand still. What goes out: the marker, which alone says what was stopped
 //! and how it starts again. Who resumes: the process that stopped them; the timer of systemd, when that is dead or asleep;
 //! the next start of `guestd`, when it was killed; the boot, when the guest went down. Each does the same, and twice is
-//! no harm. Starting writes nothing to the disk but what Docker and systemd write themselves.
+//! no harm. Starting needs no room on the
+//! disk: that it began is written down for the agent, and goes on where it cannot be.
 
 pub mod act;
 pub mod boot;
@@ -22,4 +23,5 @@ pub mod resume;
 pub mod stop;
 pub mod timer;
 pub mod turn;
+pub mod untold;
 pub mod wanted;

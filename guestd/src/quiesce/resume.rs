@@ -2,7 +2,8 @@
 //!
 //! It is the same for the process that stopped it, for the timer, for the next start and for a person, and may happen twice.
 //! The marker goes when all of it was seen running twice: a stop that was under way when its caller was killed may end
-//! after our first look. Nothing is written but the end: the marker taken away.
+//! after our first look. Nothing must be written for it but the end: the marker taken away. That it began is written where it
+//! can be, for the agent.
 
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use tracing::{info, warn};
 
 use super::act::{self, Starts};
 use super::marker::{Marker, MarkerError};
-use super::timer;
 use super::turn::{self, Asked, Turn};
+use super::{timer, untold};
 use crate::backoff::Backoff;
 use crate::failpoint::{Point, reached};
 use crate::file;
@@ -57,6 +58,7 @@ pub async fn resume(
     (settle, tries): (Duration, Tries),
     mut heard: impl FnMut(&[DownStack]),
 ) -> Resumed {
+    untold::begins(place, marker.window);
     let (mut starts, mut backoff, mut done) = (Starts::default(), Backoff::default(), 0_u32);
     let mut resumed = Resumed::default();
     loop {

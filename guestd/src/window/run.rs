@@ -26,6 +26,7 @@ use crate::quiesce::mounts::{Mounts, class};
 use crate::quiesce::resume::{self, Cleared, SETTLE, Tries};
 use crate::quiesce::stop::{self, StopError};
 use crate::quiesce::turn::{self, Asked, Turn};
+use crate::quiesce::untold;
 use crate::stacks::{Class, Stacks};
 use crate::work::WorkError;
 
@@ -115,6 +116,15 @@ struct Course {
     quiesced: Quiesced,
     notes: Vec<String>,
     stop: Stop,
+    /// When what was stopped began to be started.
+    restarted: Option<Duration>,
+}
+
+/// Whether something that was said was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    Yes,
+    No,
 }
 
 impl Runner<'_> {
@@ -147,6 +157,7 @@ impl Runner<'_> {
             quiesced: Quiesced::default(),
             notes: Vec::new(),
             stop: Stop::Clean,
+            restarted: None,
         };
         let (why, down) = self.through(&mut course, &turn).await;
         Ok(self.end(course, why, down))
@@ -194,7 +205,7 @@ impl Runner<'_> {
                     return (why.as_str().to_owned(), self.back(course, turn, SETTLE).await);
                 }
                 Next::GiveUp(why) => {
-                    self.persist(|| self.windows.give_up(course.id)).await;
+                    self.give_up(course.id).await;
                     return (why.as_str().to_owned(), Vec::new());
                 }
                 Next::Over(why) => return (why.as_str().to_owned(), Vec::new()),
@@ -327,9 +338,10 @@ impl Runner<'_> {
         }
     }
 
-    /// Starts what was stopped, then tells the agent. It is no matter whether that hears it.
+    /// Starts what was stopped, then tells the agent. Should that not hear it, the controller tells it later.
     async fn back(&self, course: &mut Course, turn: &Turn, settle: Duration) -> Vec<DownStack> {
         let mut down = Vec::new();
+        course.restarted = clock::since_boot(self.place);
         if let Some(marker) =
             course.marker.as_ref().filter(|_| course.still_since.is_some() || Marker::is_there(self.place))
         {
@@ -358,25 +370,41 @@ impl Runner<'_> {
     }
 
     async fn tell_released(&self, course: &Course, down: &[DownStack]) {
-        let body = Released { down: down.to_vec(), ..Released::default() };
-        match course.standing {
-            Standing::Running if down.is_empty() => self.persist(|| self.windows.give_up(course.id)).await,
-            _ => self.persist(|| self.windows.released(course.id, &body)).await,
+        if course.standing == Standing::Running && down.is_empty() {
+            return self.give_up(course.id).await;
+        }
+        let heard = self.persist(async || {
+            let now = clock::since_boot(self.place);
+            let begun_ms_ago = course.restarted.zip(now).and_then(|(then, now)| untold::ms_ago(then, now));
+            let body = Released { guest: None, down: down.to_vec(), begun_ms_ago };
+            self.windows.released(course.id, &body).await
+        });
+        match heard.await {
+            Heard::Yes => untold::heard(self.place, course.id),
+            Heard::No => untold::begins(self.place, course.id),
+        }
+    }
+
+    async fn give_up(&self, id: OperationId) {
+        match self.persist(async || self.windows.give_up(id).await).await {
+            Heard::Yes => untold::heard(self.place, id),
+            Heard::No => untold::is_over(self.place, id),
         }
     }
 
     /// Says something a few times, until it is heard.
-    async fn persist<F: Future<Output = Answer>>(&self, say: impl Fn() -> F) {
+    async fn persist(&self, say: impl AsyncFn() -> Answer) -> Heard {
         for tries in 1..=TRIES {
             match say().await {
                 Answer::Silent(why) if tries < TRIES => {
                     info!(why, "the agent does not hear; once more");
                     tokio::time::sleep(PAUSE).await;
                 }
-                Answer::Silent(why) => warn!(why, "the agent was not told; it counts its own bound"),
-                Answer::Says(_) | Answer::Refuses(_) => return,
+                Answer::Silent(why) => warn!(why, "the agent was not told; it is told again and again"),
+                Answer::Says(_) | Answer::Refuses(_) => return Heard::Yes,
             }
         }
+        Heard::No
     }
 
     /// After a stop that failed, one may still be under way.

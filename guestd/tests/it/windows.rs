@@ -69,8 +69,9 @@ async fn what_runs_stands_still_for_a_backup_that_is_due_and_only_that_comes_bac
         let said = &windows.quiesced[0];
         assert_eq!(said.stacks.iter().map(|stack| stack.as_str()).collect::<Vec<_>>(), ["db", "app"]);
         assert_eq!(said.canaries.len(), 1, "no volume is mounted");
-        assert!(windows.released[0].down.is_empty());
+        assert_eq!((windows.released[0].down.len(), windows.released[0].begun_ms_ago), (0, Some(0)));
     });
+    assert!(!guest.path("var/lib/holdfast/untold.json").exists(), "the agent heard it");
     let text = String::from_utf8(guest.status("table").stdout).unwrap();
     for words in ["db, app, idle", "Last window", "standing still (says the test)", "Canaries    1"] {
         assert!(text.contains(words), "{words} is missing:\n{text}");
@@ -317,7 +318,9 @@ async fn starting_again_needs_no_room() {
     for file in ["guestd.json", "stacks.json", "resume-wished"] {
         no_room(&guest.path("run/holdfast").join(format!("{file}.new"))).await;
     }
-    for file in ["quiesce.json.new", "canary.new", "canaries.json.new", "guestd-resume.new"] {
+    for file in
+        ["quiesce.json.new", "canary.new", "canaries.json.new", "guestd-resume.new", "untold.json.new"]
+    {
         no_room(&guest.path("var/lib/holdfast").join(file)).await;
     }
     agent.book.lock().unwrap().windows.stays_at = None;
@@ -346,7 +349,7 @@ async fn no_room(path: &Path) {
 async fn a_silent_agent_keeps_nothing_stopped() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
-    let _running = guest.run();
+    let running = guest.run();
     until(
         "capturing",
         || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
@@ -361,6 +364,19 @@ async fn a_silent_agent_keeps_nothing_stopped() {
     over(&guest, "silent for too long").await;
     assert_eq!(world.states(), before);
     assert!(!world.marker());
+    // It hears of it a minute later, whoever runs then, and that it began a minute ago: its copy may have been going on.
+    assert!(guest.path("var/lib/holdfast/untold.json").exists());
+    drop(running);
+    world.set_time(1_000 + 185);
+    let _running = guest.run();
+    let missed = || windows(&agent, |w| w.missed.clone());
+    agent.book.lock().unwrap().windows.missed.clear();
+    until("told again", || missed().contains("released"), || told(&guest).to_string()).await;
+    agent.book.lock().unwrap().windows.deaf.clear();
+    until("heard", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    assert_eq!(windows(&agent, |w| w.released[0].begun_ms_ago), Some(59_990));
+    let forgotten = || !guest.path("var/lib/holdfast/untold.json").exists();
+    until("forgotten", forgotten, || told(&guest).to_string()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -510,6 +526,11 @@ async fn whoever_stops_the_controller_gets_the_stacks_back_first() {
     assert_eq!(status.code(), Some(0), "{log}");
     assert_eq!(world.states(), before, "{log}");
     assert!(!world.marker() && world.timer().is_none());
+    // The agent hears it from whoever runs next.
+    world.set_time(1_000 + 30);
+    let _running = guest.run();
+    until("heard", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    assert_eq!(windows(&agent, |w| w.released[0].begun_ms_ago), Some(29_990));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
