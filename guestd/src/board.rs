@@ -1,13 +1,17 @@
 //! `run/holdfast/stacks.json`: what is to be known of stacks and windows, for `guestd status`, and how well that is, for
 //! the hello. It lies in memory: what must last stands in the marker.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use holdfast_protocol::id::{OperationId, StackName};
 use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
@@ -101,8 +105,27 @@ pub fn load(place: &Place) -> Told {
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
+/// Several processes of ours write here: the controller, and a person's.
+const LOCK_TRIES: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Waits its turn to write, for a moment: what is shown to people holds nobody up, and goes on without a turn.
+fn lock(place: &Place) -> Option<File> {
+    let path = place.run_dir().join("stacks.lock");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+    for _ in 0..LOCK_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
 /// Changes it. A folder that cannot be written to keeps nothing from being done.
 pub fn update(place: &Place, change: impl FnOnce(&mut Told)) {
+    let _lock = lock(place);
     let before = load(place);
     let mut after = before.clone();
     change(&mut after);
@@ -132,4 +155,31 @@ pub fn label(place: &Place, id: OperationId, label: &Label) {
             last.label = Some(label.clone());
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_write_at_once_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::new(root.path());
+        file::make_folder(&place.run_dir(), Eyes::All).unwrap();
+        let down = |number: usize| DownStack {
+            stack: format!("s{number}").parse().unwrap(),
+            why: "says the test".to_owned(),
+        };
+        std::thread::scope(|scope| {
+            for half in 0..2 {
+                let place = &place;
+                scope.spawn(move || {
+                    for number in 0..10 {
+                        update(place, |told| told.down.push(down(2 * number + half)));
+                    }
+                });
+            }
+        });
+        assert_eq!(load(&place).down.len(), 20);
+    }
 }
