@@ -13,6 +13,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod aside;
+
 mod agent;
 mod alone;
 mod args;

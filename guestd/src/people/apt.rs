@@ -35,7 +35,7 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
         Err(error) => {
             // Whether one must be had cannot be told. Updates that stand still for a slip of the pen are worse than one
             // snapshot less.
-            eprintln!("guestd: {}; no snapshot is taken, packages change without one", chain(&error));
+            aside!("guestd: {}; no snapshot is taken, packages change without one", chain(&error));
             return EXIT_DONE;
         }
     };
@@ -53,18 +53,18 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
     };
     match (taken, apt.snapshot) {
         (Ok(said), _) => {
-            eprintln!("guestd: {said}");
+            aside!("guestd: {said}");
             stamp(&place);
             EXIT_DONE
         }
         (Err(why), AptSnapshot::Must) => {
-            eprintln!(
+            aside!(
                 "guestd: no snapshot was taken, and stacks.toml says that packages must not change without: {why}"
             );
             EXIT_FAILED
         }
         (Err(why), AptSnapshot::Try | AptSnapshot::Off) => {
-            eprintln!("guestd: no snapshot was taken, packages change without one: {why}");
+            aside!("guestd: no snapshot was taken, packages change without one: {why}");
             EXIT_DONE
         }
     }
@@ -112,6 +112,6 @@ fn stamp(place: &Place) {
     let kept = file::make_folder(&place.run_dir(), Eyes::All)
         .and_then(|()| file::replace(&stamp_path(place), now.to_string().as_bytes(), Eyes::All));
     if let Err(error) = kept {
-        eprintln!("guestd: {}", chain(&error));
+        aside!("guestd: {}", chain(&error));
     }
 }

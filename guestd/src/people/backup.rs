@@ -88,7 +88,7 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, BackupError> {
     }
     if let Some(label) = &ended.label {
         let word = if is_application(&ended) { "standing still" } else { "as after a power cut" };
-        eprintln!("guestd: the backup holds the stacks {word}: {}", label.why);
+        aside!("guestd: the backup holds the stacks {word}: {}", label.why);
         board::label(&place, ended.id, label);
     }
     work::print(args.work.output, &view, || work::told_end(&view, None))?;
@@ -111,11 +111,9 @@ async fn with_signals(place: &Place, runner: &Runner<'_>) -> Result<Ended, Backu
         () = either(&mut terminate, &mut interrupt) => {}
     }
     if let Err(error) = turn::wish(place) {
-        eprintln!("guestd: no wish can be left ({error})");
+        aside!("guestd: no wish can be left ({error})");
     } else {
-        eprintln!(
-            "guestd: the window is called off, and what was stopped is started; once more ends at once"
-        );
+        aside!("guestd: the window is called off, and what was stopped is started; once more ends at once");
         tokio::select! {
             ended = &mut run => return Ok(ended?),
             () = either(&mut terminate, &mut interrupt) => {}
@@ -124,7 +122,7 @@ async fn with_signals(place: &Place, runner: &Runner<'_>) -> Result<Ended, Backu
     drop(run);
     let recovered = recover(place, (Asker::Now, Duration::from_secs(2), Tries(2)), |_| {}).await;
     if let Err(error) = recovered {
-        eprintln!("guestd: {}", chain(&error));
+        aside!("guestd: {}", chain(&error));
     }
     Err(BackupError::Window(WindowError::Turn { why: "it was interrupted".to_owned() }))
 }
@@ -138,11 +136,11 @@ async fn either(one: &mut Signal, two: &mut Signal) {
 
 /// What happened to stacks is told beside the outcome, whatever form that has.
 fn tell(ended: &Ended) {
-    eprintln!("guestd: the window is over: {}", ended.why);
+    aside!("guestd: the window is over: {}", ended.why);
     for note in &ended.notes {
-        eprintln!("guestd: {note}");
+        aside!("guestd: {note}");
     }
     for down in &ended.down {
-        eprintln!("guestd: stack {} does not run: {}; it is tried again and again", down.stack, down.why);
+        aside!("guestd: stack {} does not run: {}; it is tried again and again", down.stack, down.why);
     }
 }

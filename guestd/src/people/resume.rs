@@ -55,7 +55,7 @@ pub async fn resume(args: &ResumeArgs) -> Result<u8, ResumeError> {
     if !args.expired && Marker::is_there(&place) {
         // Only a hint for whoever has the turn: without it the turn is waited for, and then done without.
         if let Err(error) = turn::wish(&place) {
-            eprintln!("guestd: no wish can be left ({error}); waiting");
+            aside!("guestd: no wish can be left ({error}); waiting");
         }
     }
     if args.without_removed {
@@ -66,15 +66,15 @@ pub async fn resume(args: &ResumeArgs) -> Result<u8, ResumeError> {
         Ok(Recovered::Nothing) => {
             // Whoever took the marker away died before it took back its timer.
             if let Some(Err(error)) = forget(args.timer.as_deref()).await {
-                eprintln!("guestd: {}", chain(&error));
+                aside!("guestd: {}", chain(&error));
             }
             say("nothing was stopped for a backup, or it runs already");
         }
         Ok(Recovered::Others(left)) => say(&format!("a backup may go on for {} s yet", left.as_secs())),
         Ok(Recovered::Done(resumed)) => return Ok(done(&resumed)),
         Err(error @ MarkerError::Malformed { .. }) => {
-            eprintln!("guestd: {}; everything that should run is started", chain(&error));
-            eprintln!("guestd: {}", wanted::start_all(&place).await.unwrap_or_else(|error| chain(&error)));
+            aside!("guestd: {}; everything that should run is started", chain(&error));
+            aside!("guestd: {}", wanted::start_all(&place).await.unwrap_or_else(|error| chain(&error)));
             Marker::put_aside(&place)?;
             return Ok(EXIT_FAILED);
         }
@@ -90,10 +90,10 @@ async fn forget(timer: Option<&str>) -> Option<Result<(), ProgramError>> {
 
 fn done(resumed: &Resumed) -> u8 {
     for note in &resumed.notes {
-        eprintln!("guestd: {note}");
+        aside!("guestd: {note}");
     }
     for down in &resumed.down {
-        eprintln!("guestd: stack {} does not run: {}", down.stack, down.why);
+        aside!("guestd: stack {} does not run: {}", down.stack, down.why);
     }
     match (resumed.down.is_empty(), resumed.cleared) {
         (true, Cleared::Yes) => {

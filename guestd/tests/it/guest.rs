@@ -192,6 +192,14 @@ impl Running {
         (output.status, String::from_utf8(output.stderr).unwrap())
     }
 
+    /// Its terminal is lost: nobody reads any more, and the kernel says so.
+    pub fn hang_up(&mut self) {
+        let child = self.child.as_mut().unwrap();
+        drop(child.stderr.take());
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::HUP).unwrap();
+    }
+
     /// Waits until it was killed, by itself. False when it ended in another way.
     pub async fn died(&mut self) -> bool {
         use std::os::unix::process::ExitStatusExt as _;

@@ -94,6 +94,22 @@ async fn a_command_that_fails_or_breaks_a_stack_is_rolled_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_terminal_is_lost_is_judged_and_rolled_back() {
+    let (agent, guest, _world, _) = guest().await;
+    let begun = guest.path("begun");
+    let script = "touch \"$1\"; while :; do sleep 0.1; done";
+    let mut running = guest.start("try", &["--", "/bin/sh", "-c", script, "sh", begun.to_str().unwrap()]);
+    until("it runs", || begun.exists(), || told(&guest).to_string()).await;
+    running.hang_up();
+    // The fake agent rolls nothing back, and says so.
+    assert_eq!(running.end().0.code(), Some(11));
+    agent.read(|book| {
+        assert_eq!(book.wishes[1].0, "/v1/rollback");
+        assert_eq!(book.wishes[1].2["snapshot"], book.wishes[0].2["name"]);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_snapshot_nothing_is_tried() {
     let (agent, guest, _world, _) = guest().await;
     agent.book.lock().unwrap().on_wish = [OnWish::Refuse(ErrorCode::Quota)].into();
