@@ -241,7 +241,7 @@ impl Keeper {
                 let problem = (resumed.cleared == Cleared::No).then(|| resumed.notes.join("; "));
                 board::update(&self.place, |told| told.problem = problem);
             }
-            Err(error @ MarkerError::Malformed { .. }) => self.bring_back_wanted(&error).await,
+            Err(error) if error.loses_what_stands_still() => self.bring_back_wanted(&error).await,
             Err(error) => {
                 let problem = chain(&error);
                 warn!(problem, "the marker cannot be read");

@@ -72,7 +72,7 @@ pub async fn resume(args: &ResumeArgs) -> Result<u8, ResumeError> {
         }
         Ok(Recovered::Others(left)) => say(&format!("a backup may go on for {} s yet", left.as_secs())),
         Ok(Recovered::Done(resumed)) => return Ok(done(&resumed)),
-        Err(error @ MarkerError::Malformed { .. }) => {
+        Err(error) if error.loses_what_stands_still() => {
             aside!("guestd: {}; everything that should run is started", chain(&error));
             aside!("guestd: {}", wanted::start_all(&place).await.unwrap_or_else(|error| chain(&error)));
             Marker::put_aside(&place)?;

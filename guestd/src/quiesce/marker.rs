@@ -88,6 +88,18 @@ pub enum MarkerError {
     Unwritable(#[source] serde_json::Error),
 }
 
+impl MarkerError {
+    /// Whether what stands still is not known, and will not be: then whatever should run is started. Who lacks the right to
+    /// look knows nothing of the marker.
+    pub fn loses_what_stands_still(&self) -> bool {
+        match self {
+            Self::Malformed { .. } => true,
+            Self::File(error) => !error.is_permission(),
+            Self::Unwritable(_) => false,
+        }
+    }
+}
+
 /// Whether the time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -129,10 +141,10 @@ impl Marker {
         }
     }
 
-    /// Reads it; none when there is none.
+    /// Reads it; none when there is none. There is no secret in it: one that others may read is as good.
     pub fn load(place: &Place) -> Result<Option<Self>, MarkerError> {
         let path = path(place);
-        let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::Owner)? else { return Ok(None) };
+        let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::All)? else { return Ok(None) };
         strict::parse("the marker", &bytes, BYTES_MAX)
             .map(Some)
             .map_err(|source| MarkerError::Malformed { path, source })

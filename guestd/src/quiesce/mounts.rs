@@ -2,6 +2,8 @@
 //!
 //! A stack that needs a volume which is not mounted would write onto the root disk instead: it is not started.
 
+use std::path::PathBuf;
+
 use holdfast_protocol::desired::VolumeKind;
 use holdfast_protocol::id::MountPath;
 use holdfast_protocol::local::MountView;
@@ -32,6 +34,29 @@ impl Mounts {
     pub fn has(&self, mount: &MountPath) -> bool {
         self.points.iter().any(|point| point == mount.as_str())
     }
+}
+
+/// Seventeen volumes with their names.
+const VOLUMES_BYTES_MAX: usize = 64 * 1024;
+
+fn volumes_path(place: &Place) -> PathBuf {
+    place.state_dir().join("volumes.json")
+}
+
+/// Keeps which volumes this guest has, for whoever starts stacks without an agent and without a marker.
+pub fn remember(place: &Place, volumes: &[MountView]) -> Result<(), FileError> {
+    if remembered(place) == volumes {
+        return Ok(());
+    }
+    // Names and numbers: it cannot fail, and an empty file is read as no volumes.
+    let bytes = serde_json::to_vec_pretty(volumes).unwrap_or_default();
+    file::replace(&volumes_path(place), &bytes, Eyes::All)
+}
+
+/// Which volumes this guest had last; none where nobody kept them.
+pub fn remembered(place: &Place) -> Vec<MountView> {
+    let bytes = file::read(&volumes_path(place), VOLUMES_BYTES_MAX, Eyes::All).ok().flatten();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// The class of a volume.

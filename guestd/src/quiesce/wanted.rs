@@ -47,12 +47,12 @@ pub async fn start(
     Ok((volumes, all))
 }
 
-/// Starts all that should run. What it did, in words. Stacks that name volumes are looked at without an agent here: they
-/// are left, and said.
+/// Starts all that should run. What it did, in words. There is no agent here: volumes are those that the last window knew.
 pub async fn start_all(place: &Place) -> Result<String, StacksError> {
     let (mut started, mut left) = (Vec::new(), Vec::new());
+    let volumes = mounts::remembered(place);
     for stack in stacks::load(place)?.stacks.iter().filter(|stack| stack.wanted == Wanted::Running) {
-        match tokio::time::timeout(TIME_MAX, start(place, stack, &[])).await {
+        match tokio::time::timeout(TIME_MAX, start(place, stack, &volumes)).await {
             Ok(Ok(_)) => started.push(stack.name.to_string()),
             Ok(Err(error)) => {
                 left.push(format!("{}: {}", stack.name, holdfast_protocol::strict::chain(&error)))

@@ -22,7 +22,7 @@ use crate::failpoint::{Point, reached};
 use crate::place::Place;
 use crate::quiesce::canary;
 use crate::quiesce::marker::Marker;
-use crate::quiesce::mounts::{Mounts, class};
+use crate::quiesce::mounts::{self, Mounts, class};
 use crate::quiesce::resume::{self, Cleared, SETTLE, Tries};
 use crate::quiesce::stop::{self, StopError};
 use crate::quiesce::turn::{self, Asked, Turn};
@@ -285,7 +285,11 @@ impl Runner<'_> {
 
     async fn quiesce(&self, course: &mut Course) -> Result<(), StopError> {
         let volumes = match self.windows.storage().await {
-            Ok(storage) => storage.volumes,
+            Ok(storage) => {
+                let kept = mounts::remember(self.place, &storage.volumes);
+                course.notes.extend(kept.err().map(|error| chain(&error)));
+                storage.volumes
+            }
             Err(error) => {
                 course.notes.push(format!("this guest's volumes are not known: {}", chain(&error)));
                 Vec::new()

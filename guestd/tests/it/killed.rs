@@ -1,6 +1,7 @@
 //! The controller killed at each moment of a window: whoever comes next, all that ran runs again, and nothing else.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::fake_agent::FakeAgent;
 use crate::guest::{Guest, until};
@@ -34,7 +35,13 @@ struct Dead {
 
 /// A guest whose controller died there. What is stopped then has its marker and its timer.
 async fn dead_at(point: &str) -> Dead {
+    dead_with(point, |_| {}).await
+}
+
+/// The same, of a guest that is set up so.
+async fn dead_with(point: &str, set_up: impl Fn(&World)) -> Dead {
     let (agent, guest, world, before) = guest().await;
+    set_up(&world);
     plan(&agent, |_| {});
     let mut running = guest.run_until(point);
     let died = running.died().await;
@@ -165,6 +172,39 @@ async fn a_marker_that_cannot_be_read_starts_what_should_run() {
     std::fs::remove_file(dead.guest.path("var/lib/holdfast/quiesce.json.bad")).unwrap();
     until("well again", || !problem(), || told(&dead.guest).to_string()).await;
     running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marker_that_others_may_read_says_all_the_same_what_ran() {
+    let dead = dead_at("AllStopped").await;
+    let marker = dead.guest.path("var/lib/holdfast/quiesce.json");
+    std::fs::set_permissions(&marker, std::fs::Permissions::from_mode(0o644)).unwrap();
+    dead.world.set_time(1_000 + 890);
+    let output = dead.guest.start_as_systemd(&dead.world.timer().unwrap());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    as_before(&dead, "mode 0644");
+}
+
+/// Nor does an agent have to say which volumes there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marker_that_is_too_long_starts_what_should_run_with_its_volumes() {
+    let dead = dead_with("AllStopped", |world| {
+        std::fs::create_dir_all(world.path("proc/self")).unwrap();
+        std::fs::create_dir_all(world.path("srv/db")).unwrap();
+        std::fs::write(world.path("proc/self/mountinfo"), "23 22 0:21 / /srv/db rw - ext4 /dev/sdb rw\n")
+            .unwrap();
+        world.set_stacks(
+            "[stack.db]\ndriver = \"systemd\"\nunits = [\"db.service\"]\nstop_timeout_s = 1\nvolumes.data = { class = \"hot\" }\n",
+        );
+    })
+    .await;
+    assert_eq!(dead.world.states()["db.service"], "inactive");
+    std::fs::write(dead.guest.path("var/lib/holdfast/quiesce.json"), [b' '; 600_000]).unwrap();
+    let output = dead.guest.start_as_systemd(&dead.world.timer().unwrap());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("started: db; not started: none"), "{said}");
+    assert_eq!((output.status.code(), dead.world.marker()), (Some(1), false), "{said}");
+    assert_eq!(dead.world.states(), dead.before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
