@@ -207,6 +207,8 @@ codes! {
     StorageWrong = "STORAGE_WRONG", 409
     /// Not JSON, or not one document.
     Syntax = "SYNTAX", 400
+    /// Work is under way for longer than is ordinary; it goes on.
+    TakesLong = "TAKES_LONG", 409
     /// What a signature was for is not as the operator saw it any more.
     TargetChanged = "TARGET_CHANGED", 409
     /// The act cannot be done to this kind of thing.

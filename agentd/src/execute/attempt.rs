@@ -19,7 +19,7 @@ use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
 use crate::operation::log::{Event, Fact};
 use crate::operation::progress::Progress;
-use crate::operation::step::Step;
+use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
 use crate::port::pve::task::{Patience, TaskOutcome};
 
@@ -358,7 +358,10 @@ impl Run<'_> {
         let named: Upid = upid
             .parse()
             .map_err(|_| Trouble::fault(format!("the journal names a task {upid:?} that is none")))?;
-        let patience = Patience::up_to(Duration::from_secs(step.bound().seconds));
+        let patience = match step.follows() {
+            Follows::WithinItsBound => Patience::up_to(Duration::from_secs(step.bound().seconds)),
+            Follows::ToItsEnd => Patience::to_its_end(),
+        };
         let mut last = String::new();
         let mut on_line = |line: &str| {
             line.clone_into(&mut last);

@@ -10,7 +10,7 @@ use crate::operation::Operation;
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::read::TaskRow;
 use crate::port::pve::task::{TaskKind, TaskQuery};
-use crate::port::pve::{Role, Upid};
+use crate::port::pve::{PveError, Role, TaskStatus, Upid};
 
 /// The task of this step's running try.
 pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, Trouble> {
@@ -87,6 +87,16 @@ async fn rows_of(
     let Some(since) = context.progress.intended_at(context.place) else { return Ok(Vec::new()) };
     let since_epoch_s = u64::try_from(since.as_second()).unwrap_or(0);
     Ok(context.ports.pve.find_tasks(TaskQuery { vmid, kind, role, since_epoch_s }).await?)
+}
+
+/// Whether a task still runs, by Proxmox's word. What it does not know does not run.
+pub(super) async fn runs(context: &Context<'_>, upid: &str) -> Result<bool, Trouble> {
+    let Ok(upid) = upid.parse::<Upid>() else { return Ok(false) };
+    match context.ports.pve.task_status(&upid).await {
+        Ok(status) => Ok(status == TaskStatus::Running),
+        Err(PveError::NoSuchTask) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether a task of ours of this kind works on the guest now.

@@ -44,7 +44,8 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         return happened(context, &task, found).await;
     }
     match task.end {
-        Ended::None | Ended::NotYet | Ended::Clearly => Ok(Probed::Not),
+        Ended::None | Ended::Clearly => Ok(Probed::Not),
+        Ended::NotYet => Err(Trouble::at_work("the backup still runs: it is followed to its end")),
         Ended::NobodyKnows => unwatched(context, &task).await,
     }
 }

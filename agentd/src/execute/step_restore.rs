@@ -2,13 +2,14 @@
 //! ours sees it, so "not seen" means nothing while our task may run.
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::Vmid;
 use holdfast_protocol::secret::Secret;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity;
 use super::step_archive::archive;
 use super::trouble::Trouble;
-use super::{step_beside, step_test};
+use super::{lost, step_beside, step_test};
 use crate::model::record::VolumeId;
 use crate::operation::log::Fact;
 use crate::operation::{Operation, Provision};
@@ -27,27 +28,41 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         let text = format!("VMID {vmid} was taken by somebody else in the meantime: it is not touched");
         return Err(Trouble::give_up(ErrorCode::VmidForeign, text));
     };
-    let leftover = |why: &str| {
-        let text = format!(
-            "the restore left guest {vmid} half-made ({why}), outside every pool, where no token of ours can clear it"
-        );
-        let remedy = format!("pct unlock {vmid}; pct destroy {vmid}");
-        Err(Trouble::park(ErrorCode::Locked, text, remedy))
-    };
     let config = match context.ports.pve.guest_config(vmid).await {
         Ok(config) => config,
-        Err(PveError::Permission { text, .. }) => return leftover(&text),
+        Err(PveError::Permission { text, .. }) => return Err(leftover(context, vmid, &text).await),
         Err(error) => return Err(error.into()),
     };
     if let Some(lock) = &config.lock {
-        return leftover(&format!("lock {lock}"));
+        return Err(leftover(context, vmid, &format!("lock {lock}")).await);
     }
     if config.rootfs.is_none() {
-        return leftover("no root disk");
+        return Err(leftover(context, vmid, "no root disk").await);
     }
     let mut facts = vec![Fact::RestoredBy(upid.to_owned())];
     facts.extend(config.volumes().iter().map(|id| Fact::Volume(VolumeId::new(id.as_str()))));
     Ok(Probed::Happened(Learnt { facts, note: None }))
+}
+
+/// What a restore left that ended half-way. While it runs the guest looks just so, and the remedy would destroy it.
+async fn leftover(context: &Context<'_>, vmid: Vmid, why: &str) -> Trouble {
+    if let Err(trouble) = at_rest(context, vmid).await {
+        return trouble;
+    }
+    let text = format!(
+        "the restore left guest {vmid} half-made ({why}), outside every pool, where no token of ours can clear it"
+    );
+    Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
+}
+
+/// That the restore which made the guest is not at work on it any more.
+pub(super) async fn at_rest(context: &Context<'_>, vmid: Vmid) -> Result<(), Trouble> {
+    match context.progress.restored_by() {
+        Some(upid) if lost::runs(context, upid).await? => Err(Trouble::at_work(format!(
+            "the restore of guest {vmid} still runs: it is followed to its end"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {

@@ -14,7 +14,7 @@ pub(super) enum Next {
     Look,
     /// Another try, if any is left.
     Again,
-    /// Nothing happened; the same may be asked later. Proxmox is away or closed to us: for as long as it takes.
+    /// The same may be asked later, for as long as it takes: Proxmox is away, closed to us, or still at work on it.
     Away,
     /// Nothing happened; somebody else holds the guest or storage: for a while.
     Busy,
@@ -42,6 +42,11 @@ impl Trouble {
 
     pub(super) fn park(code: ErrorCode, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { problem: Problem::new(code, message), next: Next::Park(remedy.into()) }
+    }
+
+    /// What this operation began still runs in Proxmox: neither done nor failed, and nobody's to clear away.
+    pub(super) fn at_work(message: impl Into<String>) -> Self {
+        Self { problem: Problem::new(ErrorCode::Unavailable, message), next: Next::Away }
     }
 
     /// A fault of our own, such as a step that this operation cannot have.

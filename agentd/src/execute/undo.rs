@@ -9,8 +9,8 @@ use super::lost;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
-    freed, step_adopt, step_hand_over, step_protection, step_roll_back, step_snapshot, step_swap_back,
-    step_volume,
+    freed, step_adopt, step_hand_over, step_protection, step_restore, step_roll_back, step_snapshot,
+    step_swap_back, step_volume,
 };
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
@@ -255,14 +255,16 @@ async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Troub
         let text = format!("guest {vmid} was left half-made ({why}), where no token of ours can clear it");
         Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
     };
-    match context.ports.pve.guest_config(vmid).await {
+    let why = match context.ports.pve.guest_config(vmid).await {
         Ok(config) => match config.lock.clone() {
-            Some(lock) => Err(leftover(format!("lock {lock}"))),
-            None => Ok(config),
+            Some(lock) => format!("lock {lock}"),
+            None => return Ok(config),
         },
-        Err(PveError::Permission { text, .. }) => Err(leftover(text)),
-        Err(error) => Err(error.into()),
-    }
+        Err(PveError::Permission { text, .. }) => text,
+        Err(error) => return Err(error.into()),
+    };
+    step_restore::at_rest(context, vmid).await?;
+    Err(leftover(why))
 }
 
 pub(super) fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Trouble> {

@@ -105,11 +105,12 @@ pub const RETRY_FIRST_S: i64 = 15;
 /// The longest wait between two tries: an hour, so that a host heals within one.
 pub const RETRY_MAX_S: i64 = 3_600;
 
-/// A restore of a 60 MB golden takes 2 s on a fast disk; an hour covers 50 GB at 15 MB/s.
-pub const RESTORE_MAX_S: u64 = 3_600;
+/// An operation that is under way for longer is told: a night, in which 250 GB come over a line of 100 Mbit/s. It is not
+/// ended for that: a terabyte takes a day.
+pub const LONG_S: u64 = 6 * 3_600;
 
-/// A first backup is of the same size class as a restore, but queues behind the host's other backups.
-pub const BACKUP_MAX_S: u64 = 6 * 3_600;
+/// A golden of a few gigabytes is read in minutes on any disk.
+pub const JUDGE_MAX_S: u64 = 3_600;
 
 /// A scheduled backup that failed is tried again after this at the earliest: what fails at once fails again at once.
 pub const BACKUP_RETRY_MIN_S: i64 = 60;

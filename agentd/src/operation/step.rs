@@ -15,7 +15,7 @@ pub mod undo;
 
 use holdfast_protocol::id::Vmid;
 
-pub use bound::Bound;
+pub use bound::{Bound, Follows};
 pub use probe::Probe;
 pub use undo::Undo;
 

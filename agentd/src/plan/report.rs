@@ -6,13 +6,16 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, NodeName};
+use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
     ControllerReport, GuestReport, HostSection, Running, Standing, StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
+use jiff::{SignedDuration, Timestamp};
 
 use super::{GuestVerdict, Inputs, Plan, posture};
+use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, StorageFact};
 use crate::model::record::{GuestRecord, Place, Records};
 use crate::model::view::{LaneView, WaitingView};
@@ -102,6 +105,28 @@ pub fn unknown_marks(plan: &Plan) -> Option<Problem> {
     })
 }
 
+/// What is under way for longer than is ordinary. It goes on: only a person can tell a thin line from a task that hangs.
+#[must_use]
+pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<Problem> {
+    let ordinary = SignedDuration::from_secs(limits::LONG_S.cast_signed());
+    let is_long = |one: &&OperationView| {
+        matches!(one.status, OperationStatus::Running | OperationStatus::Undoing)
+            && now.duration_since(one.opened_at) >= ordinary
+    };
+    let told = |one: &OperationView| {
+        let text = format!(
+            "{} of {} (operation {}) is under way since {} and goes on: see in `agentd status` whether it moves; if its task \
+             hangs, stop that task in Proxmox, and what it made is taken back",
+            one.kind.as_str(),
+            one.name,
+            one.id,
+            one.opened_at
+        );
+        Problem::new(ErrorCode::TakesLong, text)
+    };
+    operations.iter().filter(is_long).map(told).collect()
+}
+
 /// None when the guest has a size that no document could ask for.
 fn size(facts: &GuestFacts) -> Option<GuestSize> {
     let number = |value: u64| u32::try_from(value).ok();
@@ -160,4 +185,27 @@ pub fn host(node: &NodeName, inputs: &Inputs<'_>) -> Option<HostSection> {
 
 const fn round(bytes: u64) -> u64 {
     (bytes + ROUND_BYTES / 2) / ROUND_BYTES * ROUND_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_told_while_it_goes_on() {
+        let at = |hours: i64| Timestamp::from_second(1_800_000_000 + hours * 3_600).unwrap();
+        let view = |status: &str, opened_at: Timestamp| -> OperationView {
+            serde_json::from_value(serde_json::json!({
+                "id": "00000000-0000-0000-0000-000000000001", "kind": "restore_test", "name": "web-1",
+                "guest": "018f3c01-6b1f-7c1d-9d0a-2f6d1c0b7a55", "status": status, "steps": [], "opened_at": opened_at,
+            }))
+            .unwrap()
+        };
+        let all = ["running", "undoing", "queued", "done", "parked"].map(|status| view(status, at(0)));
+        assert_eq!(long_under_way(&all, at(5)), Vec::new());
+        let told = long_under_way(&all, at(6));
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(told[0].code, ErrorCode::TakesLong);
+        assert!(told[0].message.starts_with("restore_test of web-1"), "{}", told[0].message);
+    }
 }

@@ -32,7 +32,11 @@ struct Due<'a> {
 pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     let (inputs, records) = (context.inputs, context.inputs.records);
     let Some(place) = &inputs.policy.scratch else { return };
-    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {
+    let is_test = |kind: OperationKind| kind == OperationKind::RestoreTest;
+    // What a parked one left lies on the storage that the next would fill. It is told until a person answered to it.
+    if records.open.iter().any(|open| is_test(open.kind))
+        || records.parked.iter().any(|one| is_test(one.kind))
+    {
         return;
     }
     let due = records.guests.iter().filter_map(|guest| due(context, guest));

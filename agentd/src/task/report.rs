@@ -20,6 +20,7 @@ use crate::gate::only_copy::lies_on;
 use crate::model::record::VolumeId;
 use crate::model::storage::{Looked, StorageView};
 use crate::model::view::View;
+use crate::plan::report::long_under_way;
 use crate::plan::{escrow, left};
 use crate::port::clock::Clock;
 use crate::port::handover::HandOverFolder;
@@ -143,15 +144,15 @@ impl ReportTask {
     async fn assemble(
         &self,
         (view, storage): (&View, &StorageView),
-        (told, now): (Option<Changes>, Changes),
+        (told, changes): (Option<Changes>, Changes),
     ) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
         let operations = match &last.operations {
-            Some(same) if told.is_some_and(|told| told.operations == now.operations) => same.clone(),
+            Some(same) if told.is_some_and(|told| told.operations == changes.operations) => same.clone(),
             _ => self.store.operation_views(ENDED_OPERATIONS).await?,
         };
         let desired = match &last.desired {
-            Some(same) if told.is_some_and(|told| told.desired == now.desired) => same.clone(),
+            Some(same) if told.is_some_and(|told| told.desired == changes.desired) => same.clone(),
             _ => self.store.desired_section().await?,
         };
         // Until the first look nothing is known, and an empty list would say that there is nothing.
@@ -164,7 +165,8 @@ impl ReportTask {
             None => (None, None),
         };
         let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
-        let codes = escrow::problems(&codes, &targets, self.clock.now());
+        let now = self.clock.now();
+        let codes = escrow::problems(&codes, &targets, now);
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
@@ -174,6 +176,7 @@ impl ReportTask {
                 .chain(&view.problems)
                 .chain(&storage.problems)
                 .chain(&codes)
+                .chain(&long_under_way(&operations, now))
                 .chain(&self.way_back().await?)
                 .cloned()
                 .collect(),

@@ -20,6 +20,7 @@
 //! | `approve` | a golden waits for a signature over its bytes |
 //! | `entries` | entries of storages made with what lies sealed, once and only as signed |
 //! | `fault` | lost replies, dead workers, somebody else's guests |
+//! | `long` | what takes longer than anybody thought is followed to its end |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `hand` | edits by hand at a chosen moment |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
@@ -48,6 +49,7 @@ mod hand_over;
 mod jobs;
 mod lanes;
 mod left;
+mod long;
 mod lost;
 mod offsite;
 mod parked;

@@ -17,7 +17,7 @@ async fn newest(ports: &Ports) -> BackupRecord {
     ports.store.backups(guest(1).uid, 1).await.unwrap().remove(0)
 }
 
-async fn trial(world: &World, ports: &Ports) -> Operation {
+pub async fn trial(world: &World, ports: &Ports) -> Operation {
     let backup = newest(ports).await;
     Operation::RestoreTest(Box::new(RestoreTest {
         guest: guest(1).uid,
@@ -35,7 +35,7 @@ async fn tried(world: &World, ports: &Ports, n: u8) -> Progress {
     end(ports, n, trial(world, ports).await).await
 }
 
-async fn only_record(ports: &Ports) -> TestRecord {
+pub async fn only_record(ports: &Ports) -> TestRecord {
     let mut all = ports.store.restore_tests(guest(1).uid, 8).await.unwrap();
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)

@@ -1,4 +1,8 @@
 //! How long each step may take, and how often it may be tried.
+//!
+//! What copies or frees whole guests has no time that fits all: a terabyte over a thin line is a day. Its task is followed
+//! for as long as Proxmox says that it runs: while it does, the guest is its, and what would be cleared away is the work
+//! itself. That it takes long is told (`plan::report`), and a person may end it in Proxmox.
 
 use super::Step;
 use crate::model::limits;
@@ -7,32 +11,54 @@ use crate::model::policy::QuiesceBound;
 /// How long and how often a step may try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Seconds for one try.
+    /// Seconds for one try; where its task is followed to its end, seconds that are ordinary.
     pub seconds: u64,
     /// Tries.
     pub tries: u32,
 }
 
+/// How far a task is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// For the seconds of its bound; then the world is asked.
+    WithinItsBound,
+    /// To its end.
+    ToItsEnd,
+}
+
 impl Step {
+    /// How far its task is followed.
+    #[must_use]
+    pub const fn follows(self) -> Follows {
+        match self {
+            Self::Restore
+            | Self::FirstBackup
+            | Self::TakeBackup
+            | Self::RollBack
+            | Self::DestroyGuest
+            | Self::ReapScratch => Follows::ToItsEnd,
+            _ => Follows::WithinItsBound,
+        }
+    }
+
     /// How long and how often it may try.
     #[must_use]
     pub const fn bound(self) -> Bound {
         let (seconds, tries) = match self {
             // A second restore after a failed one only hides why the first failed.
-            Self::Restore => (limits::RESTORE_MAX_S, 1),
-            Self::FirstBackup | Self::TakeBackup => (limits::BACKUP_MAX_S, 1),
+            Self::Restore | Self::FirstBackup | Self::TakeBackup => (limits::LONG_S, 1),
             Self::AwaitHello => (limits::HELLO_WAIT_S, 1),
             // The turn has a bound of its own, by the pace of the guest's hellos; this is the longest.
             Self::AwaitController => (limits::UPDATE_TURN_MAX_S, 1),
             // The window has a bound of its own, which is no longer than this.
             Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
-            Self::JudgeArchive => (limits::RESTORE_MAX_S, 1),
+            Self::JudgeArchive => (limits::JUDGE_MAX_S, 1),
             Self::FirstStart | Self::Start | Self::StartAgain | Self::StartPlaced => {
                 (limits::SHORT_TASK_MAX_S, 2)
             }
             Self::TakeSnapshot | Self::RemoveSnapshot | Self::RemoveBackup => (limits::SHORT_TASK_MAX_S, 2),
             // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
-            Self::RollBack => (limits::RESTORE_MAX_S, 2),
+            Self::RollBack => (limits::LONG_S, 2),
             Self::ShutDown | Self::StandDown => (limits::SHORT_TASK_MAX_S, 2),
             Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
             // A second one frees what the first, cut short, did not.

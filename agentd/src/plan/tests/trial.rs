@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::policy::TestPlace;
-use crate::model::record::{OpenOperation, TestRecord};
+use crate::model::record::{OpenOperation, ParkedOperation, TestRecord};
 use crate::operation::{Operation, RestoreTest};
 
 const NOON: &str = "2026-03-10T12:00:00Z";
@@ -133,4 +133,9 @@ fn nothing_is_tried_without_a_place_a_promise_a_backup_or_a_free_lane() {
     let (id, kind) = (op(9), OperationKind::RestoreTest);
     life.world.records.open.push(OpenOperation { id, kind, guest: crate::operation::restore_test::LANE });
     assert!(trial(&life).is_none(), "one at a time");
+
+    let mut life = tested();
+    let (guest, message) = (crate::operation::restore_test::LANE, "left half-made".to_owned());
+    life.world.records.parked.push(ParkedOperation { id, kind, guest, message });
+    assert!(trial(&life).is_none(), "what one left comes first");
 }

@@ -144,8 +144,8 @@ pub struct Patience {
     pub pause_max: Duration,
     /// A task just started may not be listed yet: so long that is no reason to worry.
     pub appear_max: Duration,
-    /// After this the outcome is unknown and the task runs on.
-    pub total_max: Duration,
+    /// After this the outcome is unknown and the task runs on. Without it the task is followed to its end.
+    pub total_max: Option<Duration>,
     /// So many looks in a row may fail before the error is handed on.
     pub failures_max: u32,
 }
@@ -154,11 +154,17 @@ impl Patience {
     /// Looks five times a second at first, every two seconds later.
     #[must_use]
     pub const fn up_to(total_max: Duration) -> Self {
+        Self { total_max: Some(total_max), ..Self::to_its_end() }
+    }
+
+    /// The same for as long as Proxmox says that the task runs.
+    #[must_use]
+    pub const fn to_its_end() -> Self {
         Self {
             pause_min: Duration::from_millis(200),
             pause_max: Duration::from_secs(2),
             appear_max: Duration::from_secs(30),
-            total_max,
+            total_max: None,
             failures_max: 10,
         }
     }
@@ -210,7 +216,7 @@ pub async fn follow_task(
         }
         match end {
             Some(outcome) => return Ok(outcome),
-            None if waited >= patience.total_max => {
+            None if patience.total_max.is_some_and(|most| waited >= most) => {
                 return Ok(TaskOutcome::Unknown(Unclear::StillRunning { after_s: waited.as_secs() }));
             }
             None => sleep(pace, &mut pause, patience).await,
