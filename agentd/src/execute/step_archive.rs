@@ -9,10 +9,11 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{BridgeName, GuestUid};
 
 use super::attempt::{Acted, Context, Learnt};
+use super::step_room::{Restored, lacks};
 use super::trouble::Trouble;
 use super::{step_beside, step_test};
 use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made, judge_made_again};
-use crate::model::mark;
+use crate::model::{limits, mark};
 use crate::operation::{Lost, Operation, Provision};
 use crate::port::pve::{AclPath, GuestConfig, PveError, Role, VolumeId};
 
@@ -24,6 +25,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         other => return Err(Trouble::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
     if let Some(lost) = &provision.lost {
+        has_room(context, provision, lost).await?;
         return own_backup(context, provision.guest.uid, lost).await;
     }
     context.say("checking the archive's digest");
@@ -55,6 +57,26 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         .and_then(|lines| judge_golden(&lines, provision.guest.size.rootfs_gib))
         .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
     Ok(Acted::Learnt(Learnt::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
+}
+
+/// A lost guest waits rather than fill a storage that others live on. Its archive can mostly not be looked into, so its
+/// disks are as large as the document wants them: they grow to that anyway.
+async fn has_room(context: &Context<'_>, provision: &Provision, lost: &Lost) -> Result<(), Trouble> {
+    let (guest, storage) = (&provision.guest, &provision.storage);
+    let volumes = guest.volumes.iter().map(|volume| volume.size_gib);
+    let gib: u64 = volumes.chain([guest.size.rootfs_gib]).map(|size| u64::from(size.get())).sum();
+    let restored = Restored {
+        guest: guest.uid,
+        archive: &lost.backup,
+        disks: gib << 30,
+        most_percent: limits::RESTORE_FILL_MAX_PERCENT,
+    };
+    let Some(why) = lacks(context, storage, restored).await? else { return Ok(()) };
+    let text = format!(
+        "its disks would lie on {storage}, which {why}: it is not restored until there is room, so that no other guest there \
+         stops; make room, and it comes back by itself"
+    );
+    Err(Trouble::give_up(ErrorCode::StorageFull, text))
 }
 
 /// Looks into a lost guest's backup, as far as Proxmox lets us.

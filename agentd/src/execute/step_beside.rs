@@ -14,14 +14,15 @@ use super::identity::{look_at, vmid, with_volumes};
 use super::step_archive::{archive, made};
 use super::step_config::change;
 use super::step_restore::PENDING;
-use super::step_room::too_full;
+use super::step_room::{Restored, lacks};
 use super::trouble::Trouble;
 use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::gate::layout::{Layout, layout};
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Verdict, gate};
+use crate::model::limits;
 use crate::model::mark::{self, Mark};
-use crate::model::record::Place;
+use crate::model::record::{self, Place};
 use crate::operation::{Operation, RestoreBeside};
 use crate::port::pve::change::{Description, Tag};
 use crate::port::pve::config::Switch;
@@ -81,13 +82,20 @@ pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
 
 pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     let layout = judge(context).await?;
-    let storage = &spec(context)?.storage;
-    if let Some(why) = too_full(&context.ports.pve.storage_status(storage).await?) {
+    let beside = spec(context)?;
+    let (storage, archive) = (&beside.storage, record::VolumeId::new(from(beside)?.as_str()));
+    let restored = Restored {
+        guest: beside.guest().uid,
+        archive: &archive,
+        disks: layout.bytes(),
+        most_percent: limits::SNAPSHOT_FILL_MAX_PERCENT,
+    };
+    if let Some(why) = lacks(context, storage, restored).await? {
         let text =
             format!("the copy would lie on {storage}, which {why}: nothing is restored until there is room");
         return Err(Trouble::give_up(ErrorCode::StorageFull, text));
     }
-    let mut note = format!("its own backup {}", from(spec(context)?)?);
+    let mut note = format!("its own backup {archive}");
     if !layout.left_out.is_empty() {
         note.push_str(&format!("; not in any backup, and not made: {}", layout.left_out.join(", ")));
     }

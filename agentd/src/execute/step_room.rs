@@ -1,18 +1,19 @@
-//! May this guest have one more snapshot? Asked of our records (how many it has), of its storages (how full they are), and
-//! of Proxmox (whether every volume can).
+//! Is there room? May this guest have one more snapshot: asked of our records (how many it has), of its storages (how full they are), and
+//! of Proxmox (whether every volume can). And has a storage room for what is restored there (`gate::room`).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::StorageName;
+use holdfast_protocol::id::{GuestUid, StorageName};
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{free_config, vmid};
 use super::step_update;
 use super::trouble::Trouble;
+use crate::gate::room::{self, Filled, Packed};
 use crate::model::limits;
-use crate::model::record::TakenBy;
+use crate::model::record::{self, TakenBy};
 use crate::operation::{Operation, Snapshot};
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
@@ -98,7 +99,36 @@ fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, S
     Trouble::give_up(ErrorCode::Unsupported, text)
 }
 
-pub(super) fn too_full(status: &StorageStatus) -> Option<String> {
+/// Why a storage has no room for disks that are restored from this archive.
+pub(super) async fn lacks(
+    context: &Context<'_>,
+    storage: &StorageName,
+    restored: Restored<'_>,
+) -> Result<Option<String>, Trouble> {
+    let status = context.ports.pve.storage_status(storage).await?;
+    if !status.active {
+        return Ok(Some("does not answer".to_owned()));
+    }
+    let backups = context.ports.store.owing(restored.guest).await?.backups;
+    let record = backups.iter().find(|backup| backup.archive == *restored.archive);
+    let packed = record.map(|backup| Packed { name: backup.archive.as_str(), bytes: backup.bytes });
+    let filled = Filled { kind: &status.kind, used: status.used, total: status.total };
+    Ok(room::lacks(filled, restored.disks, packed, restored.most_percent))
+}
+
+/// What is to be restored.
+pub(super) struct Restored<'a> {
+    /// Of which guest.
+    pub guest: GuestUid,
+    /// From which archive.
+    pub archive: &'a record::VolumeId,
+    /// The size of its disks.
+    pub disks: u64,
+    /// How full the storage may be with it.
+    pub most_percent: u64,
+}
+
+fn too_full(status: &StorageStatus) -> Option<String> {
     if !status.active || status.total == 0 {
         return Some("does not answer".to_owned());
     }

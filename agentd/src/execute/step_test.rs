@@ -18,7 +18,7 @@ use super::identity::vmid;
 use super::step_archive::{archive, made};
 use super::step_beside::{left_out, own_copy};
 use super::step_restore::PENDING;
-use super::step_room::too_full;
+use super::step_room::{Restored, lacks};
 use super::trouble::Trouble;
 use super::{freed, step_power, undo};
 use crate::gate::archive::{Lines, Nets, judge_backup};
@@ -64,8 +64,15 @@ async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
 /// The archive, and whether the host has head-room: a test never takes what a guest may need.
 pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     let layout = judge(context).await?;
-    let (pve, place) = (&context.ports.pve, &spec(context)?.place);
-    if let Some(why) = too_full(&pve.storage_status(&place.storage).await?) {
+    let (pve, test) = (&context.ports.pve, spec(context)?);
+    let place = &test.place;
+    let restored = Restored {
+        guest: test.guest,
+        archive: &test.backup.archive,
+        disks: layout.bytes(),
+        most_percent: limits::SNAPSHOT_FILL_MAX_PERCENT,
+    };
+    if let Some(why) = lacks(context, &place.storage, restored).await? {
         let text = format!("its disks would lie on {}, which {why}: the backup is not tried", place.storage);
         return Err(Trouble::give_up(ErrorCode::StorageFull, text));
     }

@@ -37,6 +37,18 @@ pub struct MountLayout {
 }
 
 impl Layout {
+    /// The size of all its disks.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let gib = self
+            .mounts
+            .values()
+            .map(|mount| mount.size)
+            .chain([self.rootfs])
+            .map(|size| u64::from(size.get()));
+        gib.sum::<u64>() << 30
+    }
+
     /// Without what its backup left out, by our records: a copy with an empty volume would look whole.
     #[must_use]
     pub fn without(mut self, left_out: &[String]) -> Self {
@@ -124,7 +136,7 @@ mod tests {
             ("mp2", "tank:300/vm-300-disk-3.raw,mp=/srv/cache,size=1G"),
         ]))
         .unwrap();
-        assert_eq!(read.nets, [0, 7].into());
+        assert_eq!((&read.nets, read.bytes()), (&[0, 7].into(), 4 << 30));
         assert_eq!(read.rootfs, gib(2));
         let db = MountLayout { path: "/srv/db".parse().unwrap(), size: gib(2) };
         assert_eq!(read.mounts, BTreeMap::from([(0, db)]));

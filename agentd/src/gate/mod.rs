@@ -20,6 +20,7 @@
 //! | [`protection`] | what of a wish about backups is raised, and what is held |
 //! | [`restore`] | may a box take a lost one's place, and does this one stand still |
 //! | [`retention`] | which backups may go by the retention in force |
+//! | [`room`] | whether a storage has room for what is restored |
 //! | [`warrant`] | what an operator signed |
 
 pub mod archive;
@@ -34,6 +35,7 @@ pub mod order;
 pub mod protection;
 pub mod restore;
 pub mod retention;
+pub mod room;
 pub mod stranger;
 pub mod warrant;
 

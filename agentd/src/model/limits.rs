@@ -143,6 +143,10 @@ pub const SCHEDULED_SNAPSHOTS_PER_GUEST: usize = 32;
 /// write a tenth of a pool within minutes.
 pub const SNAPSHOT_FILL_MAX_PERCENT: u64 = 85;
 
+/// How full a storage may get by a guest that was lost: fuller than by what can wait, since it serves nobody until it is
+/// back, and not so full that the others stop.
+pub const RESTORE_FILL_MAX_PERCENT: u64 = 95;
+
 /// Start, stop, resize, destroy: Proxmox itself waits 60 s for a start.
 pub const SHORT_TASK_MAX_S: u64 = 300;
 

@@ -303,6 +303,26 @@ async fn one_that_comes_back_later_is_told() {
     agent.stop().await;
 }
 
+/// It waits rather than fill the storage that others live on, and is as lost as before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_would_fill_its_storage_waits() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+    destroyed(&world).await;
+    world.large_backups();
+    let Operation::Provision(mut large) = again(&world, &record) else { panic!("a provision") };
+    large.guest.size.rootfs_gib = 65_536.try_into().unwrap();
+    let ended = end(&ports, 2, Operation::Provision(large)).await;
+    assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
+    let cause = ended.cause().unwrap();
+    assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
+    assert!(cause.message.contains("with its disks of 65538 GiB"), "{cause}");
+    assert_eq!(world.restores(301).await, 0);
+    let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
+    assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{place:?}");
+}
+
 /// Whether who came back stands in our pool.
 #[derive(Clone, Copy)]
 enum Pool {

@@ -282,6 +282,23 @@ async fn a_storage_that_is_nearly_full_takes_no_copy() {
     only_the_guest(&world, &ports, &told(&refused)).await;
 }
 
+/// Nor is one made that would fill it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_that_a_copy_would_fill_takes_none() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let large = "tank:300/vm-300-disk-1.raw,mp=/srv/db,backup=1,size=65536G".to_owned();
+    apply(&world.sim.node, &Edit::Set { vmid: 300, key: "mp0".to_owned(), value: large }).unwrap();
+    assert_eq!(end(&ports, 7, Operation::Backup(asked_backup())).await.status(), Status::Done);
+    world.large_backups();
+    let refused = restore(&world, &ports).await;
+    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    let cause = refused.cause().unwrap();
+    assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
+    assert!(cause.message.contains("with its disks of 65538 GiB"), "{cause}");
+    only_the_guest(&world, &ports, &told(&refused)).await;
+}
+
 /// The number goes to somebody else before the restore, after it, or before the last look: whose it is then is not touched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_that_was_reused_by_hand_is_not_touched() {

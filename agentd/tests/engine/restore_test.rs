@@ -8,10 +8,12 @@ use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
 use agentd::operation::{Operation, RestoreTest};
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use pve_sim::fault::Fault;
+use pve_sim::fault::admin::{Edit, apply};
 
-use super::world::{World, end, find, guest, made, open, snapshot, told};
+use super::world::{World, asked_backup, end, find, guest, made, open, snapshot, told};
 
 async fn newest(ports: &Ports) -> BackupRecord {
     ports.store.backups(guest(1).uid, 1).await.unwrap().remove(0)
@@ -116,6 +118,25 @@ async fn a_test_that_cannot_begin_is_not_run() {
     let record = only_record(&ports).await;
     assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
     assert!(record.why.contains("memory"), "{record:?}");
+    only_the_guest(&world, &ports, &told(&done)).await;
+}
+
+/// A storage that has room now and would be full afterwards stops every guest on it: nothing is tried there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_would_fill_its_storage_is_not_run() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let large = "tank:300/vm-300-disk-1.raw,mp=/srv/db,backup=1,size=65536G".to_owned();
+    apply(&world.sim.node, &Edit::Set { vmid: 300, key: "mp0".to_owned(), value: large }).unwrap();
+    assert_eq!(end(&ports, 1, Operation::Backup(asked_backup())).await.status(), Status::Done);
+    world.large_backups();
+    let done = tried(&world, &ports, 2).await;
+    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+    assert_eq!(done.cause().unwrap().code, ErrorCode::StorageFull, "{}", told(&done));
+    let record = only_record(&ports).await;
+    assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
+    assert!(record.why.contains("with its disks of 65538 GiB"), "{record:?}");
+    assert_eq!(world.restores(900).await, 0);
     only_the_guest(&world, &ports, &told(&done)).await;
 }
 
