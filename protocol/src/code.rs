@@ -61,6 +61,8 @@ codes! {
     CodeMistyped = "CODE_MISTYPED", 400
     /// A controller did not come up on this host: nobody here gets it any more.
     ControllerBad = "CONTROLLER_BAD", 409
+    /// A guest came back and runs, and its controller has not been heard since.
+    ControllerSilent = "CONTROLLER_SILENT", 409
     /// No operator approved the controller that runs in a guest.
     ControllerUnapproved = "CONTROLLER_UNAPPROVED", 409
     /// A controller that is wished for a guest is not put in, and why.

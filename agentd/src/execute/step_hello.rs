@@ -9,8 +9,8 @@ use super::identity::vmid;
 use super::step_power;
 use super::trouble::Trouble;
 use crate::model::record::Access;
-use crate::operation::Operation;
 use crate::operation::step::Step;
+use crate::operation::{Operation, Whence};
 use crate::port::pve::read::Power;
 
 /// How often it is looked whether the guest still runs.
@@ -36,7 +36,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
                 "its claim was redeemed twice: two holders, one of them a stranger; its access is frozen";
             return Err(Trouble::park(ErrorCode::ClaimTwice, text, format!("pct enter {}", vmid(context)?)));
         }
-        if matches!(context.progress.operation, Operation::SwapGuest(_)) && record.token_generation == 0 {
+        if brings_its_token(&context.progress.operation) && record.token_generation == 0 {
             return step_power::stays_up(
                 context,
                 "its guest never had a controller: nothing was heard of it",
@@ -48,11 +48,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             return Ok(Acted::Learnt(Learnt::note(format!("guestd {}", hello.version))));
         }
         if context.ports.clock.monotonic() >= deadline {
-            let text = format!(
-                "no hello came within {} s: look at the golden's controller",
-                context.step.bound().seconds
-            );
-            return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+            let waited = format!("no hello came within {} s", context.step.bound().seconds);
+            return Err(silent(context, &waited)?);
         }
         tokio::select! {
             biased;
@@ -68,8 +65,43 @@ async fn still_runs(context: &Context<'_>) -> Result<(), Trouble> {
         return Ok(());
     };
     if status.power == Power::Stopped {
-        let text = "the guest stopped before its controller said hello: look at its console";
-        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        return Err(silent(context, "the guest stopped before its controller said hello")?);
     }
     Ok(())
+}
+
+/// Whether the guest has the token that we know already, and no claim was handed over.
+fn brings_its_token(operation: &Operation) -> bool {
+    match operation {
+        Operation::SwapGuest(_) => true,
+        Operation::Provision(provision) => {
+            provision.lost.as_ref().is_some_and(|lost| lost.whence == Whence::ThisBox)
+        }
+        _ => false,
+    }
+}
+
+/// What a person reads of it. A lost guest that came back is kept, and this is told of it until it is heard.
+fn silent(context: &Context<'_>, why: &str) -> Result<Trouble, Trouble> {
+    let lost = match &context.progress.operation {
+        Operation::Provision(provision) => provision.lost.as_ref(),
+        _ => None,
+    };
+    let Some(lost) = lost else {
+        let text = format!("{why}: look at its console, and at the controller of its image");
+        return Ok(Trouble::give_up(ErrorCode::Unavailable, text));
+    };
+    let vmid = vmid(context)?;
+    let mut text = format!(
+        "it came back from {} as guest {vmid}, and {why}: it is kept as it is, for it holds newer data than its backup from its \
+         start on; look at its console, and at the controller in it (`pct enter {vmid}`)",
+        lost.backup
+    );
+    if lost.whence == Whence::LostBox {
+        text.push_str(
+            "; the token in it is the lost box's, its claim ends soon, and no other is handed out: without one it is run and backed \
+             up as any guest, but nothing that its controller asks for is heard",
+        );
+    }
+    Ok(Trouble::give_up(ErrorCode::ControllerSilent, text))
 }

@@ -22,6 +22,10 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         return Ok(Acted::Learnt(Learnt::note("as wanted")));
     }
     let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
+    if matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost.is_some()) {
+        // It serves, and what is wrong with it the plan sees as with any guest.
+        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+    }
     Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
 }
 

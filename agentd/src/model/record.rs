@@ -428,6 +428,8 @@ pub struct Records {
     pub snapshots: Vec<SnapshotRecord>,
     /// Stacks that did not come back from a backup, sorted by guest.
     pub stacks_down: Vec<StacksDown>,
+    /// Guests that came back and were not heard since, with what was told of that.
+    pub silent: BTreeMap<GuestUid, String>,
     /// Copies beside guests, sorted by number.
     pub besides: Vec<BesideRecord>,
     /// Every number that was ever given to a guest, with that guest.

@@ -266,11 +266,17 @@ impl Operation {
     }
 
     /// What follows when no try of one of its steps is left. A way back that fails is a person's: what it would take back
-    /// first is the snapshot, which is all there is to come back to.
+    /// first is the snapshot, which is all there is to come back to. A lost guest that was started again serves.
     #[must_use]
     pub fn on_failure(&self, step: Step) -> OnFailure {
         match self {
             Self::UpdateController(_) if UpdateController::is_way_back(step) => OnFailure::Park,
+            // It has run, so it holds newer data than its backup: whether its controller speaks or not, it stays.
+            Self::Provision(provision)
+                if provision.lost.is_some() && matches!(step, Step::AwaitHello | Step::ReadBack) =>
+            {
+                OnFailure::Note
+            }
             _ => step.on_failure(),
         }
     }

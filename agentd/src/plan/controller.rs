@@ -8,11 +8,12 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target};
+use holdfast_protocol::report::Condition;
 
 use super::{Context, Judged};
 use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
-use crate::model::record::{GuestRecord, HelloRecord};
+use crate::model::record::{GuestRecord, HelloRecord, Records};
 
 pub(super) fn judge(context: &Context<'_>, mut judged: Judged, record: &GuestRecord) -> Judged {
     let Some(hello) = &record.hello else { return judged };
@@ -43,6 +44,12 @@ pub(super) fn judge(context: &Context<'_>, mut judged: Judged, record: &GuestRec
         remedy,
     });
     judged.with(ErrorCode::ControllerUnapproved, text)
+}
+
+/// What is told of a guest that came back and was not heard since.
+pub(super) fn silent(records: &Records, record: &GuestRecord) -> Option<Condition> {
+    let message = records.silent.get(&record.uid)?.clone();
+    Some(Condition { code: ErrorCode::ControllerSilent, message })
 }
 
 fn approved(context: &Context<'_>, hello: &HelloRecord) -> bool {

@@ -319,12 +319,13 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         plan.actions.extend(judged.action);
         plan.held.extend(judged.held);
         let down = record.and_then(|(_, record)| stacks::down(&inputs.records.stacks_down, record));
+        let silent = record.and_then(|(_, record)| controller::silent(inputs.records, record));
         plan.verdicts.push(GuestVerdict {
             wanted: guest.map(|(place, _)| place),
             recorded: record.map(|(place, _)| place),
             vmid: record.and_then(|(_, record)| record.place.vmid()),
             standing: judged.standing,
-            conditions: judged.conditions.into_iter().chain(down).collect(),
+            conditions: judged.conditions.into_iter().chain(down).chain(silent).collect(),
             protection: None,
         });
     }

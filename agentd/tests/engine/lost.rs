@@ -1,6 +1,7 @@
 //! A guest that somebody destroyed by hand, its number free, reused in our pool, or reused outside it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::cli::setup::plan::Places;
@@ -9,12 +10,14 @@ use agentd::model::mark;
 use agentd::model::record::{BackupRecord, BackupWhy, Place, VolumeId};
 use agentd::model::view::View;
 use agentd::operation::log::Status;
+use agentd::operation::progress::Progress;
 use agentd::operation::{Backup, Lost, NumberWish, Operation, Target, Whence};
 use agentd::port::pve::read::Power;
 use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec};
 use agentd::port::pve::undo::{Evidence, Made, UndoProof};
 use agentd::port::pve::{RestoreRequest, Role, VmidUse};
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{OperationId, StorageName};
 use holdfast_protocol::report::{Health, Running, Standing};
 use holdfast_protocol::secret::{Secret, TokenHash};
@@ -22,7 +25,7 @@ use pve_sim::fault::admin::{Edit, apply};
 
 use super::drift::{Agent, report, serves, start};
 use super::hand::HandAt;
-use super::world::{ARCHIVE, World, end, find, guest, made, told, uid, vmid};
+use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, told, uid, vmid};
 
 async fn one_guest(world: &World) -> Agent {
     let mut agent = start(world).await;
@@ -321,6 +324,78 @@ async fn one_that_would_fill_its_storage_waits() {
     assert_eq!(world.restores(301).await, 0);
     let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
     assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{place:?}");
+}
+
+async fn kept(ports: &Ports, ended: &Progress) {
+    assert_eq!(ended.status(), Status::Done, "{}", told(ended));
+    let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
+    assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(301)), "{place:?}");
+}
+
+/// What is told of it until it is heard.
+async fn said(ports: &Ports) -> Option<String> {
+    let records = ports.store.records(Generation::new(1), ports.clock.now()).await.unwrap();
+    records.silent.get(&uid(1)).cloned()
+}
+
+/// It serves customers from its start on, whether its controller speaks or not: it is kept and told, by its number, until it
+/// says hello.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_comes_back_silent_is_kept_and_told() {
+    for whence in [Whence::ThisBox, Whence::LostBox] {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+        destroyed(&world).await;
+        let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
+        let Operation::Provision(mut lost) = again(&world, &record) else { panic!("a provision") };
+        lost.lost.as_mut().unwrap().whence = whence;
+        let ended = end(&ports, 2, Operation::Provision(lost)).await;
+        kept(&ports, &ended).await;
+        let status = ports.pve.guest_status(vmid(301)).await.unwrap();
+        assert_eq!(status.power, Power::Running, "{}", told(&ended));
+        assert!(ports.pve.guest_config(vmid(301)).await.unwrap().env.is_none(), "no ticket is left in it");
+        let condition = ended.conditions().next().unwrap();
+        assert_eq!(condition.code, ErrorCode::ControllerSilent, "{condition}");
+        assert!(condition.message.contains("guest 301, and no hello came"), "{condition}");
+        assert_eq!(
+            condition.message.contains("no other is handed out"),
+            whence == Whence::LostBox,
+            "{condition}"
+        );
+        assert_eq!(said(&ports).await.as_ref(), Some(&condition.message));
+        says_hello(&ports, &world).await;
+        assert_eq!(said(&ports).await, None);
+    }
+}
+
+/// One that fell over before it was heard ran as well: its disks are kept, and starting it is the plan's matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_comes_back_and_falls_over_is_kept() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+    destroyed(&world).await;
+    let hand = HandAt::new("await_hello", &world.sim.node, vec![Edit::Stop { vmid: 301 }]);
+    let ports = Ports { failpoints: hand, ..ports };
+    let ended = end(&ports, 2, again(&world, &record)).await;
+    kept(&ports, &ended).await;
+    assert!(said(&ports).await.unwrap().contains("the guest stopped before"), "{}", told(&ended));
+    assert!(world.guests().contains_key("301.conf"));
+}
+
+/// One that never had a controller, such as an adopted guest, is not waited for, and nothing is told of that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_never_spoke_is_back_without_a_word() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+    destroyed(&world).await;
+    world.records("UPDATE guest SET token_generation = 0, hello_at = NULL, hello_version = NULL, hello_health = NULL, hello_boot_id = NULL, hello_build = NULL");
+    let ended = end(&ports, 2, again(&world, &record)).await;
+    kept(&ports, &ended).await;
+    assert!(told(&ended).contains("never had a controller"), "{}", told(&ended));
+    assert_eq!((ended.conditions().count(), said(&ports).await), (0, None));
 }
 
 /// Whether who came back stands in our pool.

@@ -158,3 +158,12 @@ fn who_cannot_come_back_or_cannot_be_told_newer_is_left_as_it_is() {
         "a storage without snapshots",
     );
 }
+
+#[test]
+fn a_guest_that_came_back_silent_is_told_as_that_and_kept_as_any() {
+    let mut world = super::world(2);
+    world.records.silent.insert(uid(1), "no hello came".to_owned());
+    let plan = world.plan();
+    assert_eq!(told(&plan, ErrorCode::ControllerSilent), ["no hello came"]);
+    assert!(plan.actions.is_empty(), "{plan}");
+}

@@ -315,7 +315,7 @@ fn end(
         Status::Undone => "undone",
         _ => "parked",
     };
-    let message = after.cause().map(|problem| problem.message.clone());
+    let message = after.cause().or_else(|| after.conditions().next()).map(|problem| problem.message.clone());
     transaction
         .execute(
             "UPDATE operation SET ended_at = ?2, outcome = ?3, message = ?4 WHERE serial = ?1",

@@ -1,8 +1,10 @@
 //! All that is written down, as the plan takes it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::operation::OperationKind;
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -131,6 +133,19 @@ fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, Stor
     Ok(touched)
 }
 
+/// What was told of guests that came back and were not heard, and have not been since.
+fn silent(connection: &Connection) -> Result<BTreeMap<GuestUid, String>, StoreError> {
+    let rows: Vec<(String, String)> = connection
+        .prepare_cached(
+            "SELECT uid, message FROM guest JOIN operation ON id = made_by
+             WHERE place = 'made' AND kind = 'provision' AND outcome = 'done' AND message IS NOT NULL
+             AND (hello_at IS NULL OR hello_at < opened_at)",
+        )
+        .and_then(|mut select| select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .map_err(StoreError::sqlite("read who came back silent"))?;
+    rows.into_iter().map(|(uid, message)| Ok((parsed("a guest", &uid)?, message))).collect()
+}
+
 impl Store {
     /// Everything the plan needs to know of the past, as of one moment.
     ///
@@ -149,6 +164,7 @@ impl Store {
                     touched: touched(connection, now)?,
                     snapshots: snapshot::all(connection)?,
                     stacks_down: window::stacks_down(connection)?,
+                    silent: silent(connection)?,
                     besides: beside::all(connection)?,
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,

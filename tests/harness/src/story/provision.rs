@@ -35,12 +35,11 @@ pub(super) fn stories() -> Vec<Story> {
             second_one_in: SECONDS_OF_LOST,
             ..Story::done("provision, lost", Ground::Lost, |kit| again(kit, Whence::ThisBox))
         },
-        // It came back and never spoke: what was made is taken back, and its backup is as it was.
+        // It came back and never spoke: it is kept, for it serves. Nothing takes it back from its start on.
         Story {
             speech: Speech::Silence,
-            unclear: Status::Parked,
             second_one_in: SECONDS_OF_LOST,
-            ..Story::undone("provision, lost and silent", Ground::Lost, |kit| again(kit, Whence::ThisBox))
+            ..Story::done("provision, lost and silent", Ground::Lost, |kit| again(kit, Whence::ThisBox))
         },
         // Its token is another box's: it comes back with a claim of this one.
         Story {
