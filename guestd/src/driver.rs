@@ -34,12 +34,16 @@ pub struct Part {
     pub says: PartHealth,
     /// How long Docker waits for it to end by itself; systemd's own bound is not asked for, since its jobs wait in line.
     pub grace: Option<Duration>,
+    /// What is another each time it is started; empty where nobody tells.
+    pub run: String,
 }
 
 /// Whether a part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartState {
     Running,
+    /// It fell over, and what runs it starts it again after a while.
+    Restarting,
     /// Somebody stops it, and it still works.
     Stopping,
     Stopped,
@@ -54,7 +58,12 @@ pub enum PartState {
 impl PartState {
     /// Whether it may still write.
     pub const fn is_up(self) -> bool {
-        matches!(self, Self::Running | Self::Stopping)
+        matches!(self, Self::Running | Self::Restarting | Self::Stopping)
+    }
+
+    /// Whether somebody wants it running, however it fares.
+    pub const fn is_wanted(self) -> bool {
+        matches!(self, Self::Running | Self::Restarting)
     }
 }
 

@@ -118,7 +118,8 @@ fn rows(text: &str) -> Result<Vec<Row>, serde_json::Error> {
 
 fn part(row: Row) -> Part {
     let state = match (row.state.as_str(), row.exit_code) {
-        ("running" | "restarting", _) => PartState::Running,
+        ("running", _) => PartState::Running,
+        ("restarting", _) => PartState::Restarting,
         ("exited", 0) => PartState::Done,
         _ => PartState::Stopped,
     };
@@ -128,7 +129,7 @@ fn part(row: Row) -> Part {
         "unhealthy" => PartHealth::Unwell,
         _ => PartHealth::Silent,
     };
-    Part { id: row.id, name: row.service, state, says, grace: None }
+    Part { id: row.id, name: row.service, state, says, grace: None, run: String::new() }
 }
 
 /// Services in the order in which they start; where nothing is said, by name. Compose refuses circles; should there be

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
 
-const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} {{.Config.StopTimeout}}";
+const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} {{.State.StartedAt}} {{.Config.StopTimeout}}";
 
 /// What Docker waits where nobody says how long.
 const GRACE: Duration = Duration::from_secs(10);
@@ -33,24 +33,29 @@ pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
     for group in groups {
         for id in &group.ids {
             let line = said.out.lines().find_map(|line| line.strip_prefix(id.as_str())?.strip_prefix(' '));
-            let (state, says, grace) = match line {
-                Some(line) => read(line),
-                None if is_gone(&said.err, id) => (PartState::Gone, PartHealth::Silent, None),
+            let (id, name) = (id.clone(), group.name.clone());
+            let part = match line {
+                Some(line) => read(id, name, line),
+                None if is_gone(&said.err, &id) => {
+                    let (state, says) = (PartState::Gone, PartHealth::Silent);
+                    Part { id, name, state, says, grace: None, run: String::new() }
+                }
                 None => {
                     return Err(ReadError::Silent { program: "docker inspect", about: group.name.clone() });
                 }
             };
-            parts.push(Part { id: id.clone(), name: group.name.clone(), state, says, grace });
+            parts.push(part);
         }
     }
     Ok(parts)
 }
 
-fn read(line: &str) -> (PartState, PartHealth, Option<Duration>) {
+fn read(id: String, name: String, line: &str) -> Part {
     let mut words = line.split_ascii_whitespace();
     let (status, code) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let state = match (status, code) {
-        ("running" | "restarting", _) => PartState::Running,
+        ("running", _) => PartState::Running,
+        ("restarting", _) => PartState::Restarting,
         ("exited", "0") => PartState::Done,
         ("exited", KILLED) => PartState::Killed,
         _ => PartState::Stopped,
@@ -61,12 +66,13 @@ fn read(line: &str) -> (PartState, PartHealth, Option<Duration>) {
         Some("unhealthy") => PartHealth::Unwell,
         _ => PartHealth::Silent,
     };
+    let run = words.next().unwrap_or_default().to_owned();
     // Without one of its own there is no number. A negative one is for ever.
     let grace = match words.next().and_then(|word| word.parse::<i64>().ok()) {
         Some(seconds) => u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs),
         None => GRACE,
     };
-    (state, says, Some(grace))
+    Part { id, name, state, says, grace: Some(grace), run }
 }
 
 fn is_gone(err: &str, id: &str) -> bool {

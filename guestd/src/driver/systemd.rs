@@ -114,7 +114,9 @@ fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
 
 /// Asks for one block a unit.
 pub fn check<'a>(units: impl Iterator<Item = &'a String>) -> Call {
-    let asked = ["LoadState", "ActiveState", "Result"].into_iter().chain(TIES.map(|(key, _)| key));
+    let asked = ["LoadState", "ActiveState", "SubState", "Result", "InvocationID"]
+        .into_iter()
+        .chain(TIES.map(|(key, _)| key));
     let asked = asked.map(|key| format!("--property={key}"));
     let argv = ["systemctl", "show"].map(str::to_owned).into_iter().chain(asked);
     let argv = argv.chain(["--".to_owned()]).chain(units.cloned()).collect();
@@ -133,16 +135,20 @@ pub fn checked<'a>(units: impl Iterator<Item = &'a String>, said: &Said) -> Resu
         .map(|unit| {
             let block = blocks.next().unwrap_or_default();
             let active = value(block, "ActiveState").ok_or_else(|| silent(unit))?;
+            let run = value(block, "InvocationID").unwrap_or_default().to_owned();
             let (state, says) = match (value(block, "LoadState"), active) {
                 (Some("not-found"), "inactive" | "failed") => (PartState::Gone, PartHealth::Silent),
                 (_, "active" | "reloading" | "refreshing") => (PartState::Running, PartHealth::Silent),
                 (_, "deactivating") => (PartState::Stopping, PartHealth::Silent),
+                (_, "activating") if value(block, "SubState") == Some("auto-restart") => {
+                    (PartState::Restarting, PartHealth::Unwell)
+                }
                 (_, "activating") => (PartState::Running, PartHealth::Starting),
                 (_, "failed") if was_killed(block) => (PartState::Killed, PartHealth::Unwell),
                 (_, "failed") => (PartState::Stopped, PartHealth::Unwell),
                 _ => (PartState::Stopped, PartHealth::Silent),
             };
-            Ok(Part { id: unit.clone(), name: unit.clone(), state, says, grace: None })
+            Ok(Part { id: unit.clone(), name: unit.clone(), state, says, grace: None, run })
         })
         .collect()
 }

@@ -46,10 +46,10 @@ fn compose_tells_containers_in_the_order_in_which_they_start() {
                 ("ccc", PartState::Done, PartHealth::Silent),
                 ("ddd", PartState::Stopped, PartHealth::Silent),
                 ("aaa", PartState::Running, PartHealth::Silent),
-                ("eee", PartState::Running, PartHealth::Silent),
+                ("eee", PartState::Restarting, PartHealth::Silent),
             ]
         );
-        let running = groups(parts.iter().filter(|part| part.state == PartState::Running));
+        let running = groups(parts.iter().filter(|part| part.state.is_wanted()));
         assert_eq!(running.len(), 2);
         assert_eq!((running[1].name.as_str(), running[1].ids.join(" ").as_str()), ("api", "aaa eee"));
     }
@@ -90,11 +90,17 @@ fn docker_waits_no_longer_than_we_do() {
         Engine::Docker.stop_within(&groups[1], &parts, Duration::from_secs(left)).line()
     };
     // Its own patience, or Docker's, is kept where it is the shorter one.
-    assert_eq!(line("aaa running 0 none 20\neee running 0 none <no value>\n", 60), "docker stop aaa eee");
-    assert_eq!(line("aaa running 0 none <nil>\neee running 0 none\n", 60), "docker stop aaa eee");
-    assert_eq!(line("aaa running 0 none 300\neee running 0 none 5\n", 60), "docker stop -t 55 aaa eee");
-    assert_eq!(line("aaa running 0 none -1\neee running 0 none 5\n", 8), "docker stop -t 4 aaa eee");
-    assert_eq!(line("aaa running 0 none 10\neee running 0 none 10\n", 1), "docker stop -t 1 aaa eee");
+    assert_eq!(
+        line("aaa running 0 none now 20\neee running 0 none now <no value>\n", 60),
+        "docker stop aaa eee"
+    );
+    assert_eq!(line("aaa running 0 none now <nil>\neee running 0 none now\n", 60), "docker stop aaa eee");
+    assert_eq!(
+        line("aaa running 0 none now 300\neee running 0 none now 5\n", 60),
+        "docker stop -t 55 aaa eee"
+    );
+    assert_eq!(line("aaa running 0 none now -1\neee running 0 none now 5\n", 8), "docker stop -t 4 aaa eee");
+    assert_eq!(line("aaa running 0 none now 10\neee running 0 none now 10\n", 1), "docker stop -t 1 aaa eee");
     let unit = group("db.service", &["db.service"]);
     let parts = Engine::Systemd
         .checked(std::slice::from_ref(&unit), &said("LoadState=loaded\nActiveState=active", ""))
@@ -236,4 +242,19 @@ fn units_that_cannot_all_be_started_again_are_not_stopped() {
     assert!(driver.look_on(std::slice::from_ref(&first)).is_empty());
     let error = driver.parts(&[first]).unwrap_err();
     assert!(matches!(error, ReadError::TooMany { .. }), "{error}");
+}
+
+#[test]
+fn what_falls_over_again_and_again_is_not_up() {
+    let unit = group("db.service", &["db.service"]);
+    let text = "LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nInvocationID=4f\n";
+    let parts = Engine::Systemd.checked(std::slice::from_ref(&unit), &said(text, "")).unwrap();
+    assert_eq!((parts[0].state, parts[0].run.as_str()), (PartState::Restarting, "4f"));
+    let text = text.replace("auto-restart", "start");
+    let parts = Engine::Systemd.checked(&[unit], &said(&text, "")).unwrap();
+    assert_eq!(parts[0].state, PartState::Running);
+    let parts = Engine::Docker
+        .checked(&[group("api", &["aaa"])], &said("aaa restarting 1 none 2026-11-23T05:00:00Z 10\n", ""))
+        .unwrap();
+    assert_eq!((parts[0].state, parts[0].run.as_str()), (PartState::Restarting, "2026-11-23T05:00:00Z"));
 }

@@ -31,6 +31,9 @@ pub enum ActError {
     /// It was told to start, and does not run.
     #[error("{names} do not run after they were started")]
     NotUp { names: String },
+    /// It was up, and is up again.
+    #[error("{names} fell over after they were started, and were started again")]
+    FellOver { names: String },
     /// It would write onto the root disk.
     #[error("{mount} is not mounted: what should lie there would land on the root disk; mount the volume")]
     NotMounted { mount: String },
@@ -94,9 +97,14 @@ pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<S
     }
 }
 
-/// How often each part was started in this resume.
+/// What is known of each part from earlier looks of this resume.
 #[derive(Debug, Default)]
-pub struct Starts(BTreeMap<String, u32>);
+pub struct Starts {
+    /// How often it was started.
+    counts: BTreeMap<String, u32>,
+    /// Which of its runs was seen last.
+    runs: BTreeMap<String, String>,
+}
 
 /// A part that ends well by itself each time it is started is a job that is done: it is started twice, and then let be.
 const JOB_STARTS: u32 = 2;
@@ -104,9 +112,10 @@ const JOB_STARTS: u32 = 2;
 impl Starts {
     fn lacks(&self, part: &Part) -> bool {
         match part.state {
-            PartState::Running | PartState::Gone => false,
+            // One that falls over is started by what runs it.
+            PartState::Running | PartState::Restarting | PartState::Gone => false,
             PartState::Stopped | PartState::Killed | PartState::Stopping => true,
-            PartState::Done => self.0.get(&part.id).is_none_or(|count| *count < JOB_STARTS),
+            PartState::Done => self.counts.get(&part.id).is_none_or(|count| *count < JOB_STARTS),
         }
     }
 }
@@ -120,7 +129,7 @@ pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Resul
     let before = check(stack.engine, &stack.groups).await?;
     let lacking = driver::groups(before.iter().filter(|part| starts.lacks(part)));
     if lacking.is_empty() {
-        return removed::none_missed(stack, &before).await;
+        return settled(stack, &before, starts).await;
     }
     let mut first = None;
     // One that fails keeps nobody else down.
@@ -130,15 +139,31 @@ pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Resul
         }
     }
     for id in lacking.into_iter().flat_map(|group| group.ids) {
-        *starts.0.entry(id).or_default() += 1;
+        *starts.counts.entry(id).or_default() += 1;
     }
     if let Some(error) = first {
         return Err(error.into());
     }
     let after = check(stack.engine, &stack.groups).await?;
     match names(&after, |part| starts.lacks(part)) {
-        down if down.is_empty() => removed::none_missed(stack, &after).await,
+        down if down.is_empty() => settled(stack, &after, starts).await,
         names => Err(ActError::NotUp { names }),
+    }
+}
+
+/// An error when one of these parts fell over since the last look, or cannot be started. A part that does so all the time, and
+/// did before it was stopped, is as it was.
+async fn settled(stack: &Stopped, parts: &[Part], starts: &mut Starts) -> Result<(), ActError> {
+    removed::none_missed(stack, parts).await?;
+    let waited_for = |part: &Part| !stack.restless.contains(&part.id);
+    let restarting = names(parts, |part| part.state == PartState::Restarting && waited_for(part));
+    let other = |part: &Part| starts.runs.get(&part.id).is_some_and(|run| *run != part.run);
+    let fell = names(parts, |part| part.state == PartState::Running && waited_for(part) && other(part));
+    starts.runs.extend(parts.iter().map(|part| (part.id.clone(), part.run.clone())));
+    match (restarting.is_empty(), fell.is_empty()) {
+        (false, _) => Err(ActError::NotUp { names: restarting }),
+        (true, false) => Err(ActError::FellOver { names: fell }),
+        (true, true) => Ok(()),
     }
 }
 
@@ -210,9 +235,8 @@ pub async fn health(place: &Place, stack: &Stack, volumes: &Volumes, expected: E
     if parts.is_empty() {
         return Health::Unwell("it has no parts: it was never deployed here".to_owned());
     }
-    let down = names(&parts, |part| {
-        matches!(part.state, PartState::Stopped | PartState::Killed | PartState::Stopping)
-    });
+    let down =
+        names(&parts, |part| !matches!(part.state, PartState::Running | PartState::Done | PartState::Gone));
     if !down.is_empty() {
         return Health::Unwell(format!("{down} do not run"));
     }

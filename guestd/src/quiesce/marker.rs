@@ -55,6 +55,9 @@ pub struct Stopped {
     pub engine: Engine,
     /// Exactly what ran, in the order in which it starts.
     pub groups: Vec<Group>,
+    /// Those of them that fell over again and again before: they are started, and not waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restless: Vec<String>,
     /// Where it can be had again, should somebody remove it meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<Home>,

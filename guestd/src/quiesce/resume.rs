@@ -1,7 +1,8 @@
 //! From standing still to running: all that the marker names is started, in order, again and again until it runs.
 //!
 //! It is the same for the process that stopped it, for the timer, for the next start and for a person, and may happen twice.
-//! The marker goes when all of it was seen running twice: a stop that was under way when its caller was killed may end
+//! The marker goes when all of it was seen running twice, and not to have fallen over in between: a program that ends right after
+//! its start does not run, and a stop that was under way when its caller was killed may end
 //! after our first look. Nothing must be written for it but the end: the marker taken away. That it began is written where it
 //! can be, for the agent.
 
@@ -21,8 +22,15 @@ use crate::file;
 use crate::place::Place;
 use crate::program::{run_well, words};
 
-/// Between two looks when we stopped them ourselves, and cleanly.
-pub const SETTLE: Duration = Duration::from_secs(1);
+/// What runs at two looks so far apart, and did not fall over in between, runs.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// How far apart two looks are when we stopped them ourselves, and cleanly. A program that is built for use does not look at
+/// the variable.
+pub fn settle() -> Duration {
+    let shorter = std::env::var("GUESTD_SETTLE_MS").ok().filter(|_| cfg!(debug_assertions));
+    shorter.and_then(|text| text.parse().ok()).map_or(SETTLE, Duration::from_millis)
+}
 
 /// How long the sentence for the agent may be.
 const WHY_CHARS_MAX: usize = 500;
@@ -139,10 +147,10 @@ async fn clear(place: &Place, marker: &Marker, _turn: &Turn) -> Result<Vec<Strin
 /// How long to watch after a resume in another's place: a stop that it began may end so late. After a reboot none can.
 pub fn settle_for_another(marker: &Marker, boot_id: Option<&str>) -> Duration {
     if boot_id != Some(marker.boot_id.as_str()) {
-        return SETTLE;
+        return settle();
     }
     let longest = marker.stacks.iter().map(|stack| stack.stop_limit_s).max().unwrap_or(0);
-    SETTLE.max(Duration::from_secs(longest))
+    settle().max(Duration::from_secs(longest))
 }
 
 /// How a resume in another's place ended.

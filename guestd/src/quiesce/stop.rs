@@ -101,7 +101,9 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
             return Err(StopError::Busy { stack: stack.name.to_string(), parts: busy });
         }
         let mine = |part: &Part| stacks.is_of(stack, &part.id);
-        let groups = groups(parts.iter().filter(|part| part.state == PartState::Running && mine(part)));
+        let groups = groups(parts.iter().filter(|part| part.state.is_wanted() && mine(part)));
+        let restless = parts.iter().filter(|part| part.state == PartState::Restarting);
+        let restless = restless.map(|part| part.id.clone()).collect();
         if groups.is_empty() {
             continue;
         }
@@ -109,6 +111,7 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
             name: stack.name.clone(),
             engine,
             groups,
+            restless,
             home,
             stop_limit_s: stack.limits.stop.as_secs(),
             start_limit_s: stack.limits.start.as_secs(),

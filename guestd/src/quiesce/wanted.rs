@@ -33,6 +33,7 @@ pub async fn start(
         name: stack.name.clone(),
         engine,
         groups: all.clone(),
+        restless: Vec::new(),
         home,
         stop_limit_s: stack.limits.stop.as_secs(),
         start_limit_s: stack.limits.start.as_secs(),

@@ -23,7 +23,7 @@ use crate::place::Place;
 use crate::quiesce::canary;
 use crate::quiesce::marker::Marker;
 use crate::quiesce::mounts::{self, Mounts, class};
-use crate::quiesce::resume::{self, Cleared, SETTLE, Tries};
+use crate::quiesce::resume::{self, Cleared, Tries};
 use crate::quiesce::stop::{self, StopError};
 use crate::quiesce::turn::{self, Asked, Turn};
 use crate::quiesce::untold;
@@ -118,6 +118,8 @@ struct Course {
     stop: Stop,
     /// When what was stopped began to be started.
     restarted: Option<Duration>,
+    /// When all of it was first seen to run.
+    up: Option<Duration>,
 }
 
 /// Whether something that was said was heard.
@@ -158,6 +160,7 @@ impl Runner<'_> {
             notes: Vec::new(),
             stop: Stop::Clean,
             restarted: None,
+            up: None,
         };
         let (why, down) = self.through(&mut course, &turn).await;
         Ok(self.end(course, why, down))
@@ -202,7 +205,7 @@ impl Runner<'_> {
                     if why == Why::Captured {
                         reached(Point::Captured);
                     }
-                    return (why.as_str().to_owned(), self.back(course, turn, SETTLE).await);
+                    return (why.as_str().to_owned(), self.back(course, turn, resume::settle()).await);
                 }
                 Next::GiveUp(why) => {
                     self.give_up(course.id).await;
@@ -353,6 +356,9 @@ impl Runner<'_> {
             // The agent hears at once what does not come up; it is tried on after that.
             let first = Tries(1);
             let resumed = resume::resume(self.place, marker, Some(turn), (settle, first), |down| {
+                if down.is_empty() && course.up.is_none() {
+                    course.up = clock::since_boot(self.place);
+                }
                 hear_down(self.place, down)
             })
             .await;
@@ -415,13 +421,13 @@ impl Runner<'_> {
     fn settle_after(&self, error: &StopError, course: &Course) -> Duration {
         match (error, &course.marker) {
             (StopError::Stop { .. }, Some(marker)) => resume::settle_for_another(marker, Some(self.boot_id)),
-            _ => SETTLE,
+            _ => resume::settle(),
         }
     }
 
     fn end(&self, course: Course, why: String, down: Vec<DownStack>) -> Ended {
-        let still =
-            course.still_since.zip(clock::since_boot(self.place)).map(|(from, to)| to.saturating_sub(from));
+        let up = course.up.or_else(|| clock::since_boot(self.place));
+        let still = course.still_since.zip(up).map(|(from, to)| to.saturating_sub(from));
         let last = Last {
             id: course.id,
             ended_at: clock::now(),

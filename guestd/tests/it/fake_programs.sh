@@ -38,8 +38,9 @@ containers() {
             stop)
                 guarded "$id"
                 # Done is what ended well. What does not end is killed, as soon as nobody waits any longer.
-                [ "$state" = running ] && [ -e "$world/deaf/$id" ] && state=killed
-                [ "$state" = running ] && state=exited
+                case $state in
+                    running | restarting) [ -e "$world/deaf/$id" ] && state=killed || state=exited ;;
+                esac
                 ;;
             start) state=running ;;
         esac
@@ -59,6 +60,16 @@ code() {
 
 status() {
     [ "$1" = killed ] && echo exited || echo "$1"
+}
+
+# One that falls over is up again at each look, and in another run.
+run() {
+    if [ -e "$world/falls/$1" ]; then
+        echo again >> "$world/falls/$1"
+        wc -l < "$world/falls/$1"
+    else
+        echo 0
+    fi
 }
 
 grace() {
@@ -85,7 +96,7 @@ docker_program() {
                 gate inspect "$id"
                 if [ -e "$world/c/$id" ]; then
                     read -r project service state < "$world/c/$id"
-                    echo "$id $(status "$state") $(code "$state") none $(grace "$id")"
+                    echo "$id $(status "$state") $(code "$state") none $(run "$id") $(grace "$id")"
                 else
                     echo "Error: No such container: $id" >&2
                     failed=1

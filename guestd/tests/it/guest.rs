@@ -118,7 +118,11 @@ impl Guest {
 
     fn run_so(&self, mut command: Command, point: &str) -> Running {
         command.arg("run").arg("--root").arg(self.root.path()).args(["--source-address", "127.0.7.9"]);
-        command.env_remove(VARIABLE).env_remove("GUESTD_LOG").env("GUESTD_DIES_AT", point);
+        command
+            .env_remove(VARIABLE)
+            .env_remove("GUESTD_LOG")
+            .env("GUESTD_SETTLE_MS", "200")
+            .env("GUESTD_DIES_AT", point);
         self.set_path(&mut command);
         command.stderr(Stdio::piped());
         Running { child: Some(command.spawn().unwrap()) }
@@ -137,7 +141,7 @@ impl Guest {
         #[expect(clippy::disallowed_methods, reason = "the program under test")]
         let mut command = Command::new(env!("CARGO_BIN_EXE_guestd"));
         command.arg(verb).arg("--root").arg(self.root.path()).args(["--source-address", "127.0.7.9"]);
-        command.env_remove(VARIABLE).env_remove("GUESTD_LOG");
+        command.env_remove(VARIABLE).env_remove("GUESTD_LOG").env("GUESTD_SETTLE_MS", "200");
         self.set_path(&mut command);
         command
     }
@@ -172,6 +176,7 @@ impl Guest {
         #[expect(clippy::disallowed_methods, reason = "the program under test, as its timer starts it")]
         let mut command = Command::new(&argv[0]);
         command.args(&argv[1..]);
+        command.env("GUESTD_SETTLE_MS", "200");
         self.set_path(&mut command);
         command.output().unwrap()
     }

@@ -1,4 +1,5 @@
-//! What somebody removes while it stands still for a backup, `docker system prune` by a timer for one.
+//! What does not come back after a backup although it was started: somebody removed it, `docker system prune` by a timer for one,
+//! or it falls over.
 
 use holdfast_protocol::local::window::WindowPhase;
 
@@ -63,4 +64,31 @@ async fn a_person_may_let_be_what_was_removed() {
     assert!(text(&let_be.stdout).contains("missed no longer: cache, web"), "{}", text(&let_be.stdout));
     assert!(!world.marker() && world.timer().is_none());
     assert_eq!(world.states()["db.service"], "active");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_falls_over_after_its_start_does_not_run_again() {
+    let (agent, guest, world, before) = guest().await;
+    world.set_falls("cache1", true);
+    plan(&agent, |_| {});
+    let running = guest.run();
+    until("released", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    let down = || told(&guest)["down"][0]["why"].as_str().unwrap_or_default().to_owned();
+    until("told", || down().contains("cache fell over"), || told(&guest).to_string()).await;
+    world.set_container("cache1", Some("app cache restarting"));
+    until("told", || down().contains("cache do not run"), || told(&guest).to_string()).await;
+    assert!(world.marker() && world.timer().is_some());
+    world.set_falls("cache1", false);
+    world.set_container("cache1", Some("app cache running"));
+    until("all runs", || !world.marker(), || told(&guest).to_string()).await;
+    assert_eq!(world.states(), before);
+    // What falls over before it is stopped keeps nothing waiting.
+    world.set_container("cache1", Some("app cache restarting"));
+    drop(running);
+    let mut hand = guest.start_until("AllStopped", "backup");
+    assert!(hand.died().await);
+    world.set_falls("cache1", true);
+    let output = guest.resume(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!world.marker());
 }

@@ -142,6 +142,14 @@ impl World {
         self.put(&format!("world/deaf/{id}"), "");
     }
 
+    /// A container falls over as soon as it is up; or it does so no longer.
+    pub fn set_falls(&self, id: &str, falls: bool) {
+        match falls {
+            true => self.put(&format!("world/falls/{id}"), ""),
+            false => fs::remove_file(self.path(&format!("world/falls/{id}"))).unwrap(),
+        }
+    }
+
     /// How long Docker would wait for a container, in seconds.
     pub fn set_grace(&self, id: &str, seconds: u64) {
         self.put(&format!("world/grace/{id}"), &seconds.to_string());
