@@ -59,7 +59,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         changes.mark_unchanged();
         let record = store.guest(update.target().uid).await?;
         let record = record.ok_or_else(|| Trouble::fault("there is no record of the guest"))?;
-        let hello: Option<HelloRecord> = record.hello.filter(|hello| hello.at >= since);
+        // What is only repeated stands in no record for a while, and is a word all the same.
+        let hello = store.last_word(update.target().uid).or(record.hello);
+        let hello: Option<HelloRecord> = hello.filter(|hello| hello.at >= since);
         let now = clock.monotonic();
         if hello.as_ref().map(|hello| hello.at) != last {
             (last, word_at) = (hello.as_ref().map(|hello| hello.at), now);

@@ -93,11 +93,13 @@ fn judge(
     }
     approved(context, guest, wish, &sha256)?;
     if let Some(bad) = inputs.records.bad_controllers.iter().find(|bad| bad.sha256 == sha256) {
+        let first = inputs.records.guests.iter().find(|guest| guest.uid == bad.guest);
+        let first = first.map_or_else(|| bad.guest.to_string(), |guest| guest.name.to_string());
         return Err(Kept::Told(
             ErrorCode::ControllerBad,
             format!(
-                "controller {named} did not come up in guest {} ({}): nobody on this box gets it; wish another, or sign for it once more",
-                bad.guest, bad.why
+                "controller {named} did not come up in guest {first} ({}): nobody on this box gets it; wish another, or sign for it once more",
+                bad.why
             ),
         ));
     }

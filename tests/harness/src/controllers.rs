@@ -31,6 +31,8 @@ pub enum Speech {
     Hello,
     /// They do, until they are to exchange themselves: they fetch the new one, and are silent from then on.
     Breaks,
+    /// They do, and what they fetch to exchange themselves they throw away: it does not run here. They say what they said.
+    Refuses,
     /// They do not.
     Silence,
 }
@@ -93,17 +95,17 @@ async fn take_up(world: &World, store: &Store, speech: Speech) {
         if !runs || (fetched && speech == Speech::Breaks) || store.note_fetched(turn, now).await.is_err() {
             continue;
         }
-        if speech == Speech::Hello {
-            let hello = HelloRecord {
+        let said = match speech {
+            Speech::Hello => HelloRecord {
                 version: update.version.as_str().to_owned(),
-                health: Health::Well,
-                boot_id: "boot".to_owned(),
                 build: Some(update.sha256.clone()),
-                at: now,
-            };
-            // A full disk at its agent: it says so again.
-            let _ = store.record_hello(uid, hello).await;
-        }
+                ..hello(now)
+            },
+            Speech::Refuses => hello(now),
+            Speech::Breaks | Speech::Silence => continue,
+        };
+        // A full disk at its agent: it says so again.
+        let _ = store.record_hello(uid, said).await;
     }
 }
 

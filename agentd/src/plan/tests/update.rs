@@ -80,7 +80,9 @@ fn a_build_that_did_not_come_up_is_nobodys_any_more() {
     w.records.bad_controllers.push(bad);
     let plan = w.plan();
     assert!(updates(&plan).is_empty());
-    assert_eq!(told(&plan, ErrorCode::ControllerBad).len(), 2);
+    let words = told(&plan, ErrorCode::ControllerBad);
+    let first = w.records.guests[0].name.as_str();
+    assert!(words.len() == 2 && words[1].contains(&format!("in guest {first} (silent)")), "{words:?}");
     // Another one is another one.
     w.desired[1].controller = Some(wish("0.2.0", "ef"));
     w.records.releases[0].sha256 = digest("ef");

@@ -233,6 +233,13 @@ impl Store {
             .await
     }
 
+    /// A controller's last word in this run of the agent, with the very time at which it was said. In records it stands in
+    /// steps, since most who read them want no news of it.
+    #[must_use]
+    pub fn last_word(&self, uid: GuestUid) -> Option<HelloRecord> {
+        self.heard.last(uid)
+    }
+
     /// A controller's word. What it only repeats wakes nobody, and the disk once an hour.
     ///
     /// # Errors

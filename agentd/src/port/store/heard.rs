@@ -54,6 +54,11 @@ impl Heard {
         self.all().insert(uid, Said { last: hello.at, written: hello });
     }
 
+    /// The last hello in this run, with the time at which it was said: who waits for a word needs it to the second.
+    pub(super) fn last(&self, uid: GuestUid) -> Option<HelloRecord> {
+        self.all().get(&uid).map(|said| HelloRecord { at: said.last, ..said.written.clone() })
+    }
+
     /// What this guest's controller said counts no more.
     pub(super) fn forget(&self, uid: GuestUid) {
         self.all().remove(&uid);
@@ -94,11 +99,17 @@ mod tests {
         assert!(!heard.repeats(uid, &hello(0, Health::Well)), "never heard before");
         heard.wrote(uid, hello(0, Health::Well));
         assert!(heard.repeats(uid, &hello(60, Health::Well)));
+        assert_eq!(
+            heard.last(uid),
+            Some(hello(60, Health::Well)),
+            "to the second, although it is not on disk"
+        );
         assert!(!heard.repeats(uid, &hello(120, Health::Unwell)), "that is news");
         assert!(heard.repeats(uid, &hello(3_599, Health::Well)));
         assert!(!heard.repeats(uid, &hello(3_600, Health::Well)), "due on disk");
         assert!(!heard.repeats(uid, &hello(-1, Health::Well)), "the clock was set back");
         heard.forget(uid);
+        assert_eq!(heard.last(uid), None);
         assert!(!heard.repeats(uid, &hello(61, Health::Well)), "a new claim begins anew");
     }
 

@@ -21,6 +21,12 @@ pub(super) fn stories() -> Vec<Story> {
             second_one_in: SECONDS,
             ..Story::done("update_controller, it breaks", Ground::HotRuns, |_| update())
         },
+        // It has the bytes, which do not run there, and the one before goes on speaking: nobody goes back for that.
+        Story {
+            speech: Speech::Refuses,
+            second_one_in: 3 * SECONDS,
+            ..Story::undone("update_controller, thrown away", Ground::HotRuns, |_| update())
+        },
         // Nobody fetches anything: there is nothing to go back from.
         Story {
             speech: Speech::Silence,
