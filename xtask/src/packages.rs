@@ -64,6 +64,7 @@ pub const NEEDS: &[Need] = &[
     },
     Need { program: "dpkg-shlibdeps", package: "dpkg-dev", without: "Debian packages" },
     Need { program: "lintian", package: "lintian", without: "judging the Debian packages" },
+    Need { program: "faketime", package: "faketime", without: "an agent that sees the next day" },
     Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
     Need { program: "visudo", package: "sudo", without: "holding the sudoers file to what sudo takes" },
     Need { program: "sfdisk", package: "fdisk", without: "disks with partitions for the helper" },

@@ -1,4 +1,4 @@
-//! `cargo xtask stacks`: real programs in a booted guest, backed up under load and restored.
+//! `cargo xtask stacks`: real programs in a booted guest, backed up under load and restored; and beside it a controller exchanged.
 //!
 //! ```text
 //! programs ────────────────────────────┐

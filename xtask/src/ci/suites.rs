@@ -122,7 +122,8 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "stacks",
-        shows: "PostgreSQL and Docker Compose under load in a booted guest: what a backup holds is what its label says",
+        shows: "PostgreSQL and Docker Compose under load in a booted guest: what a backup holds is what its label says, and \
+                a controller is exchanged, or taken back",
         needs_root: Root::Needed,
         run: crate::stacks::run,
     },

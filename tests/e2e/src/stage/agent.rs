@@ -39,6 +39,13 @@ impl Stage {
         command
     }
 
+    /// A verb may have verbs of its own, before which no option stands.
+    fn agentd_with(&self, words: &[&str]) -> Command {
+        let mut command = self.place.command(self.options.programs.path("agentd"), self.options.agent_user);
+        command.args(words).env("HOLDFAST_AGENT_CONFIG", self.config());
+        command
+    }
+
     /// `agentd setup` through the API, as the agent's own user: its files are its own. Gives the line that was typed.
     ///
     /// # Errors
@@ -148,6 +155,20 @@ impl Stage {
         Ok(typed)
     }
 
+    /// Starts the agent's daemon with a wall clock that is so many hours ahead. Clocks that only run forward stay as they are.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_agent_ahead(&mut self, hours: u32) -> Result<()> {
+        // Not by the program `faketime`, which stays between, and is ended in the agent's place.
+        let mut command = self.place.command("env", self.options.agent_user);
+        command.args(["LD_PRELOAD=/usr/$LIB/faketime/libfaketime.so.1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]);
+        command.arg(format!("FAKETIME=+{hours}h")).arg(self.options.programs.path("agentd"));
+        command.args(["run", "--config"]).arg(self.config());
+        self.agent = Some(Running::start("agentd", command, &self.log("agentd"))?);
+        Ok(())
+    }
+
     /// `kill -9`.
     ///
     /// # Errors
@@ -222,10 +243,9 @@ impl Stage {
     /// # Errors
     /// When it fails or does not print JSON.
     pub fn agent_says(&self, words: &[&str]) -> Result<serde_json::Value> {
-        let (verb, rest) = words.split_first().context("a command has a verb")?;
-        let mut command = self.agentd(verb);
-        let text = self.to_end(command.args(rest).args(["--output", "json"]))?;
-        serde_json::from_str(&text).with_context(|| format!("agentd {verb} printed no JSON: {text}"))
+        let text = self.to_end(self.agentd_with(words).args(["--output", "json"]))?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("agentd {} printed no JSON: {text}", words.join(" ")))
     }
 
     /// Any `agentd` command that has nothing to tell programs; its words for people.
@@ -233,8 +253,7 @@ impl Stage {
     /// # Errors
     /// When it fails.
     pub fn agent_does(&self, words: &[&str]) -> Result<String> {
-        let (verb, rest) = words.split_first().context("a command has a verb")?;
-        self.to_end(self.agentd(verb).args(rest))
+        self.to_end(&mut self.agentd_with(words))
     }
 
     /// Where the agent serves guests, `address:port`.

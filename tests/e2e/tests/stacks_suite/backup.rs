@@ -42,14 +42,14 @@ pub fn take(stand: &Stand, shop: &Guest, want: Want) -> Taken {
         Want::AsAfterAPowerCut => "a backup for which nothing is stopped",
         Want::StandingStill => "a backup for which the stacks stand still",
     });
-    let (before, acknowledged) = (stand.archives(), shop::acknowledged(shop));
+    let (before, acknowledged) = (stand.archives(shop), shop::acknowledged(shop));
     let mut words = vec!["guestd", "backup", "--output", "json"];
     words.extend((want == Want::AsAfterAPowerCut).then_some("--crash-consistent"));
     let view: Value = serde_json::from_str(&shop.run(&words)).unwrap();
     let kind = if want == Want::StandingStill { "quiesced_backup" } else { "backup" };
     assert_eq!((view["kind"].as_str(), view["status"].as_str()), (Some(kind), Some("done")), "{view:#}");
     shop::goes_on(shop);
-    let (begun, archive) = stand.archives().pop_last().expect("an archive");
+    let (begun, archive) = stand.archives(shop).pop_last().expect("an archive");
     assert!(!before.contains_key(&begun), "a new one");
     let still = match want {
         Want::AsAfterAPowerCut => Duration::ZERO,
@@ -72,7 +72,7 @@ pub fn of_more(stand: &Stand, shop: &Guest) -> Taken {
 /// The controller is killed while it has stacks stopped: they come back without it, and so does the lane.
 pub fn interrupted(stand: &Stand, shop: &Guest) {
     stand.step("a window whose controller is killed");
-    let before = stand.archives().len();
+    let before = stand.archives(shop).len();
     let closed = || shop::journal(shop).1.len();
     let stopped_before = closed();
     shop.run(&["systemd-run", "--quiet", "--unit=window", "guestd", "backup"]);
@@ -85,7 +85,7 @@ pub fn interrupted(stand: &Stand, shop: &Guest) {
     .unwrap();
     // Whatever became of its backup, the next one has the guest's lane.
     shop.run(&["guestd", "backup", "--crash-consistent"]);
-    assert!(stand.archives().len() > before);
+    assert!(stand.archives(shop).len() > before);
 }
 
 /// What the controller says of its last window.

@@ -6,7 +6,7 @@ use e2e::wait;
 use serde_json::Value;
 
 use super::guest::Guest;
-use super::stand::Stand;
+use super::stand::{SHOP, Stand};
 
 /// A database is filled, an image built; nothing is measured by it.
 const OPENED: Duration = Duration::from_secs(300);
@@ -16,26 +16,31 @@ pub const JOURNAL: &str = "/var/lib/docker/volumes/shop_data/_data/journal";
 
 /// Fills the guest and waits until both stacks are written to.
 pub fn open(stand: &Stand) -> Guest {
+    let shop = stand.made(1, SHOP);
     stand.step("PostgreSQL and Docker Compose in it, under load");
-    let vmid = *stand.stage.configurations().unwrap().keys().next().expect("one guest");
-    let shop = Guest::new(&stand.sim(), vmid);
-    wait::until("its boot", OPENED, || Ok(shop.is_up().then_some(()))).unwrap();
     for (inside, text) in [
         ("/etc/holdfast/stacks.toml", include_str!("guest/stacks.toml")),
         ("/srv/shop/compose.yml", include_str!("guest/compose.yml")),
         ("/srv/shop/image/Dockerfile", include_str!("guest/Dockerfile")),
         ("/srv/shop/image/till.sh", include_str!("guest/till.sh")),
-        ("/srv/writer.sh", include_str!("guest/writer.sh")),
         ("/srv/prepare.sh", include_str!("guest/prepare.sh")),
         ("/srv/whole.sh", include_str!("guest/whole.sh")),
     ] {
         shop.write(inside, text);
     }
+    keep_ledger(&shop, "0");
     shop.run(&["/bin/bash", "/srv/prepare.sh"]);
     goes_on(&shop);
     let dry = shop.run(&["guestd", "quiesce", "--dry-run"]);
     assert!(dry.contains("postgresql@17-main.service"), "the cluster, not only its wrapper: {dry}");
     shop
+}
+
+/// Starts a database in a guest, and who commits rows to it, with a pause of so many seconds between two.
+pub fn keep_ledger(guest: &Guest, pause_s: &str) {
+    guest.write("/srv/writer.sh", include_str!("guest/writer.sh"));
+    guest.write("/srv/ledger.sh", include_str!("guest/ledger.sh"));
+    guest.run(&["/bin/bash", "/srv/ledger.sh", pause_s]);
 }
 
 /// Lets the database grow by 2.7 GiB that nothing packs much smaller.

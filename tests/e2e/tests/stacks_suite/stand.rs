@@ -1,7 +1,8 @@
-//! A whole Holdfast with one booted guest, and an operator who can sign.
+//! A whole Holdfast whose guests boot, and an operator who can wish and sign.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use e2e::document;
@@ -20,11 +21,13 @@ pub const SHOP: &str = "shop";
 /// A Debian is restored, booted and backed up once; nothing is measured by it.
 const MADE: Duration = Duration::from_secs(600);
 /// A restore of a guest with its data.
-const RESTORED_S: &str = "600";
+const JOB_S: &str = "600";
 
 /// All of it. Dropped in this order: the stage ends before its disk goes.
 pub struct Stand {
     pub stage: Stage,
+    /// What the operator wishes.
+    document: Mutex<Value>,
     key: PathBuf,
     disk: Disk,
     folder: TempDir,
@@ -38,7 +41,7 @@ fn named(variable: &str) -> PathBuf {
 }
 
 impl Stand {
-    /// Sets everything up and waits for the guest.
+    /// Sets everything up, without guests.
     pub fn new() -> Self {
         let begun = Instant::now();
         let folder = tempfile::Builder::new().prefix(disk::PREFIX).tempdir().unwrap();
@@ -57,7 +60,8 @@ impl Stand {
             agent_user: User::Unprivileged,
         });
         let key = folder.path().join("key");
-        let mut stand = Self { stage: stage.unwrap(), key, disk, folder, begun };
+        let document = Mutex::new(json!({ "poll_interval_s": 5, "guests": [] }));
+        let mut stand = Self { stage: stage.unwrap(), document, key, disk, folder, begun };
         stand.step("a Proxmox, a hub, an agent");
         stand.stage.start_simulator().unwrap();
         stand.stage.start_hub().unwrap();
@@ -66,11 +70,42 @@ impl Stand {
         stand.operator();
         stand.stage.enrol_agent().unwrap();
         stand.stage.start_agent(None).unwrap();
-        stand.step("a guest is made, booted, heard and backed up");
-        let shop = document::guest(&stand.stage.ground(), 1, SHOP, "acme");
-        stand.stage.apply(&json!({ "poll_interval_s": 5, "guests": [shop] }), "a shop").unwrap();
-        wait::until("the guest", MADE, || Ok(stand.stage.guests()?.iter().any(well).then_some(()))).unwrap();
         stand
+    }
+
+    /// A guest that is made for it, booted and heard.
+    pub fn made(&self, number: u8, name: &str) -> Guest {
+        self.step(&format!("{name}: made, booted, heard and backed up"));
+        let guest = document::guest(&self.stage.ground(), number, name, "acme");
+        self.wish(name, |document| document["guests"].as_array_mut().unwrap().push(guest));
+        let made =
+            wait::until(name, MADE, || Ok(self.told(name)?.filter(well).map(|told| told["vmid"].clone())));
+        let vmid = u32::try_from(made.unwrap().as_u64().expect("a number")).unwrap();
+        let guest = Guest::new(&self.sim(), vmid);
+        wait::until("its boot", MADE, || Ok(guest.is_up().then_some(()))).unwrap();
+        guest
+    }
+
+    /// Changes what is wished. One hand at a time: the document is wished as a whole.
+    pub fn wish(&self, reason: &str, change: impl FnOnce(&mut Value)) {
+        let mut document = self.document.lock().unwrap();
+        change(&mut document);
+        self.stage.apply(&document, reason).unwrap();
+    }
+
+    /// What the hub is told of a guest.
+    pub fn told(&self, name: &str) -> anyhow::Result<Option<Value>> {
+        Ok(self.stage.guests()?.into_iter().find(|guest| guest["name"] == name))
+    }
+
+    /// A program of ours, as it was built.
+    pub fn program(name: &str) -> PathBuf {
+        named("HOLDFAST_E2E_PROGRAMS").join(name)
+    }
+
+    /// A folder for what a story needs beside the stage.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// A key of the operator's, laid down by root where the agent's settings say.
@@ -93,11 +128,15 @@ impl Stand {
         self.stage.folder().join("sim")
     }
 
-    /// The archives on the backup storage, by the time at which they were begun.
-    pub fn archives(&self) -> BTreeMap<std::time::SystemTime, PathBuf> {
+    /// A guest's archives on the backup storage, by the time at which they were begun.
+    pub fn archives(&self, of: &Guest) -> BTreeMap<std::time::SystemTime, PathBuf> {
         let entries = std::fs::read_dir(self.sim().join("root/mnt/backup2/dump")).unwrap();
-        let files = entries.map(|entry| entry.unwrap().path());
-        let archives = files.filter(|path| path.to_str().unwrap().ends_with(".tar.zst"));
+        let begins = format!("vzdump-lxc-{}-", of.vmid);
+        let is_one = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with(&begins) && name.ends_with(".tar.zst")
+        };
+        let archives = entries.map(|entry| entry.unwrap().path()).filter(is_one);
         archives.map(|path| (path.metadata().unwrap().created().unwrap(), path)).collect()
     }
 
@@ -105,10 +144,21 @@ impl Stand {
     pub fn restore(&self, archive: &Path) -> Guest {
         let before = self.stage.configurations().unwrap();
         let volume = format!("backup2:backup/{}", archive.file_name().unwrap().to_str().unwrap());
-        let job = self.folder.path().join("job.json");
-        let (key, file) = (self.key.to_str().unwrap(), job.to_str().unwrap());
-        let mut words = vec!["sign", HOST, SHOP, "--key", key, "--restore", &volume, "--confirm", SHOP];
-        words.extend(["--reason", "what does it hold?", "--submit", "--out", file]);
+        self.sign(&[SHOP, "--restore", &volume, "--confirm", SHOP], "what does it hold?");
+        let after = self.stage.configurations().unwrap();
+        // Guests of others may have come meanwhile.
+        let is_copy = |text: &str| text.lines().any(|line| line == format!("hostname: {SHOP}-beside"));
+        let copies = after.iter().filter(|(vmid, text)| !before.contains_key(vmid) && is_copy(text));
+        Guest::new(&self.sim(), *copies.map(|(vmid, _)| vmid).next().expect("a copy beside the guest"))
+    }
+
+    /// Has an operator sign, and follows what was signed to its end.
+    pub fn sign(&self, what: &[&str], reason: &str) {
+        let job = tempfile::Builder::new().prefix("job-").tempdir_in(self.folder.path()).unwrap();
+        let file = job.path().join("job.json");
+        let (key, file) = (self.key.to_str().unwrap(), file.to_str().unwrap());
+        let with = ["--key", key, "--reason", reason, "--submit", "--out", file];
+        let words = [&["sign", HOST], what, &with].concat();
         // The hub hears of the operators with a report.
         let mut signed: Option<Value> = None;
         wait::until("a signature", Duration::from_secs(60), || {
@@ -117,12 +167,8 @@ impl Stand {
         })
         .unwrap();
         let id = signed.unwrap()["job"].as_str().unwrap().to_owned();
-        let end = self.stage.holdfast(&["job", "watch", HOST, &id, "--timeout", RESTORED_S]).unwrap();
+        let end = self.stage.holdfast(&["job", "watch", HOST, &id, "--timeout", JOB_S]).unwrap();
         assert_eq!(end["report"]["state"], "done", "{end:#}");
-        let _ = std::fs::remove_file(job);
-        let after = self.stage.configurations().unwrap();
-        let copy = after.keys().find(|vmid| !before.contains_key(vmid)).expect("a copy beside the guest");
-        Guest::new(&self.sim(), *copy)
     }
 
     /// Ends it all in order.
@@ -148,6 +194,12 @@ impl Drop for Stand {
 fn open(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A guest in what is wished.
+pub fn guest_in<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
+    let guests = document["guests"].as_array_mut().expect("a list");
+    guests.iter_mut().find(|guest| guest["name"] == name).expect("it is wished")
 }
 
 /// Managed, running, its controller was heard.

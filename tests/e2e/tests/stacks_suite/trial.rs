@@ -3,12 +3,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use e2e::{document, wait};
+use e2e::wait;
 use serde_json::{Value, json};
 
 use super::guest::Guest;
 use super::shop;
-use super::stand::{SHOP, Stand};
+use super::stand::{self, SHOP, Stand};
 
 /// A restore, a boot, a recovery, two stacks; nothing is measured by it.
 const TRIED: Duration = Duration::from_secs(900);
@@ -28,16 +28,13 @@ pub fn proves(stand: &Stand, shop: &Guest) {
         "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 9 } },
         "consistency": "application", "restore_test_days": 7
     });
-    let mut wish = document::guest(&stand.stage.ground(), 1, SHOP, "acme");
-    wish["policy"] = json!("nightly");
-    let policies = json!([{ "name": "nightly", "tiers": { "local": local } }]);
-    let wish = json!({ "poll_interval_s": 5, "policies": policies, "guests": [wish] });
-    stand.stage.apply(&wish, "backups that are tried").unwrap();
+    stand.wish("backups that are tried", |document| {
+        document["policies"] = json!([{ "name": "nightly", "tiers": { "local": local } }]);
+        stand::guest_in(document, SHOP)["policy"] = json!("nightly");
+    });
     let mut seen = Value::Null;
     let told = wait::until("what the test shows", TRIED, || {
-        let guests = stand.stage.guests()?;
-        let guest = guests.iter().find(|guest| guest["name"] == SHOP);
-        seen = guest.map_or(Value::Null, |guest| guest["protection"].clone());
+        seen = stand.told(SHOP)?.map_or(Value::Null, |guest| guest["protection"].clone());
         Ok((seen["posture"]["is"] == "protected").then_some(()))
     });
     told.unwrap_or_else(|error| panic!("{error}: {seen:#}"));

@@ -9,6 +9,7 @@ while :; do
         echo $next > $acknowledged.new
         mv $acknowledged.new $acknowledged
         n=$next
+        sleep "$1"
     else
         sleep 0.05
     fi

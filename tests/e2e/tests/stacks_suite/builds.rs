@@ -1,0 +1,59 @@
+//! Other builds of the controller, made of the real one's bytes: texts in it are exchanged for others of the same length. So
+//! it calls itself by another version, or finds nothing where it looks, and no second build is waited for.
+
+use std::path::{Path, PathBuf};
+
+use e2e::place::{Place, User};
+
+use super::disk::run;
+
+/// Where it reads which boot this is, and where nothing is: it says so, and ends.
+pub const FINDS_NO_BOOT: (&str, &str) = ("kernel/random/boot_id", "kernel/random/no_boot");
+
+/// A program, what it calls itself, and what it hashes to.
+pub struct Build {
+    pub file: PathBuf,
+    pub version: String,
+    pub sha256: String,
+}
+
+impl Build {
+    /// The one that the golden carries.
+    pub fn shipped(file: &Path) -> Self {
+        let said = run(file.to_str().unwrap(), &["--version"]);
+        let version = said.trim().strip_prefix("guestd ").expect("name and version").to_owned();
+        Self { version, sha256: digest(file), file: file.to_owned() }
+    }
+
+    /// One that calls itself a newer one, with more that differs.
+    pub fn newer(&self, folder: &Path, differs: &[(&str, &str)]) -> Self {
+        let version = next(&self.version);
+        let file = folder.join(format!("guestd-{version}"));
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        // By other programs, so that this one has it not open for writing when somebody starts it.
+        run("cp", &[&text(&self.file), &text(&file)]);
+        for (from, to) in [&[(self.version.as_str(), version.as_str())], differs].concat() {
+            assert_eq!(from.len(), to.len(), "nothing in a program may move");
+            let (before, script) = (digest(&file), format!("s|{}|{to}|g", from.replace('.', r"\.")));
+            let mut sed = Place::default().command("sed", User::Same);
+            let done = sed.env("LC_ALL", "C").args(["--in-place", &script]).arg(&file).status().unwrap();
+            assert!(done.success() && digest(&file) != before, "{from:?} stands in {}", file.display());
+        }
+        assert_eq!(file.metadata().unwrap().len(), self.file.metadata().unwrap().len());
+        Self { version, sha256: digest(&file), file }
+    }
+}
+
+/// What a file hashes to.
+pub fn digest(file: &Path) -> String {
+    let said = run("sha256sum", &[file.to_str().unwrap()]);
+    said.split(' ').next().expect("a digest").to_owned()
+}
+
+/// A version of the same length that is newer: the last digit that can be is one more.
+fn next(version: &str) -> String {
+    let mut all: Vec<char> = version.chars().collect();
+    let last = all.iter_mut().rev().find(|one| ('0'..='8').contains(*one)).expect("a digit below nine");
+    *last = char::from_digit(last.to_digit(10).unwrap() + 1, 10).unwrap();
+    all.into_iter().collect()
+}
