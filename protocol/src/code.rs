@@ -33,6 +33,8 @@ macro_rules! codes {
 codes! {
     /// Not yet approved by an operator; asking again later is right.
     ApprovalPending = "APPROVAL_PENDING", 202
+    /// An archive cannot be brought back: it cannot be read, or what it holds is refused.
+    ArchiveUnusable = "ARCHIVE_UNUSABLE", 409
     /// A backup that was taken is not listed by its storage any more.
     BackupMissing = "BACKUP_MISSING", 409
     /// A backup could not begin within its window.

@@ -10,10 +10,10 @@ use super::failpoint::Moment;
 use super::run::{Run, Stopped};
 use super::trouble::{Next, Trouble};
 use super::{
-    lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config, step_destroy,
-    step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune, step_read_back,
-    step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot, step_swap, step_test,
-    step_update, step_vmid, step_volume, step_window,
+    failed_task, lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config,
+    step_destroy, step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune,
+    step_read_back, step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot,
+    step_swap, step_test, step_update, step_vmid, step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
@@ -22,6 +22,7 @@ use crate::operation::progress::Progress;
 use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
 use crate::port::pve::task::{Patience, TaskOutcome};
+use crate::port::pve::unpack::Told;
 
 /// After a request that may have arrived the world is watched this long: Proxmox gives up on its own calls after 30 s.
 const SETTLE: Duration = Duration::from_secs(35);
@@ -362,9 +363,10 @@ impl Run<'_> {
             Follows::WithinItsBound => Patience::up_to(Duration::from_secs(step.bound().seconds)),
             Follows::ToItsEnd => Patience::to_its_end(),
         };
-        let mut last = String::new();
+        let (mut last, mut told) = (String::new(), Told::default());
         let mut on_line = |line: &str| {
             line.clone_into(&mut last);
+            told.hear(line);
             context.say(line);
         };
         let outcome = step_window::follow(&context, &named, patience, &mut on_line).await?;
@@ -378,10 +380,7 @@ impl Run<'_> {
             TaskOutcome::Ok | TaskOutcome::Warnings(_) => None,
             TaskOutcome::Failed(text) => {
                 let text = if text == "job errors" && !last.is_empty() { last } else { text };
-                Some(Trouble::again(
-                    ErrorCode::Unavailable,
-                    format!("Proxmox could not {}: {text}", step.name()),
-                ))
+                Some(failed_task::trouble(&context, &text, &told).await)
             }
             TaskOutcome::Unknown(unclear) => {
                 let message = format!("nobody knows how the task of {} ended: {unclear}", step.name());

@@ -30,6 +30,7 @@ mod digest;
 pub mod entry;
 pub mod escrow;
 mod face;
+mod failed_task;
 pub mod failpoint;
 mod freed;
 pub mod heavy;

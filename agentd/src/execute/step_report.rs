@@ -79,5 +79,5 @@ async fn still_runs(context: &Context<'_>) -> Result<(), Trouble> {
     }
     let text =
         "the restored guest stopped before its controller reported: look at its log, then try another backup";
-    Err(Trouble::give_up(ErrorCode::Unavailable, text))
+    Err(Trouble::give_up(ErrorCode::Broken, text))
 }

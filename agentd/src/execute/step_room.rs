@@ -128,7 +128,7 @@ pub(super) struct Restored<'a> {
     pub most_percent: u64,
 }
 
-fn too_full(status: &StorageStatus) -> Option<String> {
+pub(super) fn too_full(status: &StorageStatus) -> Option<String> {
     if !status.active || status.total == 0 {
         return Some("does not answer".to_owned());
     }

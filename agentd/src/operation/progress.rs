@@ -349,12 +349,12 @@ impl Progress {
         })
     }
 
-    /// The step that failed for good, when it is taken back or was.
+    /// The step that failed for good, when it is taken back or was, and why.
     #[must_use]
-    pub fn broken_at(&self) -> Option<Step> {
+    pub fn broken_at(&self) -> Option<(Step, &Problem)> {
         self.cause.as_ref()?;
-        let failed = self.steps.iter().zip(&self.records).rev();
-        failed.filter(|(_, record)| record.failed.is_some()).map(|(step, _)| *step).next()
+        let mut steps = self.steps.iter().zip(&self.records).rev();
+        steps.find_map(|(step, record)| Some((*step, record.failed.as_ref()?)))
     }
 
     /// What it did not do as it should, without failing for it.

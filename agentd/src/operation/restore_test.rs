@@ -3,12 +3,12 @@
 //! It shows whether the backup comes back. It holds no guest's lane: what it makes is nobody's, and a guest goes on being
 //! backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so there is one at a
 //! time on a box. A test that fails takes back what it made; what it showed is kept either way. What its controller says is
-//! judged in [`verdict`].
+//! judged in [`verdict`]; what a test says that was broken off, in [`blame`].
 
+pub mod blame;
 pub mod verdict;
 
 use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
-use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -79,20 +79,6 @@ impl RestoreTest {
         steps.extend([Step::StopScratch, Step::ReapScratch, Step::ConfirmReaped]);
         steps
     }
-
-    /// What it means that a test was taken back because this step failed: whether the backup is to blame.
-    #[must_use]
-    pub const fn verdict_of(failed: Step) -> TestVerdict {
-        match failed {
-            Step::Restore
-            | Step::ConfirmIsolated
-            | Step::FirstStart
-            | Step::ObserveBoot
-            | Step::AwaitReport => TestVerdict::Failed,
-            // Nothing of the backup was asked yet.
-            _ => TestVerdict::NotRun,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -130,15 +116,5 @@ mod tests {
         assert_eq!(of(&"a".repeat(63)).hostname().unwrap().as_str().len(), 63);
         let dashed = format!("{}-{}", "a".repeat(57), "b".repeat(5));
         assert_eq!(of(&dashed).hostname().unwrap().as_str(), format!("test-{}", "a".repeat(57)));
-    }
-
-    /// Only what the backup itself brought about speaks against it.
-    #[test]
-    fn every_step_before_the_restore_says_nothing_about_the_backup() {
-        let verdicts: Vec<TestVerdict> =
-            of("web-1").steps().into_iter().map(RestoreTest::verdict_of).collect();
-        let (before, rest) = verdicts.split_at(2);
-        assert_eq!(before, [TestVerdict::NotRun; 2]);
-        assert_eq!(&rest[..4], [TestVerdict::Failed; 4]);
     }
 }

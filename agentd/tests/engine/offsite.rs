@@ -24,7 +24,7 @@ use pve_sim::fault::Fault;
 use serde_json::json;
 
 use super::lost::{again, destroyed, says_hello};
-use super::world::{World, asked_backup, end, guest, made, target, told, vmid};
+use super::world::{World, asked_backup, end, find, guest, made, target, told, vmid};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 const KEY_FILE: &str = include_str!("../../../seal/tests/backup-key.json");
@@ -178,7 +178,7 @@ async fn a_namespace_that_is_not_there_takes_no_backup() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_and_a_test_are_made_of_it_and_a_wrong_key_makes_neither() {
+async fn a_copy_and_a_test_are_made_of_it() {
     let world = World::start().await;
     Server::beside(&world);
     let ports = made(&world).await;
@@ -195,15 +195,41 @@ async fn a_copy_and_a_test_are_made_of_it_and_a_wrong_key_makes_neither() {
     let copy = RestoreBeside::new(warrant, &world.policy(), Vec::new()).unwrap();
     let copied = end(&ports, 3, Operation::RestoreBeside(Box::new(copy))).await;
     assert_eq!(copied.status(), Status::Done, "{}", told(&copied));
+}
 
-    // Another key in the entry: the server still lists it, and nothing of it can be read.
+/// The server still lists it, and nothing of it can be read: the key that opens it is lost, and that is red. A server that
+/// does not answer says nothing of the backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
+    let world = World::start().await;
+    let server = Server::beside(&world);
+    let ports = made(&world).await;
+    let record = taken(&ports, 1).await;
     let other = KEY_FILE.replace(&key().to_string(), &vec!["aa"; 32].join(":"));
-    assert_eq!(world.by_hand("PUT", "/storage/off1", &[("encryption-key", &other)]), 200);
+    let entry =
+        |key: &str, value: &str| assert_eq!(world.by_hand("PUT", "/storage/off1", &[(key, value)]), 200);
     let before = (world.guests(), world.disks());
-    let test = tried(&world, &ports, 4, &record).await;
-    assert_eq!(test.status(), Status::Undone, "{}", told(&test));
-    assert!(test.cause().unwrap().message.contains("wrong key"), "{}", told(&test));
-    assert_eq!((world.guests(), world.disks()), before);
+    let mut n = 1;
+    let mut verdict = async |part: &str| {
+        n += 1;
+        let test = tried(&world, &ports, n, &record).await;
+        assert_eq!(test.status(), Status::Undone, "{}", told(&test));
+        assert!(test.cause().unwrap().message.contains(part), "{part}: {}", told(&test));
+        assert_eq!((world.guests(), world.disks()), before);
+        // Read by its operation: within one second there is no newest.
+        let tests = ports.store.restore_tests(guest(1).uid, 9).await.unwrap();
+        tests.into_iter().find(|one| one.operation == test.id).unwrap().verdict
+    };
+    entry("encryption-key", &other);
+    assert_eq!(verdict("wrong key").await, TestVerdict::Failed);
+    entry("delete", "encryption-key");
+    assert_eq!(verdict("missing key").await, TestVerdict::Failed);
+    entry("encryption-key", KEY_FILE);
+    std::fs::remove_file(find(&world.dir.path().join("pve"), "off1.enc")).unwrap();
+    assert_eq!(verdict("no encryption key file found").await, TestVerdict::Failed);
+    entry("encryption-key", KEY_FILE);
+    std::fs::rename(server.place.join("store1"), server.place.join("elsewhere")).unwrap();
+    assert_eq!(verdict("Cannot find datastore").await, TestVerdict::NotRun);
 }
 
 /// Lost with its volumes, and nothing of it is left but what left the box: it comes back by what setup granted, from a
@@ -237,6 +263,16 @@ async fn a_lost_guest_comes_back_from_the_server() {
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
     assert_eq!(done.view().vmid, Some(vmid(301)), "{}", told(&done));
     assert!(told(&done).contains("judged once it is restored"), "{}", told(&done));
+    // What it came back from cannot be looked into under its new number: no test of it, and no grant that would mend it.
+    let test = tried(&world, &ports, 5, &record).await;
+    let all = ports.store.restore_tests(guest(1).uid, 9).await.unwrap();
+    assert_eq!(
+        all.iter().map(|one| one.verdict).collect::<Vec<_>>(),
+        [TestVerdict::NotRun],
+        "{}",
+        told(&test)
+    );
+    assert!(all[0].why.contains("had the number 300") && !all[0].why.contains("agentd doctor"), "{all:?}");
     // And its backups go on, beside those that it had under its former number.
     let Operation::Backup(due) = backup(&ports) else { panic!("a backup") };
     let target = Target { vmid: vmid(301), ..due.target };

@@ -1,9 +1,11 @@
 //! A backup, tried: restored into a throwaway guest that has no way out, looked at, and gone again; and the guest itself
 //! goes on as if nothing were.
 
+use std::collections::BTreeMap;
+
 use agentd::execute::Ports;
 use agentd::model::policy::TestPlace;
-use agentd::model::record::{BackupRecord, TestRecord};
+use agentd::model::record::{BackupRecord, TestRecord, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
@@ -13,7 +15,8 @@ use holdfast_protocol::local::restore_test::TestVerdict;
 use pve_sim::fault::Fault;
 use pve_sim::fault::admin::{Edit, apply};
 
-use super::world::{World, asked_backup, end, find, guest, made, open, snapshot, told};
+use super::hand::HandAt;
+use super::world::{ARCHIVE, World, asked_backup, end, find, guest, made, open, snapshot, told};
 
 async fn newest(ports: &Ports) -> BackupRecord {
     ports.store.backups(guest(1).uid, 1).await.unwrap().remove(0)
@@ -85,23 +88,114 @@ async fn a_test_holds_no_guests_lane() {
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
 }
 
-/// Bytes that rot on the backup storage: the test is red, says why, and leaves nothing.
+/// Bytes that rot on the backup storage, wherever they are: the test is red, says why, and leaves nothing. At its beginning
+/// an archive cannot even be looked into.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_with_a_flipped_byte_fails_its_test() {
+    type Place = fn(usize) -> usize;
+    let places: [(Place, &str); 3] = [
+        (|_| 0, "judge_archive"),
+        (|bytes| bytes / 2, "restore"),
+        // What the compressor wrote down to compare by.
+        (|bytes| bytes - 1, "restore"),
+    ];
+    for (place, broken_at) in places {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        let archive = newest(&ports).await.archive;
+        let name = archive.as_str().rsplit('/').next().unwrap().to_owned();
+        let file = find(&world.dir.path().join("pve"), &name);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let at = place(bytes.len());
+        bytes[at] ^= 0x10;
+        std::fs::write(&file, bytes).unwrap();
+        let done = tried(&world, &ports, 1).await;
+        assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+        let (step, problem) = done.broken_at().unwrap();
+        assert_eq!((step.name(), problem.code), (broken_at, ErrorCode::ArchiveUnusable), "{}", told(&done));
+        let record = only_record(&ports).await;
+        assert_eq!(record.verdict, TestVerdict::Failed, "{record:?}");
+        only_the_guest(&world, &ports, &told(&done)).await;
+    }
+}
+
+/// What the records call a backup of the guest is somebody else's archive.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_somebody_else_fails_its_test() {
     let world = World::start().await;
     let ports = made(&world).await;
-    let archive = newest(&ports).await.archive;
-    let name = archive.as_str().rsplit('/').next().unwrap().to_owned();
-    let file = find(&world.dir.path().join("pve"), &name);
-    let mut bytes = std::fs::read(&file).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
-    std::fs::write(&file, bytes).unwrap();
-    let done = tried(&world, &ports, 1).await;
-    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+    let mut operation = trial(&world, &ports).await;
+    if let Operation::RestoreTest(test) = &mut operation {
+        test.backup.archive = VolumeId::new(ARCHIVE);
+    }
+    let done = end(&ports, 1, operation).await;
     let record = only_record(&ports).await;
     assert_eq!(record.verdict, TestVerdict::Failed, "{record:?}");
+    assert!(record.why.contains("does not carry the mark"), "{record:?}");
     only_the_guest(&world, &ports, &told(&done)).await;
+}
+
+const TAR: &str = "command 'lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- tar xpf - --zstd --totals -C /var/lib/lxc/900/rootfs --skip-old-files --anchored --exclude './dev/*'' failed: exit code 2";
+
+fn fails(task: &str, phase: &str, text: &str) -> Fault {
+    Fault::FailWorker { task: task.to_owned(), phase: phase.to_owned(), text: text.to_owned() }
+}
+
+/// The host broke it off, not the backup: a pool that ran full meanwhile (`tar` then ends as it does for rotten bytes), a
+/// number that was taken, a right or a network that is missing. Each of them left the backup unfit for a lost guest once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_the_hosts_fault_is_no_failed_test() {
+    let fill = |percent| Edit::StorageFill { storage: "tank".to_owned(), percent: Some(percent) };
+    let stranger = "arch: amd64\nhostname: else\nmemory: 128\nostype: debian\nswap: 0\nunprivileged: 1\n";
+    let cases: [(&str, Vec<Edit>, Option<Fault>, &str); 6] = [
+        ("restore", vec![fill(90)], Some(fails("vzrestore", "unpacking", TAR)), "is too full"),
+        ("restore", vec![fill(101)], None, ""),
+        (
+            "restore",
+            vec![Edit::Place { vmid: 900, config: stranger.to_owned() }],
+            None,
+            "taken by somebody else",
+        ),
+        (
+            "restore",
+            vec![],
+            Some(fails(
+                "vzrestore",
+                "unpacking",
+                "403 Permission check failed (/sdn/zones/localnetwork/vmbr0, SDN.Use)",
+            )),
+            "SDN.Use",
+        ),
+        (
+            "restore",
+            vec![],
+            Some(fails(
+                "vzrestore",
+                "recovering",
+                "can't lock file '/run/lock/lxc/pve-config-900.lock' - got timeout",
+            )),
+            "got timeout",
+        ),
+        ("first_start", vec![], Some(fails("vzstart", "", "bridge 'vmbr0' does not exist")), "vmbr0"),
+    ];
+    for (step, edits, fault, part) in cases {
+        let world = World::start().await;
+        drop(made(&world).await);
+        let before = world.guests();
+        let ports = world.ports(HandAt::new(step, &world.sim.node, edits)).await;
+        // A start is tried twice.
+        fault.iter().for_each(|fault| {
+            world.sim.node.faults.arm(fault.clone());
+            world.sim.node.faults.arm(fault.clone());
+        });
+        let done = tried(&world, &ports, 1).await;
+        assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+        let record = only_record(&ports).await;
+        assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
+        assert!(record.why.contains(part), "{part}: {record:?}");
+        let theirs = |guests: &BTreeMap<String, String>| guests.get("300.conf").cloned();
+        assert_eq!(theirs(&world.guests()), theirs(&before));
+    }
 }
 
 /// What keeps a test from beginning says nothing about the backup.

@@ -19,6 +19,7 @@ use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport
 use holdfast_protocol::local::window::{Canary, WindowPhase};
 use holdfast_protocol::secret::{Secret, TokenHash};
 
+use super::hand::HandAt;
 use super::world::{FastClock, World, asked_backup, end, guest, made, open, told, vmid};
 use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
@@ -227,4 +228,21 @@ async fn without_a_bridge_of_its_own_nothing_is_tried() {
         assert!(why.contains(part), "{why}");
         only_the_guest(&world, &ports, &done).await;
     }
+}
+
+/// Somebody plugs something in after the restore: it is not started, and that is no word against the backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bridge_that_leads_somewhere_after_the_restore_is_not_the_backups_fault() {
+    let world = World::start().await;
+    drop(made(&world).await);
+    let port = world.dir.path().join("net/hftest0/brif/enp1s0");
+    let hand = HandAt::doing("confirm_isolated", move || std::fs::write(port, "").unwrap());
+    let ports = world.ports(hand).await;
+    let done = end(&ports, 1, trial(&world, &ports).await).await;
+    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+    assert!(done.restored_by().is_some(), "{}", told(&done));
+    let (verdict, why) = verdict(&ports, &done).await;
+    assert_eq!(verdict, TestVerdict::NotRun, "{why}");
+    assert!(why.contains("enp1s0 is plugged into hftest0"), "{why}");
+    only_the_guest(&world, &ports, &done).await;
 }

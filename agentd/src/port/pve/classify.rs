@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::Role;
 use super::error::PveError;
+use super::unpack::is_unreadable;
 
 /// What is known of a refused call.
 pub(super) struct Refusal<'a> {
@@ -120,6 +121,9 @@ fn by_phrase(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, Str
     }
     if let Some(volume) = between(text, "volume '", "' does not exist") {
         return PveError::VolumeGone { volume: volume.to_owned() };
+    }
+    if is_unreadable(text) {
+        return PveError::ArchiveUnreadable { text: reason };
     }
     if let Some(vmid) = vmid {
         if text.starts_with("Configuration file '") && text.ends_with("' does not exist") {

@@ -211,6 +211,14 @@ pub enum PveError {
         /// Its id.
         volume: String,
     },
+    /// An archive that cannot be looked into: it is damaged, or the key that is there does not open it.
+    #[error(
+        "the archive cannot be read ({text}): where a key is named, see to the key of its storage's entry; else use another backup"
+    )]
+    ArchiveUnreadable {
+        /// The reason phrase.
+        text: String,
+    },
     /// A task that Proxmox does not know (yet, or any more).
     #[error("Proxmox does not know this task: it is too new or too old to be listed")]
     NoSuchTask,
@@ -292,6 +300,7 @@ impl PveError {
             Self::Permission { .. } | Self::Protected { .. } => ErrorCode::Forbidden,
             Self::Gone { .. } | Self::VolumeGone { .. } | Self::StorageUnknown { .. } => ErrorCode::NotFound,
             Self::AlreadyExists { .. } => ErrorCode::VmidForeign,
+            Self::ArchiveUnreadable { .. } => ErrorCode::ArchiveUnusable,
             _ => ErrorCode::Unavailable,
         }
     }
@@ -322,6 +331,7 @@ impl PveError {
             | Self::StorageUnknown { .. }
             | Self::NodeUnknown { .. }
             | Self::VolumeGone { .. }
+            | Self::ArchiveUnreadable { .. }
             | Self::Unsupported { .. }
             | Self::NoToken { .. }
             | Self::Other { .. } => RetryClass::Never,

@@ -30,6 +30,7 @@ pub mod storekeeper;
 pub mod task;
 mod transport;
 pub mod undo;
+pub mod unpack;
 pub mod upid;
 pub mod volume;
 mod wire;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use crate::model::record::{TestRecord, VolumeId};
 use crate::operation::RestoreTest;
 use crate::operation::log::Status;
 use crate::operation::progress::Progress;
+use crate::operation::restore_test::blame;
 
 const COLUMNS: &str = "operation, guest, archive, backup, verdict, why, taken_at, began_at, at";
 
@@ -87,10 +87,11 @@ pub(super) fn ended(
         return Ok(());
     }
     if by.tested().is_none() {
-        let verdict = by.broken_at().map_or(TestVerdict::NotRun, RestoreTest::verdict_of);
-        let why = by
-            .cause()
-            .map_or("it was ended before it saw anything", |problem: &Problem| problem.message.as_str());
+        let broken = by.broken_at();
+        let verdict =
+            broken.map_or(TestVerdict::NotRun, |(step, problem)| blame::verdict(step, problem.code));
+        let why = broken.map(|(_, problem)| problem).or_else(|| by.cause());
+        let why = why.map_or("it was ended before it saw anything", |problem| problem.message.as_str());
         seen(transaction, test, by, (verdict, why), at)?;
     }
     test_access::gone(transaction, by.id)?;

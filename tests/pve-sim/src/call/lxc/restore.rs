@@ -196,7 +196,7 @@ fn recover(task: &Task, plan: &mut Plan, old: &GuestConfig) -> Result<Section, H
     unlock(task, &plan.archive)?;
     let embedded = archive::read_config(&place).map_err(|error| {
         tracing::debug!(%error, "no configuration in archive");
-        Refusal::die("unable to restore config from archive")
+        Refusal::die("ERROR: archive contains no configuration file")
     });
     let embedded = embedded?;
     if is_cut(&place) {

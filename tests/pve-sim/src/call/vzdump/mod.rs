@@ -171,7 +171,7 @@ fn extract_config(call: &Call<'_>) -> Reply {
         Ok(inside) => data(inside.config),
         Err(error) => {
             tracing::debug!(%error, "no configuration in archive");
-            die!("unable to restore config from archive")
+            die!("ERROR: archive contains no configuration file")
         }
     }
 }

@@ -1,0 +1,53 @@
+//! What a task that Proxmox says failed means for its step: the sentence, and the code that says whose fault it was.
+//!
+//! A restore is blamed on the archive by Proxmox's own words alone (`port/pve/unpack`), and only where the throwaway guest's
+//! storage is well afterwards: a pool that ran full breaks off a restore in many words.
+
+use holdfast_protocol::code::ErrorCode;
+
+use super::attempt::Context;
+use super::step_room::too_full;
+use super::trouble::Trouble;
+use crate::operation::step::Step;
+use crate::operation::{Operation, RestoreTest};
+use crate::port::pve::unpack::{Culprit, Told};
+
+/// How a task of `pct start` ends when the container itself does not come up.
+const NO_START: &str = "startup for container '";
+
+pub(super) async fn trouble(context: &Context<'_>, text: &str, told: &Told) -> Trouble {
+    let mut message = format!("Proxmox could not {}: {text}", context.step.name());
+    let mut code = ErrorCode::Unavailable;
+    match (context.step, &context.progress.operation) {
+        (Step::Restore, operation) => {
+            if let Some(why) = told.why() {
+                message.push_str(&format!(" ({why})"));
+            }
+            if told.culprit(text) == Culprit::Archive {
+                code = ErrorCode::ArchiveUnusable;
+            }
+            if let (ErrorCode::ArchiveUnusable, Operation::RestoreTest(test)) = (code, operation)
+                && let Some(why) = unwell(context, test).await
+            {
+                code = ErrorCode::StorageFull;
+                message.push_str(&format!(
+                    "; {} {why}, so this says nothing of the archive",
+                    test.place.storage
+                ));
+            }
+        }
+        (Step::FirstStart, Operation::RestoreTest(_)) if text.starts_with(NO_START) => {
+            code = ErrorCode::Broken
+        }
+        _ => {}
+    }
+    Trouble::again(code, message)
+}
+
+/// What is wrong with the storage on which a throwaway guest's disks were to lie. One that cannot be asked is not well.
+async fn unwell(context: &Context<'_>, test: &RestoreTest) -> Option<String> {
+    match context.ports.pve.storage_status(&test.place.storage).await {
+        Ok(status) => too_full(&status),
+        Err(error) => Some(format!("cannot be asked ({error})")),
+    }
+}
