@@ -4,9 +4,10 @@
 //! lets it go, the clock is the one it was judged by, and the storage lists it beside a newer one. A list without that newer
 //! one proves nothing, neither before nor after.
 
+use std::collections::BTreeSet;
+
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::Vmid;
 use jiff::SignedDuration;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
@@ -14,11 +15,13 @@ use super::trouble::Trouble;
 use crate::gate::of::effects;
 use crate::gate::retention::judge;
 use crate::gate::{Approved, Effect, Provenance, Prune, Verdict, gate};
+use crate::model::record::VolumeId;
 use crate::model::timekeeper::Synchrony;
 use crate::operation::log::Fact;
 use crate::operation::{Operation, PruneBackup};
 use crate::plan::schedule::{backups_of, promised};
 use crate::port::pve::prune::{Found, OwnBackup};
+use crate::port::pve::read::StoredVolume;
 use crate::port::pve::{ContentKind, Role};
 
 /// What was judged longer ago is judged anew, in another operation.
@@ -31,16 +34,20 @@ fn spec<'a>(context: &'a Context<'_>) -> Result<&'a PruneBackup, Trouble> {
     }
 }
 
-async fn find(context: &Context<'_>) -> Result<Found, Trouble> {
+/// What the storage lists of the guest's backups.
+async fn list(context: &Context<'_>) -> Result<Vec<StoredVolume>, Trouble> {
+    let PruneBackup { target, storage, .. } = spec(context)?;
+    let (pve, vmid) = (&context.ports.pve, Some(target.vmid));
+    Ok(pve.storage_content(Role::Operate, storage, ContentKind::Backup, vmid).await?)
+}
+
+fn find(context: &Context<'_>, list: &[StoredVolume]) -> Result<Found, Trouble> {
     let PruneBackup { target, storage, archive, successor, .. } = spec(context)?;
-    let vmid: Vmid = target.vmid;
-    let list =
-        context.ports.pve.storage_content(Role::Operate, storage, ContentKind::Backup, Some(vmid)).await?;
-    Ok(OwnBackup::find(vmid, storage, (archive, successor), &list))
+    Ok(OwnBackup::find(target.vmid, storage, (archive, successor), list))
 }
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
-    match find(context).await? {
+    match find(context, &list(context).await?)? {
         Found::Gone => Ok(Probed::Happened(Learnt::fact(Fact::BackupGone))),
         Found::Listed(_) | Found::Protected => Ok(Probed::Not),
         Found::Unproved => {
@@ -56,9 +63,12 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let prune = spec(context)?;
     timely(context, prune).await?;
-    may_go(context, prune).await?;
-    match find(context).await? {
-        Found::Listed(own) => Ok(Acted::Task(context.ports.pve.remove_backup(&own).await?)),
+    let list = list(context).await?;
+    match find(context, &list)? {
+        Found::Listed(own) => {
+            may_go(context, prune, &protected(&list)).await?;
+            Ok(Acted::Task(context.ports.pve.remove_backup(&own).await?))
+        }
         Found::Gone => Ok(Acted::Done),
         Found::Protected => {
             let text = format!(
@@ -72,6 +82,10 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             Err(Trouble::give_up(ErrorCode::BackupMissing, text))
         }
     }
+}
+
+fn protected(list: &[StoredVolume]) -> BTreeSet<VolumeId> {
+    list.iter().filter(|row| row.protected).map(|row| VolumeId::new(&row.volid)).collect()
 }
 
 /// Nothing is thrown away by a clock that nobody keeps, that stands behind, or that jumped since it was judged.
@@ -93,7 +107,11 @@ pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, Trouble
 }
 
 /// Our own records must know the archive, and what is in force now must let it go.
-async fn may_go(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Trouble> {
+async fn may_go(
+    context: &Context<'_>,
+    prune: &PruneBackup,
+    protected: &BTreeSet<VolumeId>,
+) -> Result<(), Trouble> {
     let ports = context.ports;
     let records = ports.store.records(Generation::NONE, ports.clock.now()).await;
     let records = records.map_err(|error| Trouble::fault(error.to_string()))?;
@@ -108,7 +126,7 @@ async fn may_go(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Troubl
     let tier = promise.and_then(|promise| promised(promise).into_iter().find(|own| own.tier == prune.tier));
     let kept = tier.as_ref().and_then(|tier| tier.kept());
     let effect = going.zip(kept).and_then(|(place, kept)| {
-        judge(backups, &kept, &records.proofs, ports.clock.now()).into_iter().nth(place)?
+        judge(backups, &kept, &records.proofs, protected, ports.clock.now()).into_iter().nth(place)?
     });
     // The road is the schedule's, the effect is as it is now: a retention that was raised meanwhile keeps it.
     let own = effects(&context.progress.operation);

@@ -6,7 +6,7 @@
 //! The last one that counts stays whatever a retention says. Pure, and asked twice: when a removal is planned, and again
 //! before it is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{KeyFingerprint, OperationId, StorageName};
 use holdfast_protocol::protection::{Fate, Proof, Retention, SnapshotTier, Taken, Tier, Zone, prune};
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::Prune;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::{BackupRecord, SnapshotRecord};
+use crate::model::record::{BackupRecord, SnapshotRecord, VolumeId};
 
 /// One tier of a promise, as far as its backups' keeping goes.
 #[derive(Clone, Copy, Debug)]
@@ -49,16 +49,20 @@ pub fn taken_at(backup: &BackupRecord) -> Timestamp {
     backup.point.unwrap_or(backup.taken_at)
 }
 
-/// What the going of each of a guest's backups would be; none for those that are not this tier's or do not count.
+/// What the going of each of a guest's backups would be; none for those that are not this tier's or do not count. Those that
+/// somebody protects in Proxmox are kept beside what the retention keeps and take no place in it, as Proxmox does.
 #[must_use]
 pub fn judge(
     backups: &[BackupRecord],
     tier: &KeptTier<'_>,
     proofs: &BTreeMap<OperationId, Timestamp>,
+    protected: &BTreeSet<VolumeId>,
     now: Timestamp,
 ) -> Vec<Option<Prune>> {
     let latest = now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
-    let counts = |backup: &BackupRecord| tier.counts(backup) && taken_at(backup) <= latest;
+    let counts = |backup: &BackupRecord| {
+        tier.counts(backup) && taken_at(backup) <= latest && !protected.contains(&backup.archive)
+    };
     let proof = |backup: &BackupRecord| {
         let proved = proofs.contains_key(&backup.taken_by) && !planted(Bug::PruneProved);
         if proved { Proof::Proved } else { Proof::None }

@@ -59,7 +59,7 @@ impl Row {
         let zone: Zone = serde_json::from_value(json!("Europe/Berlin")).unwrap();
         let target: StorageName = "backup2".parse().unwrap();
         let tier = KeptTier { tier: Tier::Local, target: &target, key: None, retention, zone: &zone };
-        judge(&self.backups, &tier, &self.proofs, at(now))
+        judge(&self.backups, &tier, &self.proofs, &BTreeSet::new(), at(now))
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) fn next(
     if known.time.steady == Steady::No || tested {
         return None;
     }
-    let effects = judge(known.backups, &kept, &inputs.records.proofs, known.time.at);
+    let Some(Shelf::Listed { protected, .. }) = inputs.observed.shelves.get(kept.target) else { return None };
+    let effects = judge(known.backups, &kept, &inputs.records.proofs, protected, known.time.at);
     let with = || known.backups.iter().zip(&effects);
     let stays = with().find(|(_, effect)| **effect == Some(Prune::Last)).map(|(backup, _)| backup)?;
     let may = |backup: &BackupRecord| {

@@ -12,8 +12,8 @@ use crate::node::World;
 use crate::schema::property::{self, Properties};
 use crate::storage::content::{Row, is_protected};
 
-/// Names the period that a time lies in; the number is the backup's place in the list.
-type Period = fn(i64, usize) -> String;
+/// Names the period that a time lies in.
+type Period = fn(i64) -> String;
 
 /// A backup and what becomes of it.
 #[derive(Debug, Clone)]
@@ -72,14 +72,14 @@ fn retain(rows: &[Row], marks: &mut [Option<&'static str>], keep: &Properties) {
         marks.iter_mut().filter(|mark| mark.is_none()).for_each(|mark| *mark = Some("keep"));
         return;
     }
-    // The period of a time, per rule; `keep-last` counts each backup on its own.
+    // The period of a time, per rule; `keep-last` counts by the second, so two of one second are one.
     let rules: [(&str, Period); 6] = [
-        ("keep-last", |_, at| at.to_string()),
-        ("keep-hourly", |time, _| crate::clock::stamp(time).chars().take(13).collect()),
-        ("keep-daily", |time, _| crate::clock::stamp(time).chars().take(10).collect()),
-        ("keep-weekly", |time, _| ((time / 86_400 + 3) / 7).to_string()),
-        ("keep-monthly", |time, _| crate::clock::stamp(time).chars().take(7).collect()),
-        ("keep-yearly", |time, _| crate::clock::stamp(time).chars().take(4).collect()),
+        ("keep-last", |time| time.to_string()),
+        ("keep-hourly", |time| crate::clock::stamp(time).chars().take(13).collect()),
+        ("keep-daily", |time| crate::clock::stamp(time).chars().take(10).collect()),
+        ("keep-weekly", |time| ((time / 86_400 + 3) / 7).to_string()),
+        ("keep-monthly", |time| crate::clock::stamp(time).chars().take(7).collect()),
+        ("keep-yearly", |time| crate::clock::stamp(time).chars().take(4).collect()),
     ];
     for (rule, period) in rules {
         let most = count(rule);
@@ -88,15 +88,14 @@ fn retain(rows: &[Row], marks: &mut [Option<&'static str>], keep: &Properties) {
         }
         let kept: Vec<String> = rows
             .iter()
-            .enumerate()
             .zip(marks.iter())
             .filter(|(_, mark)| **mark == Some("keep"))
-            .map(|((at, row), _)| period(row.ctime, at))
+            .map(|(row, _)| period(row.ctime))
             .collect();
         let mut chosen: Vec<String> = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let Some(mark) = marks.get_mut(at).filter(|mark| mark.is_none()) else { continue };
-            let name = period(row.ctime, at);
+            let name = period(row.ctime);
             if kept.contains(&name) {
                 continue;
             }
