@@ -60,6 +60,7 @@ fn backup_of(guest: GuestUid, vmid: Vmid, nights_ago: i64) -> Result<BackupRecor
         missing_since: None,
         label: None,
         mounts: None,
+        hardware: None,
     })
 }
 
@@ -103,6 +104,7 @@ impl World {
             sight: Sight::Proved,
             node: None,
             lost: BTreeMap::new(),
+            orphaned: BTreeMap::new(),
             goldens: BTreeMap::new(),
             shelves: BTreeMap::new(),
             controllers: BTreeMap::new(),
@@ -212,6 +214,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         volumes,
         protection: Protection::On,
         address: Some(guest.network.address),
+        hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),
         alien: None,
     };

@@ -19,6 +19,7 @@ use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{free_config, vmid};
 use super::step_window;
 use super::trouble::Trouble;
+use crate::model::hardware::HardwareAddress;
 use crate::model::limits;
 use crate::model::record::{HeldMounts, VolumeId};
 use crate::operation::Operation;
@@ -218,7 +219,8 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     let archive = VolumeId::new(entry.volid);
     let config = context.ports.pve.guest_config(vmid(context)?).await?;
     let mounts = Some(held(&config, &leaves_out(context, &config)?));
-    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts }];
+    let hardware = config.nets.get(&0).and_then(|net| HardwareAddress::of(net));
+    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware }];
     facts.extend(unsealed);
     if task.end == Ended::NobodyKnows
         && let Some(lock) = config.lock

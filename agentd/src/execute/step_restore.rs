@@ -89,6 +89,7 @@ fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreReques
             bridge: guest.network.bridge.clone(),
             address: Address::Static { cidr: guest.network.address, gateway: guest.network.gateway },
             vlan: guest.network.vlan,
+            hardware: provision.lost.as_ref().and_then(|lost| lost.hardware),
         },
         env,
         hostname: guest.name.clone(),

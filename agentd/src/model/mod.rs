@@ -5,6 +5,7 @@
 
 pub mod boot;
 pub mod escrow;
+pub mod hardware;
 pub mod holder;
 pub mod left;
 pub mod limits;

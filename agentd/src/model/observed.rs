@@ -9,6 +9,7 @@ use holdfast_protocol::report::Running;
 use holdfast_protocol::storage::report::PrunedBy;
 use jiff::Timestamp;
 
+use super::hardware::HardwareAddress;
 use super::mark::Mark;
 use super::offsite::Verification;
 use super::policy::Sha256Hex;
@@ -29,14 +30,34 @@ pub struct Observed {
     pub sight: Sight,
     /// The node, when it answered.
     pub node: Option<NodeFacts>,
-    /// Guests of ours that were proved gone twice in a row, each with what remains of it.
-    pub lost: BTreeMap<GuestUid, Vec<Remains>>,
+    /// Guests of ours that were proved gone twice in a row.
+    pub lost: BTreeMap<GuestUid, Loss>,
+    /// Guests of ours whose number nobody has, with those of their volumes that are still listed.
+    pub orphaned: BTreeMap<GuestUid, BTreeSet<VolumeId>>,
     /// The archives of goldens that guests are to be made from, as they are now.
     pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
     /// What storages of backups list, as they were last asked.
     pub shelves: BTreeMap<StorageName, Shelf>,
     /// The controllers whose bytes lie on the box, with their sizes.
     pub controllers: BTreeMap<Sha256Hex, u64>,
+}
+
+/// The loss of a guest of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// How that was proved.
+    pub proof: LossProof,
+    /// What remains of it.
+    pub remains: Vec<Remains>,
+}
+
+/// How it was proved that a guest is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossProof {
+    /// The node's list of tasks shows that its number was destroyed since we made it: it lives nowhere any more.
+    Destroyed,
+    /// Neither it nor a volume of it is seen where both would be. Its processes may run on, or its disks elsewhere.
+    Absent,
 }
 
 /// A backup of a guest that is gone.
@@ -140,6 +161,8 @@ pub struct GuestFacts {
     pub protection: Protection,
     /// The address of `net0`, when it is a fixed one.
     pub address: Option<Ipv4Cidr>,
+    /// The hardware addresses of all its networks.
+    pub hardware: BTreeSet<HardwareAddress>,
     /// The bridges it is plugged in to.
     pub bridges: BTreeSet<String>,
     /// Why no signature takes it over, if it were not ours.

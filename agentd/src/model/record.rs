@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::escrow::CodeRecord;
+use super::hardware::HardwareAddress;
 use super::left::Left;
 use super::policy::Sha256Hex;
 use super::request::QueuedRequest;
@@ -245,6 +246,9 @@ pub struct BackupRecord {
     pub label: Option<Label>,
     /// Which of its guest's mounts it holds; none for those that were taken before that was written down.
     pub mounts: Option<HeldMounts>,
+    /// The hardware address that its guest's first network had then; none for those that were taken before that was written
+    /// down.
+    pub hardware: Option<HardwareAddress>,
 }
 
 /// Which of its guest's mounts a backup holds, by their paths.

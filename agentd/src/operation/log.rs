@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::swap_guest::face::Faces;
 use super::update_controller::Came;
 use crate::model::boot::BootMoment;
+use crate::model::hardware::HardwareAddress;
 use crate::model::record::{HeldMounts, VolumeId};
 
 /// Where an operation stands. Steps are named by their place.
@@ -174,6 +175,9 @@ pub enum Fact {
         /// Which of its guest's mounts it holds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mounts: Option<HeldMounts>,
+        /// The hardware address of its guest's first network.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hardware: Option<HardwareAddress>,
     },
     /// The quiesce window was granted, at this moment on the clock that runs through suspend.
     WindowGranted(BootMoment),

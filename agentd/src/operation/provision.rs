@@ -7,6 +7,7 @@ use holdfast_protocol::id::{OperationId, PoolName, StorageName, Vmid};
 use serde::{Deserialize, Serialize};
 
 use super::step::Step;
+use crate::model::hardware::HardwareAddress;
 use crate::model::policy::{Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
 
@@ -55,6 +56,9 @@ pub struct Lost {
     /// Where it was lost.
     #[serde(default, skip_serializing_if = "Whence::is_this_box")]
     pub whence: Whence,
+    /// The hardware address that it keeps; none where the one it had may still be somebody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<HardwareAddress>,
 }
 
 /// Where a guest was lost, and so what its token is worth.

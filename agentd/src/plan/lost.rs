@@ -1,10 +1,11 @@
 //! A guest of ours that is gone: who may be, and what is done when it was proved twice in a row.
 //!
-//! Gone is more than not seen. Either nobody in the cluster has its number and our right to see it was proved; or somebody
-//! else stands under its number, and either none of its volumes is listed there or the node's task list shows that its
-//! number was destroyed since we made it. Then it is made again from the best of its own
-//! backups (`survivor`), under another number: the old one is never fought over, and who has it is never touched. Deliberately absent:
-//! conclusions from a number that somebody has whom we may not see, which may be our own guest outside its pool.
+//! Gone is more than not seen. Either the node's task list shows that its number was destroyed since we made it; or none of its
+//! volumes is listed, and our right to see its number was proved, which is nobody's or somebody else's. Then it is made again
+//! from the best of its own backups (`survivor`), under another number: the old one is never fought over, and who has it is
+//! never touched. It keeps its hardware address where nobody else can have it (`docs/adr/0042`). One whose volumes are still
+//! listed lost its configuration alone: that is told, with what root does. Deliberately absent: conclusions from a number that
+//! somebody has whom we may not see, which may be our own guest outside its pool.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +18,10 @@ use super::present::Made;
 use super::survivor::{self, Nothing};
 use super::{Action, Context, Judged, golden, left, number, passes, placement};
 use crate::gate::{Effect, Verdict};
+use crate::model::hardware::HardwareAddress;
 use crate::model::mark::Mark;
-use crate::model::observed::{Detail, Observed, Sight};
-use crate::model::record::{HeldMounts, Place, Records, VolumeId};
+use crate::model::observed::{Detail, LossProof, Observed, ObservedGuest, Sight};
+use crate::model::record::{BackupRecord, HeldMounts, Place, Records, VolumeId};
 use crate::operation::{Lost, Operation, Provision, Whence};
 
 /// A guest that may be gone: what is asked about it.
@@ -83,7 +85,10 @@ pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
 /// What is done about it, beside what was said already.
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> Judged {
     let (uid, vmid) = (made.record.uid, made.vmid);
-    let Some(remains) = context.inputs.observed.lost.get(&uid) else {
+    if let Some(standing) = context.inputs.observed.orphaned.get(&uid) {
+        return judged.with(ErrorCode::NeedsSignature, without_configuration(context, made, standing));
+    }
+    let Some(loss) = context.inputs.observed.lost.get(&uid) else {
         return judged;
     };
     let Some(guest) = made.guest else {
@@ -91,7 +96,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         return judged.with(ErrorCode::NotFound, text);
     };
     let promise = context.inputs.records.protections.get(&uid).map(AsRef::as_ref);
-    let choice = match survivor::choose(remains, promise, &context.inputs.observed.shelves) {
+    let choice = match survivor::choose(&loss.remains, promise, &context.inputs.observed.shelves) {
         Ok(choice) => choice,
         Err(nothing) => {
             let (code, text) = nothing_made(nothing, left::whence(context.inputs, made.record));
@@ -127,6 +132,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     number::promise(context, guest.uid, &number);
     let whence = left::whence(context.inputs, made.record);
     let (source, volumes) = (backup.archive.clone(), made.volumes.clone());
+    let hardware = kept_address(context.inputs.observed, loss.proof, backup, (vmid, whence));
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
@@ -137,17 +143,63 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
-        lost: Some(Lost { backup: source, vmid, volumes, by: *by, whence }),
+        lost: Some(Lost { backup: source, vmid, volumes, by: *by, whence, hardware }),
     }));
     let mut reason =
         format!("it is gone from VMID {vmid} with its volumes: it is made again from {}", backup.archive);
     if !choice.passed_over.is_empty() {
         reason.push_str(&format!("; {}", choice.passed_over.join("; ")));
     }
+    reason.push_str(&match &hardware {
+        Some(hardware) => format!("; it keeps its hardware address {hardware}"),
+        None => "; its hardware address is a new one".to_owned(),
+    });
     if let Some(said) = empty_volumes(guest, backup.mounts.as_ref(), (vmid, made.volumes)) {
         reason.push_str(&said);
     }
     Judged { action: Some(Action { operation, reason }), ..judged }
+}
+
+/// The hardware address under which its backup was taken, where nobody else can have it: the very container that had it was
+/// destroyed on this box, and nobody whom we see has it now. One that may live on, here or elsewhere, would take the other's
+/// frames from it, and neither would say so (`docs/adr/0042`).
+fn kept_address(
+    observed: &Observed,
+    proof: LossProof,
+    backup: &BackupRecord,
+    (vmid, whence): (Vmid, Whence),
+) -> Option<HardwareAddress> {
+    let address = backup.hardware?;
+    let is_dead = proof == LossProof::Destroyed && whence == Whence::ThisBox && backup.vmid == vmid;
+    let has_it = |seen: &ObservedGuest| match &seen.detail {
+        Detail::Known(facts) => facts.hardware.contains(&address),
+        Detail::Unknown(_) => true,
+    };
+    (is_dead && !observed.guests.values().any(has_it)).then_some(address)
+}
+
+/// Its configuration went, and its disks did not: what a backup holds would be older than they are. Either way out is a
+/// person's.
+fn without_configuration(context: &Context<'_>, made: &Made<'_>, standing: &BTreeSet<VolumeId>) -> String {
+    let vmid = made.vmid;
+    let volumes: Vec<&str> = standing.iter().map(VolumeId::as_str).collect();
+    let backups = context.inputs.records.backups.iter().filter(|backup| backup.guest == made.record.uid);
+    let copy = backups
+        .filter(|backup| backup.missing_since.is_none())
+        .max_by_key(|backup| backup.taken_at)
+        .map(|backup| format!(" (a copy of it is in {})", backup.archive))
+        .unwrap_or_default();
+    format!(
+        "the configuration of guest {vmid} is gone, but not its data: {} still there, and nothing is made in its place; put \
+         /etc/pve/lxc/{vmid}.conf back on the node{copy}; or, should a backup be wanted instead, free what is there with \
+         `pvesm free VOLUME`",
+        are(&volumes)
+    )
+}
+
+fn are(names: &[&str]) -> String {
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names.join(", "))
 }
 
 /// Which of its volumes come back empty, and what root does should an old one have outlived its guest: no token of ours may

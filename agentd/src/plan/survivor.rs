@@ -171,6 +171,7 @@ mod tests {
             missing_since: None,
             label: None,
             mounts: None,
+            hardware: None,
         };
         Remains { backup, tested: None }
     }

@@ -4,6 +4,7 @@ mod asked;
 mod beside;
 mod bulk;
 mod goldens;
+mod lost;
 mod placement;
 mod posture;
 mod protect;
@@ -22,7 +23,9 @@ use serde_json::json;
 
 use super::*;
 use crate::model::mark;
-use crate::model::observed::{BackupFlag, GuestFacts, MountFacts, Protection, Sight, VmidFact};
+use crate::model::observed::{
+    BackupFlag, GuestFacts, Loss, LossProof, MountFacts, Protection, Sight, VmidFact,
+};
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
 use crate::model::timekeeper::Steady;
@@ -107,6 +110,7 @@ fn facts(n: u32, number: u32) -> GuestFacts {
         volumes: volumes(number),
         protection: Protection::On,
         address: None,
+        hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),
         alien: None,
     }
@@ -162,6 +166,7 @@ pub(super) fn world(count: u32) -> World {
         sight: Sight::Proved,
         node: None,
         lost: BTreeMap::new(),
+        orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),
         shelves: BTreeMap::new(),
         controllers: BTreeMap::new(),
@@ -376,7 +381,11 @@ const SITUATIONS: &[Situation] = &[
     }),
     ("it is gone, proved twice, and has no backup", |w| {
         w.observed.guests.remove(&vmid(300));
-        w.observed.lost.insert(uid(1), Vec::new());
+        w.observed.lost.insert(uid(1), Loss { proof: LossProof::Destroyed, remains: Vec::new() });
+    }),
+    ("its configuration is gone, its disks are still there", |w| {
+        w.observed.guests.remove(&vmid(300));
+        w.observed.orphaned.insert(uid(1), volumes(300));
     }),
     ("it is gone, and somebody else has its number", |w| {
         *w.facts(300) = GuestFacts { mark: mark::Mark::None, ..facts(9, 800) };
@@ -478,36 +487,6 @@ fn records_from_an_old_copy_are_told_aloud() {
     assert_eq!(told.code, ErrorCode::ForeignGuest);
     assert!(told.message.starts_with("guests 301, 302 carry our mark"), "{told}");
     assert!(plan.actions.is_empty(), "{plan}");
-}
-
-/// Who may be gone: only whose number is nobody's whom we see, or somebody else's by mark and volumes.
-#[test]
-fn nobody_is_suspected_on_a_doubt() {
-    let suspects = |set_up: fn(&mut World)| {
-        let mut world = world(2);
-        set_up(&mut world);
-        lost::suspects(&world.records, &world.observed).len()
-    };
-    assert_eq!(suspects(|_| {}), 0);
-    assert_eq!(suspects(|w| drop(w.observed.guests.remove(&vmid(300)))), 1);
-    assert_eq!(suspects(|w| *w.facts(300) = GuestFacts { mark: mark::Mark::None, ..facts(9, 800) }), 1);
-    assert_eq!(suspects(|w| *w.facts(300) = facts(9, 800)), 1, "a sibling's mark on other volumes");
-    // Volumes are named by number and place: this may be our own guest without its mark, and takes more to prove.
-    let mut world = self::world(1);
-    world.facts(300).mark = mark::Mark::None;
-    assert_eq!(lost::suspects(&world.records, &world.observed)[0].newcomer, lost::Newcomer::SameNames);
-    let doubts: [fn(&mut World); 4] = [
-        |w| w.facts(300).mark = mark::Mark::Broken,
-        |w| *w.facts(300) = GuestFacts { mark: mark::Mark::Broken, ..facts(9, 800) },
-        |w| w.seen(300).detail = Detail::Unknown("403".to_owned()),
-        |w| {
-            w.observed.guests.clear();
-            w.observed.sight = Sight::Unproved("/pool/holdfast".to_owned());
-        },
-    ];
-    for (nth, doubt) in doubts.into_iter().enumerate() {
-        assert_eq!(suspects(doubt), 0, "doubt {nth}");
-    }
 }
 
 /// I15: whatever is wrong with a guest's identity, no operation touches it.

@@ -119,6 +119,7 @@ fn theirs(
             missing_since: None,
             label: None,
             mounts: None,
+            hardware: None,
         })
     };
     let mut all: Vec<BackupRecord> = list.iter().filter(whole).filter_map(record).collect();

@@ -22,6 +22,7 @@ pub mod hub_sync;
 pub mod intake;
 mod left;
 pub mod local_api;
+mod lost;
 mod measure;
 pub mod observe;
 pub mod reconcile;

@@ -2,7 +2,10 @@
 //!
 //! What comes in: Proxmox's answers. What goes out: one snapshot, in which what did not answer is unknown. A guest's
 //! configuration is read again when its line in the list changed, when an operation of ours touched it, and now and then
-//! anyway, a few in each look. Deliberately absent: conclusions, and any memory over a restart.
+//! anyway, a few in each look. What is asked of guests that are not seen any more is in [`loss`]. Deliberately absent:
+//! conclusions, and any memory over a restart.
+
+mod loss;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,9 +15,10 @@ use holdfast_protocol::id::{PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::strict::chain;
-use jiff::Timestamp;
 
+pub use self::loss::Gone;
 use crate::gate::stranger;
+use crate::model::hardware::HardwareAddress;
 use crate::model::mark;
 use crate::model::observed::{
     BackupFlag, Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight,
@@ -22,15 +26,12 @@ use crate::model::observed::{
 };
 use crate::model::record::VolumeId;
 use crate::plan::Questions;
-use crate::plan::lost::{Newcomer, Suspect};
 use crate::port::clock::Clock;
 use crate::port::pve::config::Switch;
-use crate::port::pve::read::StoredVolume;
 use crate::port::pve::read::{GuestStatus, Power};
 use crate::port::pve::sight::{self, Wanted};
-use crate::port::pve::task::TaskEnd;
 use crate::port::pve::volume::InBackup;
-use crate::port::pve::{AclPath, ContentKind, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
+use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
 /// A configuration that nothing points at is read again after this long: the list does not tell of everything.
 const STALE: Duration = Duration::from_secs(300);
@@ -45,15 +46,6 @@ pub struct Eye {
     pool: PoolName,
     storages: BTreeSet<StorageName>,
     known: BTreeMap<Vmid, Known>,
-}
-
-/// Whether a guest was proved gone by one look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
-    /// It was.
-    Proved,
-    /// It was not.
-    Unproved,
 }
 
 /// A configuration as it was last read, and the line of the list that stood beside it.
@@ -123,9 +115,21 @@ impl Eye {
         self.known.retain(|vmid, _| guests.contains_key(vmid));
         let vmids = self.numbers(ask, &guests).await;
         let (storages, node) = (self.storages().await, self.node().await);
-        let (at, lost) = (self.clock.now(), BTreeMap::new());
+        let (at, lost, orphaned) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
         let (goldens, shelves, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Observed { at, guests, vmids, storages, sight, node, lost, goldens, shelves, controllers })
+        Ok(Observed {
+            at,
+            guests,
+            vmids,
+            storages,
+            sight,
+            node,
+            lost,
+            orphaned,
+            goldens,
+            shelves,
+            controllers,
+        })
     }
 
     async fn numbers(
@@ -156,49 +160,6 @@ impl Eye {
             Ok(VmidUse::Taken) => VmidFact::Taken,
             Err(_) => VmidFact::Unknown,
         }
-    }
-
-    /// Whether a guest that may be gone is gone, and who has its number.
-    /// `made_at` is when we made it.
-    pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
-        let fact = self.number(suspect.vmid).await;
-        let gone = match (suspect.newcomer, fact) {
-            (Newcomer::None, VmidFact::Free) => true,
-            // Under a number that is in our pool its volumes would be seen.
-            (Newcomer::Other, VmidFact::Taken) => {
-                self.no_volume_left(suspect).await || self.was_destroyed(suspect, made_at).await
-            }
-            (Newcomer::SameNames, VmidFact::Taken) => self.was_destroyed(suspect, made_at).await,
-            _ => false,
-        };
-        (fact, if gone { Gone::Proved } else { Gone::Unproved })
-    }
-
-    /// Whether a task of anybody destroyed what had this number since we made the guest.
-    async fn was_destroyed(&self, suspect: &Suspect, made_at: Timestamp) -> bool {
-        let Ok(since) = u64::try_from(made_at.as_second()) else { return false };
-        let tasks = self.pve.destroyed_since(suspect.vmid, since).await;
-        tasks.is_ok_and(|rows| rows.iter().any(|row| row.end.as_ref() == Some(&TaskEnd::Ok)))
-    }
-
-    async fn no_volume_left(&self, suspect: &Suspect) -> bool {
-        let named = |volume: &VolumeId| volume.as_str().split_once(':')?.0.parse::<StorageName>().ok();
-        let storages: Option<BTreeSet<StorageName>> = suspect.volumes.iter().map(named).collect();
-        let Some(storages) = storages else { return false };
-        for storage in &storages {
-            let list = self
-                .pve
-                .storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(suspect.vmid))
-                .await;
-            let left = |list: Vec<StoredVolume>| {
-                list.iter().any(|entry| suspect.volumes.contains(&VolumeId::new(entry.volid.as_str())))
-            };
-            // A storage that does not answer may hold it still.
-            if list.map_or(true, left) {
-                return false;
-            }
-        }
-        true
     }
 
     fn forget_the_stale(&mut self) {
@@ -301,6 +262,7 @@ fn facts(config: &GuestConfig) -> GuestFacts {
             Switch::Off => Protection::Off,
         },
         address: config.nets.get(&0).and_then(|net| address(net)),
+        hardware: config.nets.values().filter_map(|net| HardwareAddress::of(net)).collect(),
         bridges: config.bridges(),
         alien: stranger::judge(&config.lines(), &config.raw_lxc).err().map(|why| why.to_string()),
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredGuest};
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{GuestUid, NodeName, OperationId, Vmid};
+use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::strict::chain;
@@ -24,7 +24,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::left::Finder;
-use super::observe::{Eye, Gone};
+use super::lost::Lookout;
+use super::observe::Eye;
 use super::shelves::Shelves;
 use super::stop::Stop;
 use super::turns::Arrivals;
@@ -33,12 +34,10 @@ use crate::execute::{Ports, recover};
 use crate::gate::brake::Release;
 use crate::model::observed::Observed;
 use crate::model::policy::Policy;
-use crate::model::record::Records;
 use crate::model::timekeeper::{Glance, Timekeeper};
 use crate::model::view::View;
 use crate::operation::progress::Progress;
 use crate::plan::asked::{Answer, Asked};
-use crate::plan::lost::suspects;
 use crate::plan::protect::Raise;
 use crate::plan::recovery::{Seen, recovery};
 use crate::plan::{Inputs, Questions, plan, questions, wanted_goldens};
@@ -50,9 +49,6 @@ use crate::port::store::{Changes, StoreError};
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
 const AWAY_FIRST: Duration = Duration::from_secs(1);
 const AWAY_MAX: Duration = Duration::from_secs(60);
-
-/// One look may fall into a moment of change; two, a whole cycle apart, do not.
-const LOOKS_THAT_PROVE: u32 = 2;
 
 /// Drift is seen within this, however rarely a document wants the host to be looked at.
 pub const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
@@ -147,8 +143,8 @@ struct State {
     shelves: Shelves,
     /// Looks for backups of guests of a lost box.
     finder: Finder,
-    /// How often in a row a guest was proved gone.
-    gone: BTreeMap<GuestUid, u32>,
+    /// Counts the looks that prove a guest gone.
+    lookout: Lookout,
 }
 
 /// What woke the loop.
@@ -241,7 +237,8 @@ impl Reconcile {
         }
         let ask = questions(desired.guests(), &records, self.policy.range);
         let mut observed = self.eye.look(&ask).await?;
-        self.look_for_the_lost(state, &records, &mut observed).await?;
+        let asking = (&self.ports, &self.eye, &mut state.finder);
+        state.lookout.look(asking, &records, &mut observed).await?;
         observed.shelves = state.shelves.look(&self.ports, &records, &observed, now).await?;
         let lying = measure::lying(&mut self.policy).await;
         let goldens =
@@ -357,33 +354,6 @@ impl Reconcile {
             if self.ports.store.raise_protection(raise, now).await? == Changed::Yes {
                 tracing::info!(%guest, what, "a guest is protected better");
             }
-        }
-        Ok(())
-    }
-
-    /// A guest counts as lost when two looks in a row proved it.
-    async fn look_for_the_lost(
-        &self,
-        state: &mut State,
-        records: &Records,
-        observed: &mut Observed,
-    ) -> Result<(), StoreError> {
-        let mut times = BTreeMap::new();
-        for suspect in suspects(records, observed) {
-            let Some(made_at) = self.ports.store.made_at(suspect.by).await? else { continue };
-            let (fact, gone) = self.eye.look_for(&suspect, made_at).await;
-            observed.vmids.insert(suspect.vmid, fact);
-            if gone == Gone::Proved {
-                let before = state.gone.get(&suspect.guest).copied().unwrap_or(0);
-                times.insert(suspect.guest, before.saturating_add(1));
-            }
-        }
-        state.gone = times;
-        let lost =
-            state.gone.iter().filter(|(_, times)| **times >= LOOKS_THAT_PROVE).map(|(guest, _)| *guest);
-        let lost: Vec<GuestUid> = lost.collect();
-        if !lost.is_empty() {
-            observed.lost = state.finder.remains(&self.ports, records, lost).await?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agentd::cli::setup::plan::Places;
 use agentd::execute::Ports;
+use agentd::model::hardware::HardwareAddress;
 use agentd::model::mark;
 use agentd::model::record::{BackupRecord, BackupWhy, Place, VolumeId};
 use agentd::model::view::View;
@@ -60,7 +61,12 @@ async fn newcomer(world: &World) {
         archive: ARCHIVE.parse().unwrap(),
         storage: "tank".parse().unwrap(),
         pool: "holdfast".parse().unwrap(),
-        net0: NetSpec { bridge: "vmbr0".parse().unwrap(), address: Address::Dhcp, vlan: None },
+        net0: NetSpec {
+            bridge: "vmbr0".parse().unwrap(),
+            address: Address::Dhcp,
+            vlan: None,
+            hardware: None,
+        },
         env: BootstrapEnv::new(Secret::new("theirs".to_owned())).unwrap(),
         hostname: "newcomer".parse().unwrap(),
         memory: 128.try_into().unwrap(),
@@ -104,7 +110,8 @@ pub fn again(world: &World, backup: &BackupRecord) -> Operation {
     let by = OperationId::new(uuid::Uuid::from_u128(0));
     again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
     let whence = Whence::ThisBox;
-    again.lost = Some(Lost { backup: backup.archive.clone(), vmid: vmid(300), volumes, by, whence });
+    let (backup, hardware) = (backup.archive.clone(), backup.hardware);
+    again.lost = Some(Lost { backup, vmid: vmid(300), volumes, by, whence, hardware });
     Operation::Provision(again)
 }
 
@@ -138,17 +145,27 @@ fn the_seed_grants_what_setup_prints() {
     assert_eq!(seed.collect::<BTreeSet<String>>(), printed);
 }
 
-/// In the middle of the night, its number free: it comes back by itself under another one, with its token, and its backups
-/// go on beside those that it had.
+/// The hardware address of a guest's first network.
+async fn hardware(world: &World, number: u32) -> Option<HardwareAddress> {
+    let config = world.pve().guest_config(vmid(number)).await.unwrap();
+    HardwareAddress::of(config.nets.get(&0).unwrap())
+}
+
+/// In the middle of the night, its number free: it comes back by itself under another one, with its token and its hardware
+/// address, and its backups go on beside those that it had.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
     let world = World::start().await;
     let mut agent = one_guest(&world).await;
     let first = agent.ports.store.backups(uid(1), 10).await.unwrap();
     assert_eq!(first.len(), 1);
+    let had = hardware(&world, 300).await;
+    assert!(had.is_some());
+    assert_eq!(first[0].hardware, had, "written down with its backup");
     destroyed(&world).await;
     says_hello(&agent.ports, &world).await;
     agent.until("back under another number", is_back).await;
+    assert_eq!(hardware(&world, 301).await, had, "nobody else can have it");
     let token = TokenHash::of(b"token 300");
     let holder = agent.ports.store.holder(token).await.unwrap();
     assert_eq!(holder.map(|holder| holder.record.uid), Some(uid(1)), "its token is its own");
@@ -181,6 +198,55 @@ async fn an_exchanged_archive_makes_nobody() {
     assert_eq!(cause.code, ErrorCode::Forbidden, "{}", told(&ended));
     assert!(cause.message.contains("the mark of its guest"), "{}", told(&ended));
     assert_eq!((world.guests(), world.disks()), before, "{}", told(&ended));
+}
+
+/// No task tells what became of it: whatever had its hardware address may live on, and the guest comes back under another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_whose_end_nobody_saw_comes_back_under_a_new_hardware_address() {
+    let world = World::start().await;
+    let mut agent = one_guest(&world).await;
+    let had = hardware(&world, 300).await;
+    apply(&world.sim.node, &Edit::Stop { vmid: 300 }).unwrap();
+    apply(&world.sim.node, &Edit::Destroy { vmid: 300 }).unwrap();
+    says_hello(&agent.ports, &world).await;
+    agent.until("back under another number", is_back).await;
+    let has = hardware(&world, 301).await;
+    assert!(has.is_some() && has != had, "{has:?}, and had {had:?}");
+    agent.stop().await;
+}
+
+/// Only its configuration went. Its disks are newer than any backup: nothing is made beside them, and once the configuration
+/// is back all is as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_whose_disks_are_still_there_is_not_lost() {
+    let world = World::start().await;
+    let mut agent = one_guest(&world).await;
+    apply(&world.sim.node, &Edit::Stop { vmid: 300 }).unwrap();
+    let config = std::fs::read_to_string(find(&world.dir.path().join("pve"), "300.conf")).unwrap();
+    let disks = world.disks();
+    apply(&world.sim.node, &Edit::LoseConfig { vmid: 300 }).unwrap();
+    let told = |view: &View| {
+        report(view, 1).is_some_and(|report| {
+            report.standing == Standing::Missing
+                && report.conditions.iter().any(|one| one.message.contains("gone, but not its data"))
+        })
+    };
+    agent.until("told", told).await;
+    // Two more whole looks, after which a proof would have counted.
+    for _ in 0..2 {
+        let seen = agent.view.borrow().seen_at;
+        agent.until("another look", |view| view.seen_at > seen).await;
+    }
+    let view = agent.view.borrow().clone();
+    let conditions = &report(&view, 1).unwrap().conditions;
+    let said = conditions.iter().find(|one| one.message.contains("gone, but not its data")).unwrap();
+    for words in ["tank:300/vm-300-disk-0.raw", "/etc/pve/lxc/300.conf"] {
+        assert!(said.message.contains(words), "{words}: {}", said.message);
+    }
+    assert!(world.guests().is_empty() && world.disks() == disks, "nothing is made, nothing is freed");
+    apply(&world.sim.node, &Edit::Place { vmid: 300, config }).unwrap();
+    agent.until("as it was", |view| serves(view, 1)).await;
+    agent.stop().await;
 }
 
 fn is_back(view: &View) -> bool {

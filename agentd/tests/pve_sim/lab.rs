@@ -139,6 +139,7 @@ pub fn request(number: u32, archive: &str) -> RestoreRequest {
                 gateway: Some([10, 66, 0, 1].into()),
             },
             vlan: None,
+            hardware: None,
         },
         env: BootstrapEnv::new(Secret::new("eyJjbGFpbSI6MX0".to_owned())).unwrap(),
         hostname: "web-1".parse().unwrap(),

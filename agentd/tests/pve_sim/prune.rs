@@ -172,6 +172,7 @@ fn record(made: Made, name: &str, n: usize) -> BackupRecord {
         missing_since: None,
         label: None,
         mounts: None,
+        hardware: None,
     }
 }
 

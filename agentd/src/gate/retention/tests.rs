@@ -42,6 +42,7 @@ fn backup(n: u64, hours: i64) -> BackupRecord {
         missing_since: None,
         label: None,
         mounts: None,
+        hardware: None,
     }
 }
 

@@ -68,6 +68,7 @@ fn host(mark: Mark) -> Observed {
         volumes: BTreeSet::new(),
         protection: Protection::On,
         address: None,
+        hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),
         alien: None,
     };
@@ -87,6 +88,7 @@ fn host(mark: Mark) -> Observed {
         sight: Sight::Proved,
         node: None,
         lost: BTreeMap::new(),
+        orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),
         shelves: BTreeMap::new(),
         controllers: BTreeMap::new(),

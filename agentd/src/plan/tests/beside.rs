@@ -82,7 +82,7 @@ fn a_copy_is_never_acted_on_and_changes_nothing_for_its_guest() {
                 beside.observed.guests.remove(&vmid(300));
             }
             assert_eq!(beside.plan().actions, alone.plan().actions);
-            let lost = |world: &World| lost::suspects(&world.records, &world.observed);
+            let lost = |world: &World| crate::plan::lost::suspects(&world.records, &world.observed);
             assert_eq!(lost(&beside), lost(&alone));
         }
     }

@@ -111,9 +111,9 @@ fn of_a_lost_guest_each_volume_that_its_backup_lacks_is_told() {
     world.desired[0].volumes.push(volume("media", json!({ "bulk": { "none": "rebuilt from the origin" } })));
     world.observed.guests.remove(&vmid(300));
     let reason = |world: &mut World, mounts: Option<HeldMounts>| {
-        let mut remains = placement::remains("backup2:backup/vzdump-lxc-300-1.tar.zst");
-        remains[0].backup.mounts = mounts;
-        world.observed.lost.insert(uid(1), remains);
+        let mut loss = placement::remains("backup2:backup/vzdump-lxc-300-1.tar.zst");
+        loss.remains[0].backup.mounts = mounts;
+        world.observed.lost.insert(uid(1), loss);
         let plan = world.plan();
         assert!(!plan.actions.is_empty(), "{plan}");
         plan.actions[0].reason.clone()

@@ -3,7 +3,7 @@
 use holdfast_protocol::storage::Approval;
 
 use super::*;
-use crate::model::observed::Remains;
+use crate::model::observed::{Loss, LossProof, Remains};
 use crate::model::record::{BackupRecord, BackupWhy};
 use crate::model::storage::TargetRecord;
 
@@ -21,8 +21,8 @@ fn attached(world: &mut World, name: &str, class: &str) {
     });
 }
 
-/// What remains of a lost guest: this one backup.
-pub fn remains(archive: &str) -> Vec<Remains> {
+/// A guest that was destroyed, and what remains of it: this one backup.
+pub fn remains(archive: &str) -> Loss {
     let backup = BackupRecord {
         archive: VolumeId::new(archive),
         guest: uid(1),
@@ -38,8 +38,9 @@ pub fn remains(archive: &str) -> Vec<Remains> {
         missing_since: None,
         label: None,
         mounts: None,
+        hardware: None,
     };
-    vec![Remains { backup, tested: None }]
+    Loss { proof: LossProof::Destroyed, remains: vec![Remains { backup, tested: None }] }
 }
 
 /// The situations in which something hot is made: a new guest, a later volume, a guest that was lost.

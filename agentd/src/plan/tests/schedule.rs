@@ -104,6 +104,7 @@ impl Life {
             missing_since: None,
             label: None,
             mounts: None,
+            hardware: None,
         };
         let all = Arc::make_mut(&mut self.world.records.backups);
         all.push(record);

@@ -114,6 +114,8 @@ pub enum ContentKind {
     Backup,
     /// Disks of containers.
     Rootdir,
+    /// Disks of virtual machines, and those whose guest has no configuration.
+    Images,
 }
 
 impl ContentKind {
@@ -121,6 +123,7 @@ impl ContentKind {
         match self {
             Self::Backup => "backup",
             Self::Rootdir => "rootdir",
+            Self::Images => "images",
         }
     }
 }

@@ -14,6 +14,7 @@ use holdfast_protocol::size::{Cores, MemoryMib, SwapMib, VlanTag};
 
 use super::call::{Params, Value};
 use super::volume::VolumeId;
+use crate::model::hardware::HardwareAddress;
 
 /// The name under which a guest finds its bootstrap.
 pub const BOOTSTRAP_ENV: &str = "HOLDFAST_BOOTSTRAP";
@@ -34,7 +35,7 @@ pub enum Address {
     Manual,
 }
 
-/// The first network of a guest. Never with a hardware address: without one Proxmox makes a fresh one.
+/// The first network of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetSpec {
     /// The bridge on the host.
@@ -43,6 +44,8 @@ pub struct NetSpec {
     pub address: Address,
     /// A VLAN on the bridge.
     pub vlan: Option<VlanTag>,
+    /// The hardware address of a guest that is made again. Without one Proxmox makes a fresh one.
+    pub hardware: Option<HardwareAddress>,
 }
 
 impl NetSpec {
@@ -50,6 +53,9 @@ impl NetSpec {
     #[must_use]
     pub fn property(&self) -> String {
         let mut text = format!("name=eth0,bridge={}", self.bridge);
+        if let Some(hardware) = &self.hardware {
+            text.push_str(&format!(",hwaddr={hardware}"));
+        }
         match &self.address {
             Address::Static { cidr, gateway } => {
                 text.push_str(&format!(",ip={cidr}"));
@@ -150,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_is_written_without_a_hardware_address() {
+    fn a_network_is_written_out_and_has_a_hardware_address_only_where_it_keeps_one() {
         let mut net = NetSpec {
             bridge: "vmbr0".parse().unwrap(),
             address: Address::Static {
@@ -158,11 +164,14 @@ mod tests {
                 gateway: Some(Ipv4Addr::new(10, 66, 0, 1)),
             },
             vlan: Some(VlanTag::try_from(5).unwrap()),
+            hardware: None,
         };
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=10.66.0.91/24,gw=10.66.0.1,tag=5");
         net.address = Address::Dhcp;
         net.vlan = None;
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=dhcp");
+        net.hardware = Some("BC:24:11:EE:25:8E".parse().unwrap());
+        assert_eq!(net.property(), "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:EE:25:8E,ip=dhcp");
     }
 
     #[test]

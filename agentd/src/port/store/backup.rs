@@ -8,13 +8,14 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time, vmid, word};
 use super::{Part, Store, StoreError, audit, window};
+use crate::model::hardware::HardwareAddress;
 use crate::model::record::{BackupRecord, BackupWhy, HeldMounts, VolumeId};
 use crate::operation::PruneBackup;
 use crate::operation::progress::Progress;
 use crate::operation::window::without;
 
 const COLUMNS: &str = "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label, \
-     mounts";
+     mounts, hardware";
 
 struct Raw {
     texts: [String; 5],
@@ -25,6 +26,7 @@ struct Raw {
     missing_since: Option<i64>,
     label: Option<String>,
     mounts: Option<String>,
+    hardware: Option<String>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -37,6 +39,7 @@ fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
         missing_since: row.get(11)?,
         label: row.get(12)?,
         mounts: row.get(13)?,
+        hardware: row.get(14)?,
     })
 }
 
@@ -59,6 +62,7 @@ impl Raw {
             missing_since: self.missing_since.map(time).transpose()?,
             label: self.label.map(|label| from_json("a backup's label", &label)).transpose()?,
             mounts: self.mounts.map(|mounts| from_json("a backup's mounts", &mounts)).transpose()?,
+            hardware: self.hardware.map(|text| parsed("a hardware address", &text)).transpose()?,
         })
     }
 }
@@ -84,6 +88,7 @@ pub(super) struct Found<'a> {
     pub at: Timestamp,
     pub sealed: Option<&'a KeyFingerprint>,
     pub mounts: Option<&'a HeldMounts>,
+    pub hardware: Option<HardwareAddress>,
 }
 
 /// One was found.
@@ -92,7 +97,7 @@ pub(super) fn found(
     progress: &Progress,
     found: &Found<'_>,
 ) -> Result<(), StoreError> {
-    let Found { archive, bytes, at, sealed, mounts } = *found;
+    let Found { archive, bytes, at, sealed, mounts, hardware } = *found;
     let due = progress.operation.due();
     let why = progress.operation.backup().map_or(BackupWhy::First, |backup| backup.why);
     // What stood still is the window's to say; its row and the backup's are written in one breath.
@@ -110,7 +115,7 @@ pub(super) fn found(
         .execute(
             &format!(
                 "INSERT OR REPLACE INTO backup ({COLUMNS})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13)"
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13, ?14)"
             ),
             (
                 archive.as_str(),
@@ -126,6 +131,7 @@ pub(super) fn found(
                 sealed.map(KeyFingerprint::as_str),
                 json("a backup's label", &label)?,
                 mounts.map(|mounts| json("a backup's mounts", mounts)).transpose()?,
+                hardware.map(|address| address.to_string()),
             ),
         )
         .map_err(StoreError::sqlite("note a backup"))?;

@@ -272,9 +272,9 @@ fn learn(
         }
         (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
         (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
-        (Fact::BackupFound { archive, bytes, at, sealed, mounts }, _) => {
-            let (sealed, mounts) = (sealed.as_ref(), mounts.as_ref());
-            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts };
+        (Fact::BackupFound { archive, bytes, at, sealed, mounts, hardware }, _) => {
+            let (sealed, mounts, hardware) = (sealed.as_ref(), mounts.as_ref(), *hardware);
+            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts, hardware };
             backup::found(transaction, after, &found)
         }
         _ => Ok(()),

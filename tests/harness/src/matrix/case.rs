@@ -267,11 +267,12 @@ impl Play<'_> {
                 } else {
                     Begin::TakingUp
                 };
-                live(&self.world, &conductor, Tone { speech, windows }, begin).await
+                // A whole life of an agent, too large to lie within every case that awaits one.
+                Box::pin(live(&self.world, &conductor, Tone { speech, windows }, begin)).await
             }
             Does::Wishes(wishes) => {
                 let life = whole::Life { speech, windows, wishes: &wishes(), number: self.died.len() };
-                whole::live(&self.world, &conductor, &life).await
+                Box::pin(whole::live(&self.world, &conductor, &life)).await
             }
         };
         self.places = conductor.places();

@@ -52,7 +52,8 @@ pub(super) fn stories() -> Vec<Story> {
 /// From its first backup, with the rights that setup grants and no other.
 fn again(kit: &Kit, whence: Whence) -> Operation {
     let by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::GuestRuns.number())));
-    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence };
+    let hardware = (whence == Whence::ThisBox).then(|| "BC:24:11:00:03:00".parse().expect("an address"));
+    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware };
     let number = NumberWish::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
     wrap(Provision { number, lost: Some(lost), ..kit.provision(1) })
 }

@@ -53,6 +53,11 @@ pub enum Edit {
         /// Which one.
         vmid: u32,
     },
+    /// Remove a guest's configuration file alone: its disks, its pool and all rights over it stay.
+    LoseConfig {
+        /// Which one.
+        vmid: u32,
+    },
     /// Take a snapshot as a backup that died left it: complete, and nobody's.
     Snapshot {
         /// Which guest.
@@ -181,6 +186,7 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         }),
         Edit::Place { vmid, config } => place(node, *vmid, config),
         Edit::Destroy { vmid } => destroy(node, *vmid),
+        Edit::LoseConfig { vmid } => node.world().guests.remove(*vmid),
         Edit::Snapshot { vmid, name } => snapshot(node, *vmid, name),
         Edit::RemoveVolume { volid } => {
             let world = node.world();

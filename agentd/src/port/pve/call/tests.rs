@@ -49,6 +49,7 @@ fn restore() -> RestoreRequest {
             bridge: "vmbr0".parse().unwrap(),
             address: Address::Static { cidr: "10.66.0.91/24".parse().unwrap(), gateway: None },
             vlan: None,
+            hardware: None,
         },
         env: BootstrapEnv::new(Secret::new("c2VjcmV0".to_owned())).unwrap(),
         hostname: "web-1".parse().unwrap(),
