@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::{Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
 
-const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} {{.State.StartedAt}} {{.Config.StopTimeout}}";
+/// What there may be none of is asked for with `index`: a container without a health check or a grace of its own has no such
+/// key, and Docker refuses a template that names one which is not there.
+const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{with index .State \"Health\"}}{{.Status}}{{else}}none{{end}} {{.State.StartedAt}} {{with index .Config \"StopTimeout\"}}{{.}}{{else}}-{{end}}";
 
 /// What Docker waits where nobody says how long.
 const GRACE: Duration = Duration::from_secs(10);
