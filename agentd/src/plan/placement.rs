@@ -3,7 +3,8 @@
 //! Root disks and hot volumes are written all the time. The class of a storage is the one that an operator signed for when
 //! the target of that name was attached; a storage that is no target of the manifest was named by root in the settings, and
 //! root's word counts. The same rule holds for new guests, for volumes that come later and for lost guests that are made
-//! again. Disks that are there stay where they are.
+//! again: one of which a volume has no place is not made. Disks that are there stay where they are. Not held to it yet: the
+//! restore of a lost guest names one storage, the fast one, and all that its archive names comes back there, bulk or not.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
