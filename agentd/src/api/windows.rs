@@ -134,7 +134,7 @@ pub(super) async fn released(
     if !said.down.iter().all(plain) {
         return Err(ApiError::Part { what: "why", rule: "1 to 512 characters of one line" });
     }
-    say(&local, &scope, window_id(&id)?, Said::Released(said.down)).await
+    say(&local, &scope, window_id(&id)?, Said::Released(said.into())).await
 }
 
 /// Given up before its backup began.

@@ -11,6 +11,7 @@ use holdfast_protocol::report::{GuestReport, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
+use crate::model::view::HeavyWork;
 use crate::port::status_door::{self, AgentStatus, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
@@ -118,7 +119,13 @@ fn lane_lines(status: &AgentStatus) -> Vec<String> {
         lines.push(format!("{name}, {behind}: {}", waits.collect::<Vec<_>>().join(", ")));
     }
     let heavy = status.heavy.waiting.iter();
-    lines.extend(heavy.map(|ticket| format!("{} waits for a place at heavy work", called(ticket.operation))));
+    lines.extend(heavy.map(|ticket| {
+        let place = match ticket.work {
+            HeavyWork::Archive => "a place at heavy work",
+            HeavyWork::Backup => "the place for backups, of which Proxmox takes one at a time",
+        };
+        format!("{} waits for {place}", called(ticket.operation))
+    }));
     lines
 }
 

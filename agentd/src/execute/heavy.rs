@@ -1,16 +1,18 @@
 //! The places for heavy steps: as many at work as the host bears, the others by the age of their operation.
 //!
-//! What comes in: an operation that is about to read or write a whole archive. What goes out: a [`HeavyPlace`], free again
-//! when it is dropped; and for people, who holds a place and who waits. The queue is as long as operations may be open,
-//! so it is bounded by them. Deliberately absent: which operations are opened (`operation::lane`).
+//! What comes in: an operation that is about to read or write a whole archive, or that did so when the agent was restarted.
+//! What goes out: a [`HeavyPlace`], free again when it is dropped; and for people, who holds a place and who waits. One
+//! backup is at work at a time, as Proxmox has it; one that waits for that keeps no restore behind it waiting. The queue is
+//! as long as operations may be open, so it is bounded by them. Deliberately absent: which operations are opened
+//! (`operation::lane`), and backup jobs of others (`step_window`).
 
 use std::sync::Arc;
 
 use holdfast_protocol::id::OperationId;
-use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::model::view::{HeavyTicket, HeavyView};
+use crate::model::limits;
+use crate::model::view::{HeavyTicket, HeavyView, HeavyWork};
 
 /// All the places.
 #[derive(Clone, Debug)]
@@ -46,10 +48,34 @@ impl HeavyLane {
         self.state.subscribe()
     }
 
-    /// Waits for a place, behind all older operations that wait.
-    pub async fn place(&self, operation: OperationId, opened_at: Timestamp) -> HeavyPlace {
-        let ticket = HeavyTicket { opened_at, operation };
+    /// Sits down whoever was at work when the agent was restarted, before anybody else is given a place: what it began goes on
+    /// in Proxmox, whether there is a place for it or not. It is up again with [`HeavyLane::leave`].
+    pub fn sit_down(&self, ticket: HeavyTicket) {
+        self.state.send_if_modified(|view| {
+            let stands = !view.holding.contains(&ticket);
+            if stands {
+                view.holding.push(ticket);
+                view.holding.sort_unstable();
+            }
+            stands
+        });
+    }
+
+    /// Frees whatever place an operation has.
+    pub fn leave(&self, operation: OperationId) {
+        self.state.send_if_modified(|view| {
+            let before = view.holding.len();
+            view.holding.retain(|ticket| ticket.operation != operation);
+            before != view.holding.len()
+        });
+    }
+
+    /// Waits for a place, behind all older operations that wait for one of this kind. Who sits already has it.
+    pub async fn place(&self, ticket: HeavyTicket) -> HeavyPlace {
         let mut changes = self.state.subscribe();
+        if changes.borrow().holding.contains(&ticket) {
+            return HeavyPlace { ticket, state: Arc::clone(&self.state) };
+        }
         let waiting = Waiting::enter(ticket, &self.state);
         loop {
             changes.mark_unchanged();
@@ -75,7 +101,7 @@ impl<'a> Waiting<'a> {
 
     fn try_take(&self, places: usize) -> bool {
         self.state.send_if_modified(|view| {
-            let turn = view.holding.len() < places && view.waiting.first() == Some(&self.ticket);
+            let turn = view.holding.len() < places && next(view) == Some(self.ticket);
             if turn {
                 view.holding.push(self.ticket);
                 view.holding.sort_unstable();
@@ -83,6 +109,24 @@ impl<'a> Waiting<'a> {
             }
             turn
         })
+    }
+}
+
+/// The oldest that waits and for whose work there is room.
+fn next(view: &HeavyView) -> Option<HeavyTicket> {
+    let backups = view.holding.iter().filter(|ticket| ticket.work == HeavyWork::Backup).count();
+    let fits = |ticket: &&HeavyTicket| match ticket.work {
+        HeavyWork::Archive => true,
+        HeavyWork::Backup => backups < limits::BACKUPS_AT_ONCE,
+    };
+    view.waiting.iter().find(fits).copied()
+}
+
+impl HeavyPlace {
+    /// Whether this work may be done at it.
+    #[must_use]
+    pub fn is_for(&self, work: HeavyWork) -> bool {
+        work == HeavyWork::Archive || self.ticket.work == work
     }
 }
 
@@ -104,10 +148,21 @@ impl Drop for HeavyPlace {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     fn operation(n: u128) -> OperationId {
         OperationId::new(uuid::Uuid::from_u128(n))
+    }
+
+    fn archive(n: u128) -> HeavyTicket {
+        let opened_at = at(i64::try_from(n).unwrap());
+        HeavyTicket { opened_at, operation: operation(n), work: HeavyWork::Archive }
+    }
+
+    fn backup(n: u128) -> HeavyTicket {
+        HeavyTicket { work: HeavyWork::Backup, ..archive(n) }
     }
 
     fn at(second: i64) -> Timestamp {
@@ -121,10 +176,9 @@ mod tests {
     #[tokio::test]
     async fn the_oldest_operation_has_the_next_place() {
         let lane = HeavyLane::new(1);
-        let first = lane.place(operation(9), at(9)).await;
+        let first = lane.place(archive(9)).await;
         // The younger one asks first.
-        let (mut young, mut old) =
-            (Box::pin(lane.place(operation(2), at(2))), Box::pin(lane.place(operation(1), at(1))));
+        let (mut young, mut old) = (Box::pin(lane.place(archive(2))), Box::pin(lane.place(archive(1))));
         tokio::select! {
             _ = &mut young => panic!("there is no place"),
             _ = &mut old => panic!("there is no place"),
@@ -135,10 +189,7 @@ mod tests {
             _ = &mut young => panic!("the older one is before it"),
             place = &mut old => place,
         };
-        assert_eq!(
-            lane.watch().borrow().holding,
-            [HeavyTicket { opened_at: at(1), operation: operation(1) }]
-        );
+        assert_eq!(lane.watch().borrow().holding, [archive(1)]);
         drop(place);
         let place = young.await;
         assert!(lane.watch().borrow().waiting.is_empty());
@@ -149,27 +200,67 @@ mod tests {
     #[tokio::test]
     async fn who_stops_waiting_keeps_nobody_waiting() {
         let lane = HeavyLane::new(1);
-        let first = lane.place(operation(9), at(9)).await;
-        let mut old = Box::pin(lane.place(operation(1), at(1)));
+        let first = lane.place(archive(9)).await;
+        let mut old = Box::pin(lane.place(archive(1)));
         tokio::select! {
             _ = &mut old => panic!("there is no place"),
             () = waiting(&lane, 1) => {}
         }
         drop(old);
         drop(first);
-        let _place = lane.place(operation(2), at(2)).await;
+        let _place = lane.place(archive(2)).await;
         assert_eq!(lane.watch().borrow().holding.len(), 1);
     }
 
     #[tokio::test]
     async fn no_more_than_the_places_are_held() {
         let lane = HeavyLane::new(2);
-        let (_one, _two) = (lane.place(operation(1), at(1)).await, lane.place(operation(2), at(2)).await);
-        let mut third = Box::pin(lane.place(operation(3), at(3)));
+        let (_one, _two) = (lane.place(archive(1)).await, lane.place(archive(2)).await);
+        let mut third = Box::pin(lane.place(archive(3)));
         tokio::select! {
             _ = &mut third => panic!("there is no place"),
             () = waiting(&lane, 1) => {}
         }
         assert_eq!(lane.watch().borrow().holding.len(), 2);
+    }
+
+    /// Proxmox runs one backup at a time: the second waits for it here and not there, and a restore goes by it.
+    #[tokio::test]
+    async fn one_backup_is_at_work_and_a_restore_goes_by_those_that_wait() {
+        let lane = HeavyLane::new(2);
+        let first = lane.place(backup(1)).await;
+        assert!(first.is_for(HeavyWork::Archive) && first.is_for(HeavyWork::Backup));
+        let mut second = Box::pin(lane.place(backup(2)));
+        tokio::select! {
+            _ = &mut second => panic!("one backup is at work"),
+            () = waiting(&lane, 1) => {}
+        }
+        let restore = lane.place(archive(3)).await;
+        assert!(!restore.is_for(HeavyWork::Backup));
+        assert_eq!(lane.watch().borrow().waiting, [backup(2)]);
+        drop(first);
+        let second = second.await;
+        assert_eq!(lane.watch().borrow().holding, [backup(2), archive(3)]);
+        drop((second, restore));
+        assert_eq!(*lane.watch().borrow(), HeavyView::default());
+    }
+
+    /// A copy that was under way when the agent was restarted has its place before anybody asks for one.
+    #[tokio::test]
+    async fn who_was_at_work_before_sits_before_all_others() {
+        let lane = HeavyLane::new(1);
+        lane.sit_down(archive(1));
+        lane.sit_down(backup(5));
+        let mut older = Box::pin(lane.place(backup(2)));
+        tokio::select! {
+            _ = &mut older => panic!("another's copy is under way"),
+            () = waiting(&lane, 1) => {}
+        }
+        let place = lane.place(backup(5)).await;
+        lane.leave(operation(1));
+        assert_eq!(lane.watch().borrow().holding, [backup(5)]);
+        drop(place);
+        drop(older.await);
+        assert_eq!(*lane.watch().borrow(), HeavyView::default());
     }
 }

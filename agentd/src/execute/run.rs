@@ -12,6 +12,7 @@ use super::heavy::HeavyPlace;
 use super::trouble::{Next, Trouble};
 use super::undo;
 use crate::model::planted::{Bug, planted};
+use crate::model::view::{HeavyTicket, HeavyWork};
 use crate::operation::log::{Event, Fact, Status, Then};
 use crate::operation::progress::{Progress, then};
 use crate::operation::step::{OnFailure, Step, Weight};
@@ -45,14 +46,45 @@ pub(super) struct Run<'a> {
 /// [`Stopped`] when its journal cannot be written any more.
 pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
     let id = progress.id;
+    sit_down(ports, std::iter::once(&progress));
     let end = match ports.of(&progress.operation) {
         Some(ports) => to_its_end(&ports, progress).await,
         None => without_token(ports, progress).await,
     };
+    ports.heavy.leave(id);
     ports.lines.send_modify(|lines| {
         lines.remove(&id);
     });
     end
+}
+
+/// Gives those their places that were at heavy work when the agent was restarted, before any of them goes on.
+pub fn sit_down<'a>(ports: &Ports, open: impl Iterator<Item = &'a Progress>) {
+    for ticket in open.filter_map(at_work) {
+        ports.heavy.sit_down(ticket);
+    }
+}
+
+/// The place of an operation that stands in heavy work: Proxmox works for it, or an earlier step took the place for this one.
+fn at_work(progress: &Progress) -> Option<HeavyTicket> {
+    let Status::During(place) = progress.status() else { return None };
+    let work = work(progress.step(place)?)?;
+    let before = place.checked_sub(1).and_then(|before| progress.step(before)).and_then(self::work);
+    let begun = progress.upid(place).is_some() || before == Some(work);
+    begun.then(|| ticket(progress, work))
+}
+
+fn ticket(progress: &Progress, work: HeavyWork) -> HeavyTicket {
+    HeavyTicket { opened_at: progress.opened_at, operation: progress.id, work }
+}
+
+/// What a step needs a place for.
+const fn work(step: Step) -> Option<HeavyWork> {
+    match step.weight() {
+        Weight::Light => None,
+        Weight::Heavy => Some(HeavyWork::Archive),
+        Weight::Backup => Some(HeavyWork::Backup),
+    }
 }
 
 /// Somebody took the token out of the settings while this was open.
@@ -117,11 +149,14 @@ impl<'a> Run<'a> {
 
     /// Heavy steps wait for a place, which is kept for those that follow at once; everything else goes on.
     async fn heavy(&mut self, place: u16, step: Step) {
-        if step.weight() == Weight::Light {
-            self.place = None;
-        } else if self.place.is_none() {
+        let work = work(step);
+        if self.place.as_ref().is_some_and(|held| work.is_some_and(|work| held.is_for(work))) {
+            return;
+        }
+        self.place = None;
+        if let Some(work) = work {
             Context { ports: self.ports, progress: &self.progress, place, step }.say("waits for its turn");
-            self.place = Some(self.ports.heavy.place(self.progress.id, self.progress.opened_at).await);
+            self.place = Some(self.ports.heavy.place(ticket(&self.progress, work)).await);
         }
     }
 

@@ -5,6 +5,10 @@
 //!              └─ bound passed, or released: the backup is taken all the same, and its label says why it is a crash's
 //!              └─ given up: nothing is taken
 //! ```
+//! Proxmox runs one backup job at a time on a node. Our own wait for each other before their grants (`heavy`); while one of
+//! somebody else runs no window is granted; and where ours meets one all the same, the window ends at once and its task is
+//! stopped before it has begun: nobody's programs stand still for another's copy.
+//!
 //! What comes in: the window's row, woken by the store. What goes out: what the agent saw, written before it is told. The
 //! bound is the window's own, on the clock that runs through suspend; waits are short enough that a suspend costs no more
 //! than one of them. Deliberately absent: what may follow what (`operation::window`), and taking the backup
@@ -19,14 +23,14 @@ use tokio::sync::watch;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{free_config, vmid};
-use super::trouble::Trouble;
+use super::trouble::{Next, Trouble};
 use crate::operation::Operation;
 use crate::operation::log::Fact;
 use crate::operation::window::{Said, Window};
 use crate::port::clock::{ClockPace, Pause};
 use crate::port::pve::read::Power;
 use crate::port::pve::task::{Patience, TaskOutcome};
-use crate::port::pve::{Pace, PveError, Snapshot, Upid, follow_task};
+use crate::port::pve::{LogWindow, Pace, PveError, Snapshot, Upid, follow_task};
 use crate::port::store::window::{Moment, SayError};
 
 /// A look at least so often: a timer does not count while the host sleeps, the bound does.
@@ -38,10 +42,16 @@ const LOG_LOOK: Duration = Duration::from_millis(500);
 /// And the guest itself, by its snapshots and its lock, so often.
 const LOCK_LOOK: Duration = Duration::from_secs(5);
 
+/// A log that waits has one line.
+const LINES: u64 = 50;
+
 /// What was seen and could not be written is written again after this.
 const WRITE_AGAIN: Duration = Duration::from_secs(2);
 
-/// Grants it, when the guest runs and nobody holds it. A guest that stands still is copied standing still, or down for the
+/// What a window does not wait for.
+const OTHER_JOB: &str = "another backup job holds this node's one lock for backups";
+
+/// Grants it, when the guest runs and nobody holds it, and no other backup job runs. A guest that stands still is copied standing still, or down for the
 /// whole copy: there is no moment at which its programs could go on.
 pub(super) async fn grant(context: &Context<'_>) -> Result<Acted, Trouble> {
     free_config(context).await?;
@@ -51,6 +61,14 @@ pub(super) async fn grant(context: &Context<'_>) -> Result<Acted, Trouble> {
             "guest {vmid} does not run: its backup is taken without a window; ask for a backup, or start the guest first"
         );
         return Err(Trouble::give_up(ErrorCode::Unsupported, text));
+    }
+    // Our own are done: this operation has the one place for backups.
+    if let Some(other) = context.ports.pve.running_backups().await?.first() {
+        let text = format!(
+            "{OTHER_JOB} ({}): no window is granted before that has ended, since its programs would stand still for it",
+            other.upid
+        );
+        return Err(Trouble { problem: Problem::new(ErrorCode::Busy, text), next: Next::Busy });
     }
     let granted = context.ports.clock.boot_moment();
     Ok(Acted::Learnt(Learnt::fact(Fact::WindowGranted(granted))))
@@ -103,7 +121,7 @@ async fn wait(
         changes.mark_unchanged();
         let window = own(context).await?;
         let now = context.ports.clock.boot_moment();
-        let left = window.left(&now);
+        let left = window.patience(&now);
         if left.is_zero() || enough(window.told(&now), &window) {
             return Ok(window);
         }
@@ -157,7 +175,7 @@ async fn say(context: &Context<'_>, said: Said) -> Result<Window, Trouble> {
 }
 
 /// Follows the task of a backup. Within a window its log is read closely, and the moment that fixes the copy is written
-/// down as soon as it is seen.
+/// down as soon as it is seen. A task that waits for another job while programs stand still is stopped.
 pub(super) async fn follow(
     context: &Context<'_>,
     upid: &Upid,
@@ -174,15 +192,53 @@ pub(super) async fn follow(
     let followed = async {
         let mut each = |line: &str| {
             on_line(line);
-            if log.fixes(line) == Fixed::Now {
-                seen.send_replace(Fixed::Now);
+            let fixed = log.fixes(line);
+            if fixed != Fixed::NotYet || *seen.borrow() == Fixed::Waits {
+                seen.send_replace(fixed);
             }
         };
         let outcome = follow_task(pve, &Closely { pace, seen: &seen }, upid, patience, &mut each).await;
         drop(seen);
         outcome
     };
-    tokio::join!(biased; followed, write_down(context, &mut watched)).0
+    let (outcome, course) = tokio::join!(biased; followed, write_down(context, upid, &mut watched));
+    Ok(match (outcome?, course) {
+        // Its own last words are of the stop.
+        (TaskOutcome::Failed(_), Course::Stopped) => TaskOutcome::Failed(OTHER_JOB.to_owned()),
+        (outcome, _) => outcome,
+    })
+}
+
+/// What became of a task that a window was watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// It went its way.
+    Own,
+    /// It waited for another job, and was stopped before it began.
+    Stopped,
+}
+
+/// Ends the window and stops its task, which has not begun to do anything. What waits for a person's or another's job while
+/// nothing stands still may wait.
+async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, Trouble> {
+    let window = own(context).await?;
+    let now = context.ports.clock.boot_moment();
+    let ended_by_us = window.told(&now) == WindowPhase::Cancelled && !window.is_given_up();
+    if window.told(&now) != WindowPhase::Capturing && !ended_by_us {
+        return Ok(Course::Own);
+    }
+    let text = format!("{OTHER_JOB}: the backup is tried again when that has ended");
+    // First the programs, whatever Proxmox says to the stop.
+    say(context, Said::CameToNothing(Problem::new(ErrorCode::Busy, text))).await?;
+    // One that was let in meanwhile is not cut off: a stop within a storage snapshot may leave half of one behind.
+    let pve = &context.ports.pve;
+    let log = pve.task_log(upid, LogWindow { start: 0, limit: LINES }).await?;
+    let last = log.lines.last().map(|line| Log::default().fixes(line));
+    if last != Some(Fixed::Waits) {
+        return Ok(Course::Own);
+    }
+    pve.task_stop(upid).await?;
+    Ok(Course::Stopped)
 }
 
 /// The pace of looks at a task: close while programs stand still for it, and as usual for the hours of copying after that.
@@ -208,21 +264,31 @@ impl Pace for Closely<'_> {
 
 /// Writes the moment down as soon as it was seen, by the log or by the guest itself. Without one it ends with the task,
 /// whose probe decides.
-async fn write_down(context: &Context<'_>, watched: &mut watch::Receiver<Fixed>) {
+async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Receiver<Fixed>) -> Course {
     loop {
-        let told = async { watched.wait_for(|fixed| *fixed == Fixed::Now).await.is_ok() };
+        let told = async { watched.wait_for(|fixed| *fixed != Fixed::NotYet).await.map(|fixed| *fixed) };
         let told = tokio::select! {
             biased;
             told = told => Some(told),
             () = context.ports.clock.sleep(LOCK_LOOK) => None,
         };
         match told {
-            Some(true) => break,
-            Some(false) => return,
+            Some(Ok(Fixed::Waits)) => match stop_waiting(context, upid).await {
+                Ok(Course::Stopped) => return Course::Stopped,
+                // Nothing stands still for it, or that cannot be told now: looked at again while it waits.
+                Ok(Course::Own) | Err(_) => {
+                    context.ports.clock.sleep(LOG_LOOK).await;
+                    if watched.has_changed().is_err() {
+                        return Course::Own;
+                    }
+                }
+            },
+            Some(Ok(_)) => break,
+            Some(Err(_)) => return Course::Own,
             // Proxmox may not say so now: it is looked at again.
             None => match is_fixed(context).await {
                 Ok(Fixed::Now) => break,
-                Ok(Fixed::NotYet) | Err(_) => {}
+                Ok(Fixed::NotYet | Fixed::Waits) | Err(_) => {}
             },
         }
     }
@@ -230,9 +296,10 @@ async fn write_down(context: &Context<'_>, watched: &mut watch::Receiver<Fixed>)
         tracing::warn!(operation = %context.progress.id, problem = %trouble.problem, "a capture could not be written down");
         context.ports.clock.sleep(WRITE_AGAIN).await;
         if watched.has_changed().is_err() {
-            return;
+            break;
         }
     }
+    Course::Own
 }
 
 /// The same by the guest itself, where the log cannot be read: the backup's own snapshot is whole, and the guest is the
@@ -256,6 +323,8 @@ async fn is_fixed(context: &Context<'_>) -> Result<Fixed, Trouble> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fixed {
     NotYet,
+    /// It has not begun: another job has the node's lock.
+    Waits,
     Now,
 }
 
@@ -281,6 +350,7 @@ impl Log {
             "backup mode: snapshot" => self.mode = Some(Mode::Snapshot),
             "backup mode: suspend" => self.mode = Some(Mode::Suspend),
             "backup mode: stop" => self.mode = Some(Mode::Stop),
+            "trying to get global lock - waiting..." => return Fixed::Waits,
             _ => {}
         }
         let archive = ["creating vzdump archive '", "creating Proxmox Backup Server archive '"];
@@ -299,6 +369,18 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As in `13-locks-concurrency.jsonl`: it waits until the next line.
+    #[test]
+    fn a_job_waits_for_the_lock_until_it_has_it() {
+        let lines = [
+            "INFO: trying to get global lock - waiting...",
+            "INFO: got global lock",
+            "INFO: starting new backup job: vzdump 180 --storage backup2 --node pve1 --mode stop",
+        ];
+        let mut log = Log::default();
+        assert_eq!(lines.map(|line| log.fixes(line)), [Fixed::Waits, Fixed::NotYet, Fixed::NotYet]);
+    }
 
     /// The lines of real backups, cut to what matters: `p-D-backup-phases.jsonl`.
     #[test]

@@ -4,6 +4,10 @@
 /// either much slower.
 pub const HEAVY_AT_ONCE: usize = 2;
 
+/// Of these backups: Proxmox runs one backup job at a time on a node, and a second one waits for its lock without having
+/// begun. Whose programs stood still for that one would stand still for the copy of the first.
+pub const BACKUPS_AT_ONCE: usize = 1;
+
 /// Operations under way at once. Light ones wait on Proxmox, which has three workers; more than this only queue there.
 pub const OPERATIONS_AT_ONCE: usize = 16;
 
@@ -31,6 +35,17 @@ pub const HOST_WAITING_MAX: usize = 512;
 
 /// A request that could not begin for so long ends refused: a day, in which the longest night of backups is over.
 pub const REQUEST_WAIT_MAX_S: i64 = 24 * 3_600;
+
+/// Backups that a guest may ask for within a day, with a window or without, beside those that are due: one before each thing
+/// that may go wrong on a busy day, and no way to fill a shared storage, or to hold the one place for backups, without end.
+pub const ASKED_BACKUPS_PER_DAY: u32 = 12;
+
+/// For so long they count.
+pub const ASKED_BACKUPS_S: i64 = 24 * 3_600;
+
+/// A controller that was granted a window says within this that all stands still. It hears of the grant at once; the stacks of
+/// a shop stop within seconds, a large database within minutes. Meanwhile nobody else's backup can begin.
+pub const QUIESCED_WAIT_S: u64 = 300;
 
 /// Ended requests that are kept per guest, so that who asked can read how it ended; the oldest goes first.
 pub const ENDED_REQUESTS_PER_GUEST: u32 = 64;

@@ -71,6 +71,20 @@ pub struct HeavyTicket {
     pub opened_at: Timestamp,
     /// Which.
     pub operation: OperationId,
+    /// At what.
+    #[serde(default)]
+    pub work: HeavyWork,
+}
+
+/// What a place at heavy work is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeavyWork {
+    /// Reading or writing a whole archive.
+    #[default]
+    Archive,
+    /// The same by Proxmox's backup job, of which a node runs one at a time.
+    Backup,
 }
 
 /// The latest line of each operation under way.

@@ -1,7 +1,7 @@
 //! *quiesced_backup*: one whole backup of one guest whose programs stand still meanwhile.
 //!
-//! The operation holds the guest's lane from the grant of the window to the end of the copy, and a place for heavy work
-//! from before the grant to the end of the copy: nobody's programs stand still while a backup waits for its turn.
+//! The operation holds the guest's lane from the grant of the window to the end of the copy, and the host's one place for
+//! backups from before the grant to the end of the copy: nobody's programs stand still while a backup waits for its turn.
 
 use serde::{Deserialize, Serialize};
 

@@ -153,6 +153,8 @@ pub enum Weight {
     Light,
     /// Reads or writes a whole archive.
     Heavy,
+    /// The same by Proxmox's backup job, of which a node runs one at a time.
+    Backup,
 }
 
 /// What follows when a step has no tries left.
@@ -332,9 +334,10 @@ impl Step {
     #[must_use]
     pub const fn weight(self) -> Weight {
         match self {
-            Self::Restore | Self::FirstBackup | Self::TakeBackup | Self::JudgeArchive => Weight::Heavy,
+            Self::Restore | Self::JudgeArchive => Weight::Heavy,
+            Self::FirstBackup | Self::TakeBackup => Weight::Backup,
             // The place is taken before anything is stopped, and kept for the backup.
-            Self::GrantWindow | Self::AwaitQuiesced => Weight::Heavy,
+            Self::GrantWindow | Self::AwaitQuiesced => Weight::Backup,
             _ => Weight::Light,
         }
     }

@@ -6,7 +6,7 @@
 //!    │                     │              │                     │
 //!    ├──── Released ───────┴──────────────┴─────────────────────┴──▶ Released
 //!    ├──── Cancelled ──────┴──▶ Cancelled ◀── CameToNothing ── any of the first three
-//!    └──── (bound passed) ─┴──────────────┴──▶ Expired
+//!    └──── (bound passed) ─┴──────────────┴──▶ Expired; from Granted sooner, when nobody says anything
 //! ```
 //! What comes in: a [`Window`] as it was kept, a [`Said`], and the moment on the clock that runs through suspend. What goes
 //! out: the window as it is then, or why that may not be said. [`next`] is the only definition of what may follow what;
@@ -18,14 +18,18 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::StackName;
-use holdfast_protocol::local::window::{Canary, DownStack, Label, Quiesced, WindowPhase};
+use holdfast_protocol::local::window::{Canary, DownStack, Label, Quiesced, Released, WindowPhase};
 use holdfast_protocol::protection::Consistency;
 use serde::{Deserialize, Serialize};
 
 use crate::model::boot::BootMoment;
+use crate::model::limits;
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::QuiesceBound;
 use crate::model::record::BackupWhy;
+
+/// How long a grant stands without a word of its controller.
+const QUIESCED_WAIT: Duration = Duration::from_secs(limits::QUIESCED_WAIT_S);
 
 /// What happened to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +119,8 @@ pub enum Said {
     Began,
     /// [`Sign::Captured`].
     Captured,
-    /// [`Sign::Released`], with what would not start.
-    Released(Vec<DownStack>),
+    /// [`Sign::Released`], with what would not start, and since when.
+    Released(Restarted),
     /// [`Sign::Cancelled`].
     Cancelled,
     /// [`Sign::CameToNothing`], and why.
@@ -153,6 +157,21 @@ impl From<Quiesced> for Standing {
     }
 }
 
+/// What a controller said that it started again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restarted {
+    /// What would not start.
+    pub down: Vec<DownStack>,
+    /// How long ago it began to start things, by its own clock; none where it does not know.
+    pub begun_ago: Option<Duration>,
+}
+
+impl From<Released> for Restarted {
+    fn from(said: Released) -> Self {
+        Self { down: said.down, begun_ago: said.begun_ms_ago.map(Duration::from_millis) }
+    }
+}
+
 /// One window from its grant on, as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +191,9 @@ pub struct Window {
     /// When the controller first said that all runs again, in milliseconds from the grant; a reboot makes it the bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     released_ms: Option<u64>,
+    /// When the controller began to start things again, by its own word, in milliseconds from the grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restarted_ms: Option<u64>,
     /// What would not start, as it was last said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     down: Vec<DownStack>,
@@ -191,6 +213,7 @@ impl Window {
             standing: None,
             captured_ms: None,
             released_ms: None,
+            restarted_ms: None,
             down: Vec::new(),
             problem: None,
         }
@@ -203,10 +226,22 @@ impl Window {
         passed.map_or(Duration::ZERO, |passed| self.bound.duration().saturating_sub(passed))
     }
 
+    /// How long it may stay in its phase by itself: what is left of its bound, and without a word of its controller no longer
+    /// than any controller needs to stop its stacks.
+    #[must_use]
+    pub fn patience(&self, now: &BootMoment) -> Duration {
+        let left = self.left(now);
+        if self.phase != WindowPhase::Granted {
+            return left;
+        }
+        let passed = now.since(&self.granted);
+        passed.map_or(Duration::ZERO, |passed| left.min(QUIESCED_WAIT.saturating_sub(passed)))
+    }
+
     /// How far it is at this moment.
     #[must_use]
     pub fn told(&self, now: &BootMoment) -> WindowPhase {
-        if self.left(now).is_zero() {
+        if self.patience(now).is_zero() {
             return next(self.phase, Sign::BoundPassed).unwrap_or(self.phase);
         }
         self.phase
@@ -246,7 +281,7 @@ impl Window {
         let phase = next(before, said.sign())?;
         let mut after = Self { phase, ..self.clone() };
         let at_ms = now.since(&self.granted).unwrap_or_else(|| self.bound.duration());
-        let at_ms = u64::try_from(at_ms.as_millis()).unwrap_or(u64::MAX);
+        let at_ms = millis(at_ms);
         match said {
             Said::Quiesced(standing) => match &self.standing {
                 Some(first) if first != standing => return Err(Refused::Otherwise),
@@ -256,9 +291,15 @@ impl Window {
             Said::Captured if phase == WindowPhase::Captured => {
                 after.captured_ms = after.captured_ms.or(Some(at_ms));
             }
-            Said::Released(down) => {
+            Said::Released(Restarted { down, begun_ago }) => {
                 after.released_ms = after.released_ms.or(Some(at_ms));
                 after.down.clone_from(down);
+                // After a reboot of the host nobody's clock reaches back to the grant.
+                let passed = now.since(&self.granted);
+                let restarted =
+                    passed.zip(*begun_ago).map(|(passed, ago)| millis(passed.saturating_sub(ago)));
+                // The earliest word counts.
+                after.restarted_ms = after.restarted_ms.into_iter().chain(restarted).min();
             }
             Said::CameToNothing(problem) if phase == WindowPhase::Cancelled => {
                 after.problem = after.problem.or_else(|| Some(problem.clone()));
@@ -268,7 +309,9 @@ impl Window {
         Ok(after)
     }
 
-    /// What its backup holds. Standing still counts only when it was said, and then seen to last until the copy was fixed.
+    /// What its backup holds. Standing still counts only when it was said, and when the controller then said that it began to
+    /// start things no sooner than the copy was seen to be fixed: that it said nothing proves nothing, since it starts them by
+    /// its own bounds, and so does whatever comes after it when it dies.
     #[must_use]
     pub fn label(&self) -> Label {
         let crash = |why: &str| Label { consistency: Consistency::Crash, why: why.to_owned() };
@@ -277,7 +320,8 @@ impl Window {
             let why = match self.phase {
                 WindowPhase::Released => "its controller let go of the window and stopped nothing".to_owned(),
                 _ => format!(
-                    "its controller did not say within {bound_s} s that the guest's programs stand still"
+                    "its controller did not say within {} s that the guest's programs stand still",
+                    self.bound.duration().min(QUIESCED_WAIT).as_secs()
                 ),
             };
             return crash(&why);
@@ -288,8 +332,17 @@ impl Window {
                 None => format!("the copy was not seen to be fixed within the bound of {bound_s} s"),
             });
         };
-        if self.released_ms.is_some_and(|released_ms| released_ms < captured_ms) {
+        let sooner = |ms: Option<u64>| ms.is_some_and(|ms| ms < captured_ms);
+        if sooner(self.restarted_ms) || sooner(self.released_ms) {
             return crash("the guest's programs ran again before the copy was fixed");
+        }
+        if self.restarted_ms.is_none() {
+            return crash(match self.released_ms {
+                Some(_) => "its controller did not say when it began to start the guest's programs again",
+                None => {
+                    "its controller did not say whether the guest's programs stood still until the copy was fixed"
+                }
+            });
         }
         let count = standing.stacks.len();
         let why = format!(
@@ -299,14 +352,22 @@ impl Window {
         Label { consistency: Consistency::Application, why }
     }
 
+    /// Whether what its backup is called stands: nothing better can be said of it any more.
+    #[must_use]
+    pub fn is_settled(&self, now: &BootMoment) -> bool {
+        self.released_ms.is_some() || self.standing.is_none() || self.left(now).is_zero()
+    }
+
     /// What its controller or a person should know.
     #[must_use]
     pub fn problem(&self, now: &BootMoment) -> Option<Problem> {
         match self.told(now) {
             WindowPhase::Expired => {
                 let text = format!(
-                    "its bound of {} s passed, or its backup began without it: start again what was stopped",
-                    self.bound.seconds()
+                    "its bound of {} s passed, or its backup began without it, since nobody said within {} s that all stands \
+                     still: start again what was stopped",
+                    self.bound.seconds(),
+                    QUIESCED_WAIT.as_secs()
                 );
                 Some(Problem::new(ErrorCode::WindowOver, text))
             }
@@ -316,6 +377,10 @@ impl Window {
             _ => None,
         }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a backup holds that was taken without a window, and why.

@@ -2,13 +2,14 @@
 //! it says decides, and nothing that it was ever given works at another door.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::model::policy::TestBridge;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
-use agentd::operation::window::{Said, Standing};
+use agentd::operation::window::{Restarted, Said, Standing};
 use agentd::operation::{Operation, QuiescedBackup, RestoreTest};
 use agentd::port::pve::Pve;
 use agentd::port::store::Store;
@@ -127,7 +128,10 @@ async fn quiesced(ports: &Ports) {
         let mut changes = ports.store.changes();
         for (phase, said) in [
             (WindowPhase::Granted, Said::Quiesced(stands)),
-            (WindowPhase::Captured, Said::Released(Vec::new())),
+            (
+                WindowPhase::Captured,
+                Said::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) }),
+            ),
         ] {
             loop {
                 changes.mark_unchanged();

@@ -8,9 +8,10 @@ use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::window::{Said, Standing};
-use agentd::operation::{Operation, QuiescedBackup};
-use agentd::port::pve::TaskKind;
+use agentd::operation::window::{Restarted, Said, Standing};
+use agentd::operation::{Backup, Operation, QuiescedBackup, Target};
+use agentd::port::pve::Role;
+use agentd::port::pve::task::{TaskKind, TaskQuery};
 use agentd::port::store::window::Moment;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
@@ -18,7 +19,9 @@ use holdfast_protocol::local::window::{Label, WindowPhase, WindowView};
 use holdfast_protocol::protection::Consistency;
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{FastClock, World, asked_backup, end, find, made, open, target, tasks, told};
+use super::world::{
+    Controllers, FastClock, World, asked_backup, end, find, guest, made, open, target, tasks, told, vmid,
+};
 
 fn quiesced() -> Operation {
     Operation::QuiescedBackup(QuiescedBackup { backup: asked_backup(), bound: QuiesceBound::usual() })
@@ -57,13 +60,18 @@ fn stands() -> Said {
     Said::Quiesced(Standing { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
 }
 
+/// Everything was started again, from now on.
+fn let_go() -> Said {
+    Said::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) })
+}
+
 /// A controller that does what it should.
 async fn play(ports: &Ports, id: OperationId) -> Vec<WindowPhase> {
     let granted = until(ports, id, |view| view.phase == WindowPhase::Granted).await;
     assert_eq!((granted.bound_s, granted.left_s.is_some_and(|left| left > 800)), (900, true), "{granted:?}");
     let mut phases = vec![granted.phase, say(ports, id, stands()).await];
     phases.push(until(ports, id, |view| view.phase == WindowPhase::Captured).await.phase);
-    phases.push(say(ports, id, Said::Released(Vec::new())).await);
+    phases.push(say(ports, id, let_go()).await);
     phases
 }
 
@@ -137,6 +145,130 @@ async fn a_window_that_is_given_up_takes_no_backup() {
     assert!(ports.store.backup_of(id).await.unwrap().is_none());
 }
 
+/// A second guest beside the first.
+async fn second(world: &World, ports: &Ports) -> Target {
+    let _controllers = Controllers::start(ports);
+    let done = end(ports, 90, world.provision(2)).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    Target { uid: guest(2).uid, name: guest(2).name, vmid: vmid(301) }
+}
+
+/// The next backup on the node is held in its copy until the faults are released.
+fn hold_copy(world: &World) {
+    let hold = Fault::HoldWorker { task: "vzdump".to_owned(), phase: "copy".to_owned(), hold_ms: 600_000 };
+    world.sim.node.faults.arm(hold);
+}
+
+async fn held(world: &World) {
+    while !world.sim.node.faults.armed().is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// An administrator backs up the second guest.
+fn backup_by_hand(world: &World) {
+    let params = [("vmid", "301"), ("storage", "backup2"), ("mode", "snapshot"), ("remove", "0")];
+    assert_eq!(world.by_hand("POST", "/nodes/pve1/vzdump", &params), 200);
+}
+
+/// Proxmox copies one guest at a time: while it copies another, nobody's programs are stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_window_is_granted_while_another_guest_is_copied() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let other = second(&world, &ports).await;
+    let other = open(&ports, 1, Operation::Backup(Backup { target: other, ..asked_backup() })).await;
+    let progress = open(&ports, 2, quiesced()).await;
+    let id = progress.id;
+    hold_copy(&world);
+    let mine = async {
+        held(&world).await;
+        run(&ports, progress).await
+    };
+    let watching = async {
+        held(&world).await;
+        let mut places = ports.heavy.watch();
+        tokio::select! {
+            _ = until(&ports, id, |view| view.phase == WindowPhase::Granted) => {
+                panic!("programs would be stopped for a backup that cannot begin")
+            }
+            waits = places.wait_for(|view| view.waiting.iter().any(|ticket| ticket.operation == id)) => {
+                drop(waits.unwrap());
+            }
+        }
+        world.sim.node.faults.release();
+        play(&ports, id).await
+    };
+    let (other, mine, phases) = tokio::join!(run(&ports, other), mine, watching);
+    assert_eq!((other.unwrap().status(), phases.len()), (Status::Done, 4));
+    let mine = mine.unwrap();
+    assert_eq!(label(&ports, &mine).await.consistency, Consistency::Application, "{}", told(&mine));
+}
+
+/// The same where the copy is none of ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_window_is_granted_while_somebody_else_copies() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    second(&world, &ports).await;
+    hold_copy(&world);
+    backup_by_hand(&world);
+    held(&world).await;
+    let progress = open(&ports, 1, quiesced()).await;
+    let id = progress.id;
+    let watching = async {
+        let mut lines = ports.lines.subscribe();
+        let waits = lines.wait_for(|lines| {
+            lines
+                .get(&id)
+                .is_some_and(|line| line.step == "grant_window" && line.line.contains("another backup job"))
+        });
+        tokio::select! {
+            _ = until(&ports, id, |view| view.phase == WindowPhase::Granted) => panic!("it would wait for its copy"),
+            waits = waits => drop(waits.unwrap()),
+        }
+        world.sim.node.faults.release();
+        play(&ports, id).await
+    };
+    let (done, phases) = tokio::join!(run(&ports, progress), watching);
+    let done = done.unwrap();
+    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", told(&done));
+}
+
+/// Somebody's job comes between the grant and our own: programs are let go at once, and our job ends before it begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_whose_backup_waits_for_another_ends_at_once() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    second(&world, &ports).await;
+    let progress = open(&ports, 1, quiesced()).await;
+    let id = progress.id;
+    let playing = async {
+        until(&ports, id, |view| view.phase == WindowPhase::Granted).await;
+        hold_copy(&world);
+        backup_by_hand(&world);
+        held(&world).await;
+        say(&ports, id, stands()).await;
+        let over = until(&ports, id, |view| view.phase.is_over()).await;
+        say(&ports, id, let_go()).await;
+        over
+    };
+    let (undone, over) = tokio::join!(run(&ports, progress), playing);
+    let undone = undone.unwrap();
+    assert_eq!((undone.status(), over.phase), (Status::Undone, WindowPhase::Cancelled), "{}", told(&undone));
+    assert!(over.left_s.is_some_and(|left| left > 600), "not by its bound: {over:?}");
+    assert!(
+        over.problem.as_ref().is_some_and(|problem| problem.message.contains("another backup job")),
+        "{over:?}"
+    );
+    assert!(undone.cause().unwrap().message.contains("another backup job"), "{}", told(&undone));
+    let query = TaskQuery { vmid: vmid(300), kind: TaskKind::Backup, role: Role::Operate, since_epoch_s: 0 };
+    let own = world.pve().find_tasks(query).await.unwrap();
+    assert!(own.len() == 2 && own.iter().all(|row| row.end.is_some()), "ours does not wait on: {own:?}");
+    assert!(ports.store.backup_of(id).await.unwrap().is_none());
+    world.sim.node.faults.release();
+}
+
 /// Killed while the guest may stand frozen: parked at once, the window is over, and its view says what a person must do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_worker_in_a_window_is_parked_and_told_to_the_controller() {
@@ -159,11 +291,7 @@ async fn a_dead_worker_in_a_window_is_parked_and_told_to_the_controller() {
         problem.message.contains("FROZEN") && format!("{problem:?}").contains("pct unlock 300"),
         "{problem:?}"
     );
-    assert_eq!(
-        say(&ports, id, Said::Released(Vec::new())).await,
-        WindowPhase::Cancelled,
-        "heard all the same"
-    );
+    assert_eq!(say(&ports, id, let_go()).await, WindowPhase::Cancelled, "heard all the same");
 }
 
 /// The agent dies in the copy and comes back within the bound: the moment stands in the log, and nothing is lost.
@@ -197,7 +325,7 @@ async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
     let playing = async {
         until(&ports, id, |view| view.phase == WindowPhase::Captured).await;
         world.sim.node.faults.release();
-        say(&ports, id, Said::Released(Vec::new())).await
+        say(&ports, id, let_go()).await
     };
     let (done, phase) = tokio::join!(run(&ports, progress), playing);
     let done = done.unwrap();

@@ -1,15 +1,15 @@
 //! The guests' controllers in quiesce windows: they stop their programs, say so, start them again, and say that.
 //!
 //! In: the agent that is up, by the same look that its local API answers with. Out: in the world, when programs stood still
-//! and for which window. What a controller knows outlives the agent, since it lives in the guest; its own bound is kept
-//! whether the agent lives or not. Deliberately absent: stacks and hooks, which are `guestd`'s.
+//! and for which window. What a controller knows outlives the agent, since it lives in the guest; its own bounds are kept
+//! whether the agent lives or not: the window's, and that of an agent which is silent for too long. Deliberately absent: stacks and hooks, which are `guestd`'s.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use agentd::execute::failpoint::Side;
-use agentd::operation::window::{Said, Standing};
+use agentd::operation::window::{Restarted, Said, Standing};
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
 use agentd::port::store::window::Moment;
@@ -23,6 +23,9 @@ use crate::world::World;
 
 /// How often a controller looks.
 const EVERY: Duration = Duration::from_millis(300);
+
+/// Past such a silence of its agent a controller starts what it stopped, as `guestd` does.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// What controllers do with windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +48,17 @@ pub struct Stood {
     pub from: Duration,
     /// Until when, by the controller's own bound.
     pub deadline: Duration,
+    /// When it last heard its agent.
+    pub heard: Duration,
     /// Until when indeed.
     pub to: Option<Duration>,
+}
+
+impl Stood {
+    /// By when its controller starts it, whatever it hears from now on.
+    fn at_the_latest(&self) -> Duration {
+        self.deadline.min(self.heard + SILENCE_MAX)
+    }
 }
 
 /// What the controllers of one world remember.
@@ -72,15 +84,23 @@ impl Memory {
     }
 
     fn stop(&self, window: OperationId, from: Duration, left: Duration) {
-        let stood = Stood { window, from, deadline: from + left, to: None };
+        let stood = Stood { window, from, deadline: from + left, heard: from, to: None };
         self.0.lock().unwrap().stood.push(stood);
     }
 
-    /// Whatever stands still past its own bound was started by then.
+    /// The agent was heard.
+    fn hear(&self, window: OperationId, now: Duration) {
+        for stood in self.0.lock().unwrap().stood.iter_mut().filter(|stood| stood.window == window) {
+            stood.heard = now;
+        }
+    }
+
+    /// Whatever stands still past its own bounds was started by then.
     fn keep_bounds(&self, now: Duration) {
         for stood in &mut self.0.lock().unwrap().stood {
-            if stood.to.is_none() && now >= stood.deadline {
-                stood.to = Some(stood.deadline);
+            let latest = stood.at_the_latest();
+            if stood.to.is_none() && now >= latest {
+                stood.to = Some(latest);
             }
         }
     }
@@ -146,6 +166,7 @@ async fn turn(
     let Some(look) = store.look_at_window(window).await.unwrap() else { return };
     let view = look.view(&Clock::boot_moment(&world.timeline));
     let now = world.timeline.passed();
+    memory.hear(window, now);
     let Some(stood) = memory.of(window) else {
         if view.phase == WindowPhase::Granted {
             let left = view.left_s.unwrap_or(view.bound_s);
@@ -162,8 +183,9 @@ async fn turn(
             _ => {}
         }
     }
-    let started = memory.of(window).is_some_and(|stood| stood.to.is_some());
-    if started && windows == Windows::Play && say(world, store, conductor, (window, released())).await {
+    let Some(started) = memory.of(window).and_then(|stood| stood.to) else { return };
+    let ago = world.timeline.passed().saturating_sub(started);
+    if windows == Windows::Play && say(world, store, conductor, (window, released(ago))).await {
         memory.done(window);
     }
 }
@@ -172,8 +194,8 @@ fn quiesced() -> Said {
     Said::Quiesced(Standing { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
 }
 
-const fn released() -> Said {
-    Said::Released(Vec::new())
+fn released(ago: Duration) -> Said {
+    Said::Released(Restarted { down: Vec::new(), begun_ago: Some(ago) })
 }
 
 /// Says it. Whether it was heard.

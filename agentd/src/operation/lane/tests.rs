@@ -41,6 +41,7 @@ fn the_page_is_the_table() {
         ("operations open on a host", limits::OPERATIONS_AT_ONCE),
         ("of these heavy ones", limits::HEAVY_OPEN_MAX),
         ("heavy steps at work", limits::HEAVY_AT_ONCE),
+        ("of these backups", limits::BACKUPS_AT_ONCE),
         ("storage works of the host", limits::STORAGE_AT_ONCE),
     ] {
         let line = format!("| {what} | {bound} |");

@@ -433,6 +433,16 @@ impl Call {
         Self { vmid: Some(query.vmid), ..call }.with(params)
     }
 
+    /// Backup jobs that run on the node, whoever started them.
+    pub(super) fn running_backups(node: &NodeName) -> Self {
+        let params = vec![
+            ("source".into(), "active".into()),
+            ("typefilter".into(), TaskKind::Backup.text().into()),
+            ("limit".into(), TaskQuery::ROWS_MAX.into()),
+        ];
+        Self::plain(Endpoint::Tasks, Role::Observe, format!("/nodes/{node}/tasks")).with(params)
+    }
+
     pub(super) fn task_status(node: &NodeName, role: Role, upid: &Upid) -> Self {
         Self::task(Endpoint::TaskStatus, role, node, upid, "/status")
     }

@@ -334,6 +334,16 @@ impl Pve for PveClient {
         })
     }
 
+    fn running_backups(&self) -> Reply<'_, Vec<TaskRow>> {
+        Box::pin(async move {
+            let rows = self
+                .ask(Call::running_backups(&self.node), |answer| TaskRow::read_list(&answer.data))
+                .await?;
+            let runs = |row: &TaskRow| row.end.is_none() && row.upid.kind() == TaskKind::Backup.text();
+            Ok(rows.into_iter().filter(runs).collect())
+        })
+    }
+
     fn task_status(&self, upid: &Upid) -> Reply<'_, TaskStatus> {
         self.data(Call::task_status(&self.node, self.owner_of(upid), upid), TaskStatus::read)
     }

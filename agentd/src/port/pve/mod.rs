@@ -251,6 +251,9 @@ pub trait Pve: Send + Sync {
     /// Tasks that destroyed the guest of this number since a moment, by anybody, as far as `observe` may see; newest first.
     fn destroyed_since(&self, vmid: Vmid, since_epoch_s: u64) -> Reply<'_, Vec<TaskRow>>;
 
+    /// Backup jobs that run on the node, whoever started them, as far as `observe` may see. A node runs one at a time.
+    fn running_backups(&self) -> Reply<'_, Vec<TaskRow>>;
+
     /// How a task is. Asked with the token that started it.
     fn task_status(&self, upid: &Upid) -> Reply<'_, TaskStatus>;
 

@@ -109,6 +109,13 @@ fn put(transaction: &Transaction<'_>, id: OperationId, window: &Window) -> Resul
             (id.to_string(), json("a quiesce window", window)?),
         )
         .map_err(StoreError::sqlite("write a quiesce window"))?;
+    // A release may be said long after the backup was found: it is called by what is known then.
+    transaction
+        .execute(
+            "UPDATE backup SET label = ?2 WHERE operation = ?1 AND label IS NOT ?2",
+            (id.to_string(), json("a backup's label", &window.label())?),
+        )
+        .map_err(StoreError::sqlite("name a backup"))?;
     Ok(())
 }
 
@@ -139,9 +146,9 @@ fn note(
         Said::Quiesced(standing) => {
             ("window_quiesced", format!("{} stacks stand still", standing.stacks.len()))
         }
-        Said::Released(down) if down.is_empty() => ("window_released", String::new()),
-        Said::Released(down) => {
-            let names: Vec<&str> = down.iter().map(|one| one.stack.as_str()).collect();
+        Said::Released(said) if said.down.is_empty() => ("window_released", String::new()),
+        Said::Released(said) => {
+            let names: Vec<&str> = said.down.iter().map(|one| one.stack.as_str()).collect();
             ("window_released", format!("not started: {}", names.join(", ")))
         }
         Said::Cancelled => ("window_given_up", String::new()),

@@ -25,10 +25,12 @@ impl Reconcile {
         if self.ports.store.refusal().is_some() {
             return Ok(());
         }
-        for progress in self.ports.store.open_operations().await? {
-            if !state.ids.contains_key(&progress.id) {
-                self.perform(state, progress);
-            }
+        let open = self.ports.store.open_operations().await?;
+        let left: Vec<Progress> =
+            open.into_iter().filter(|progress| !state.ids.contains_key(&progress.id)).collect();
+        run::sit_down(&self.ports, left.iter());
+        for progress in left {
+            self.perform(state, progress);
         }
         Ok(())
     }

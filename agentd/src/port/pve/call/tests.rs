@@ -202,6 +202,7 @@ fn all() -> Vec<Call> {
         Call::storage_status(&node, &storage),
         Call::storage_content(&node, Role::Operate, &storage, ContentKind::Backup, Some(vmid())),
         Call::tasks(&node, &query),
+        Call::running_backups(&node),
         Call::task_status(&node, Role::Allocate, &upid),
         Call::task_log(&node, Role::Allocate, &upid, LogWindow { start: 0, limit: 500 }),
         Call::task_stop(&node, Role::Allocate, &upid),

@@ -90,7 +90,13 @@ impl WindowLook {
         };
         let left = self.window.as_ref().map(|window| window.left(now));
         let left = left.map(|left| left.as_millis().div_ceil(1000));
-        let kept = self.backup.as_ref().map(shown::kept);
+        let mut kept = self.backup.as_ref().map(shown::kept);
+        // What may yet be called better is called nothing.
+        if let Some(kept) = &mut kept
+            && self.window.as_ref().is_some_and(|window| !window.is_settled(now))
+        {
+            kept.label = None;
+        }
         WindowView {
             id: self.id,
             phase,

@@ -1,5 +1,7 @@
 //! Windows in their table: on disk before they are told, and releases that are heard although nothing can be written.
 
+use std::time::Duration;
+
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::local::window::{DownStack, WindowPhase};
 use holdfast_protocol::protection::Consistency;
@@ -9,7 +11,7 @@ use crate::model::boot::BootId;
 use crate::model::policy::QuiesceBound;
 use crate::model::record::{BackupWhy, VolumeId};
 use crate::operation::log::{Event, Fact};
-use crate::operation::window::Standing;
+use crate::operation::window::{Restarted, Standing};
 use crate::operation::{Backup, QuiescedBackup, Target};
 use crate::port::store::Refusal;
 use crate::port::store::journal::NewOperation;
@@ -96,6 +98,12 @@ async fn what_was_said_outlives_the_agent_and_names_the_backup() {
     assert_eq!(store.window(id(1)).await.unwrap().unwrap().told(&moment(13).boot), WindowPhase::Capturing);
     say(&store, 1, Said::Captured, 13).await.unwrap();
     taken(&store, progress).await;
+    let view = store.look_at_window(id(1)).await.unwrap().unwrap().view(&moment(14).boot);
+    assert_eq!((view.label, view.kept.unwrap().label), (None, None), "nobody knows yet what it holds");
+    assert_eq!(label(&store, 1).await, Consistency::Crash);
+    // Said long after, about a start that was no sooner than the capture.
+    let said = Restarted { down: Vec::new(), begun_ago: Some(Duration::from_secs(400)) };
+    say(&store, 1, Said::Released(said), 413).await.unwrap();
     assert_eq!(label(&store, 1).await, Consistency::Application);
     let view = store.look_at_window(id(1)).await.unwrap().unwrap().view(&moment(14).boot);
     assert_eq!(view.label, view.kept.unwrap().label);
@@ -138,7 +146,10 @@ async fn a_release_and_a_giving_up_are_heard_although_nothing_can_be_written() {
         "the agent's own word waits"
     );
     for _ in 0..3 {
-        let window = say(&store, 1, Said::Released(down()), 14).await.unwrap();
+        let window =
+            say(&store, 1, Said::Released(Restarted { down: down(), begun_ago: Some(Duration::ZERO) }), 14)
+                .await
+                .unwrap();
         assert_eq!((window.told(&moment(14).boot), window.down().len()), (WindowPhase::Released, 1));
     }
     assert_eq!(store.changes().borrow().windows, before + 1, "who waits is woken, once");
@@ -174,8 +185,12 @@ async fn the_last_word_about_stacks_counts_and_old_windows_go() {
     let last = u128::from(limits::WINDOWS_PER_GUEST) + 3;
     assert!(store.window(id(3)).await.unwrap().is_none() && store.window(id(4)).await.unwrap().is_some());
     assert_eq!(told(40).await, []);
-    say(&store, last, Said::Released(down()), 41).await.unwrap();
+    say(&store, last, Said::Released(Restarted { down: down(), begun_ago: Some(Duration::ZERO) }), 41)
+        .await
+        .unwrap();
     assert_eq!(told(42).await, [StacksDown { guest: uid(1), down: down(), at: at(41) }]);
-    say(&store, last, Said::Released(Vec::new()), 43).await.unwrap();
+    say(&store, last, Said::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) }), 43)
+        .await
+        .unwrap();
     assert_eq!(told(44).await, []);
 }
