@@ -3,8 +3,9 @@
 //! What comes in: the guest's backups as the records have them, one tier of its promise, which of them were proved, and the
 //! time. What goes out: for each backup what its going would be, as the gate names it. What does not protect does not push
 //! out what does: a backup that is missing, not encrypted as promised, or of a time to come is neither counted nor removed.
-//! The last one that counts stays whatever a retention says. Pure, and asked twice: when a removal is planned, and again
-//! before it is sent.
+//! And what somebody asked for does not push out what the schedule took: a guest that was taken over could ask until nothing
+//! is left of the time before. It goes itself as if it were the schedule's. The last one that counts stays whatever a
+//! retention says. Pure, and asked twice: when a removal is planned, and again before it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use jiff::Timestamp;
 use super::Prune;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::{BackupRecord, SnapshotRecord, VolumeId};
+use crate::model::record::{BackupRecord, BackupWhy, SnapshotRecord, VolumeId};
 
 /// One tier of a promise, as far as its backups' keeping goes.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +53,8 @@ pub fn taken_at(backup: &BackupRecord) -> Timestamp {
 /// What the going of each of a guest's backups would be; none for those that are not this tier's or do not count. Those that
 /// somebody protects in Proxmox are kept beside what the retention keeps and take no place in it, as Proxmox does.
 #[must_use]
-pub fn judge(
-    backups: &[BackupRecord],
+pub fn judge<'b>(
+    backups: &'b [BackupRecord],
     tier: &KeptTier<'_>,
     proofs: &BTreeMap<OperationId, Timestamp>,
     protected: &BTreeSet<VolumeId>,
@@ -67,18 +68,29 @@ pub fn judge(
         let proved = proofs.contains_key(&backup.taken_by) && !planted(Bug::PruneProved);
         if proved { Proof::Proved } else { Proof::None }
     };
-    let counted: Vec<&BackupRecord> = backups.iter().filter(|backup| counts(backup)).collect();
-    let taken: Vec<Taken> =
-        counted.iter().map(|backup| Taken { at: taken_at(backup), proof: proof(backup) }).collect();
-    let newest = counted.iter().max_by_key(|backup| taken_at(backup)).map(|backup| &backup.archive);
-    let fates = prune(&taken, tier.retention, tier.zone);
-    let fates: BTreeMap<_, _> = counted.iter().map(|backup| &backup.archive).zip(fates).collect();
+    let fates = |of: &[&'b BackupRecord]| -> BTreeMap<&'b VolumeId, Fate> {
+        let taken: Vec<Taken> =
+            of.iter().map(|backup| Taken { at: taken_at(backup), proof: proof(backup) }).collect();
+        let fates = prune(&taken, tier.retention, tier.zone);
+        of.iter().map(|backup| &backup.archive).zip(fates).collect()
+    };
+    let newest = |of: &[&'b BackupRecord]| {
+        of.iter().max_by_key(|backup| taken_at(backup)).map(|backup| &backup.archive)
+    };
+    let all: Vec<&BackupRecord> = backups.iter().filter(|backup| counts(backup)).collect();
+    let by_itself: Vec<&BackupRecord> =
+        all.iter().copied().filter(|backup| backup.why != BackupWhy::Asked).collect();
+    // Mostly nobody asked for any.
+    let together = if all.len() == by_itself.len() { BTreeMap::new() } else { fates(&all) };
+    let alone = fates(&by_itself);
+    let (last, last_by_itself) = (newest(&all), newest(&by_itself));
     let effect = |backup: &BackupRecord| {
+        let fates = if backup.why == BackupWhy::Asked { &together } else { &alone };
         Some(match fates.get(&backup.archive)? {
-            _ if newest == Some(&backup.archive) => Prune::Last,
+            _ if last == Some(&backup.archive) => Prune::Last,
             Fate::Kept("newest proved") => Prune::NewestProved,
-            Fate::Kept(_) => Prune::Kept,
-            Fate::Goes => Prune::OutsidePolicy,
+            Fate::Goes if last_by_itself != Some(&backup.archive) => Prune::OutsidePolicy,
+            Fate::Kept(_) | Fate::Goes => Prune::Kept,
         })
     };
     backups.iter().map(effect).collect()

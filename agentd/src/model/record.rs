@@ -444,6 +444,8 @@ pub struct Records {
     pub bad_controllers: Vec<BadController>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
+    /// How many backups each guest asked for lately that were not due, those that wait included.
+    pub asked_backups: BTreeMap<GuestUid, u32>,
     /// The number of the last request, whatever became of it.
     pub last_request: u64,
     /// What is in force for guests about their backups.

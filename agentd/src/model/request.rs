@@ -10,7 +10,16 @@ use holdfast_protocol::protection::Tier;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::limits;
 use super::policy::QuiesceBound;
+
+/// Why a guest gets no more backups for the asking today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a guest may ask for {} backups a day, beside those that are due: ask again later",
+    limits::ASKED_BACKUPS_PER_DAY
+)]
+pub struct BackupsSpent;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

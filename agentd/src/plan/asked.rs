@@ -19,7 +19,7 @@ use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
 use crate::model::observed::Detail;
 use crate::model::record::{Access, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
-use crate::model::request::{Ask, QueuedRequest};
+use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
 use crate::operation::{
     Backup, BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
 };
@@ -171,6 +171,11 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
         Ask::QuiescedBackup { tier, bound } => {
             let backup =
                 schedule::asked::backup(context, request.guest, target, *tier).map_err(Stays::Refused)?;
+            // It counts itself. What is due is the schedule's wish, and is bounded by it.
+            let asked = inputs.records.asked_backups.get(&request.guest).copied().unwrap_or_default();
+            if backup.due.is_none() && asked > limits::ASKED_BACKUPS_PER_DAY {
+                return Err(refused(ErrorCode::Quota, BackupsSpent.to_string()));
+            }
             Operation::QuiescedBackup(QuiescedBackup { backup, bound: *bound })
         }
     })

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::record::{BackupWhy, VolumeId};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 
 /// A generator of numbers by which a test is the same each time.
@@ -106,6 +105,23 @@ fn what_must_stay_stays_whatever_goes_before_it() {
         let left = row.backups.iter().filter(|one| counts(one)).count();
         assert!(left >= good.min(last as usize), "{left} of {good} with last {last}");
     }
+}
+
+/// Whoever has a guest may ask for backups until they are many: of those from before none goes that would not have gone.
+#[test]
+fn what_is_asked_for_pushes_out_nothing_that_the_schedule_took() {
+    let keep = retention(json!({ "keep": { "last": 3 } }));
+    let asked =
+        |n: u64, hours| BackupRecord { why: BackupWhy::Asked, point: None, tier: None, ..backup(n, hours) };
+    let mut backups: Vec<BackupRecord> =
+        (0..4).map(|n| backup(n, -100 + i64::try_from(n).unwrap())).collect();
+    backups.extend((10..20).map(|n| asked(n, -30 + i64::try_from(n).unwrap())));
+    let row = Row { backups, proofs: BTreeMap::from([(op(0), at(0))]) };
+    let effects = row.judge(&keep, 0);
+    let kept = Some(Prune::Kept);
+    assert_eq!(effects[..4], [Some(Prune::NewestProved), kept, kept, kept]);
+    assert_eq!(effects[4..11], [Some(Prune::OutsidePolicy); 7], "they go by the same retention");
+    assert_eq!(effects[11..], [kept, kept, Some(Prune::Last)]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use holdfast_protocol::id::SnapshotName;
 
 use super::*;
+use crate::model::limits;
+use crate::model::policy::QuiesceBound;
 use crate::model::record::{SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, QueuedRequest};
 
@@ -101,6 +103,11 @@ const SITUATIONS: &[Situation] = &[
     }),
     ("the end of a snapshot that is gone", |w| {
         w.records.requests.push(request(1, 1, Ask::ExpireSnapshot { name: name("s1") }));
+    }),
+    ("one window more than a day has", |w| {
+        w.records.asked_backups.insert(uid(1), limits::ASKED_BACKUPS_PER_DAY + 1);
+        let ask = Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() };
+        w.records.requests.push(request(1, 1, ask));
     }),
     ("beside a wish of the document", |w| {
         w.seen(300).run = Running::Stopped;

@@ -178,6 +178,7 @@ impl Store {
                     codes: escrow::codes(connection)?,
                     left: left::find(connection)?,
                     tests: restore_test::last(connection)?,
+                    asked_backups: request::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,
                 })
             })

@@ -5,6 +5,8 @@
 //! or cancelled once, whoever comes first (I2). The judgement of what may come into a lane is `operation::lane`'s, asked
 //! here because here the lane stands still. Deliberately absent: acting.
 
+use std::collections::BTreeMap;
+
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, IdempotencyKey, OperationId};
@@ -17,7 +19,7 @@ use super::journal::{self, NewOperation, OpenOperationError};
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit, shown};
 use crate::model::limits;
-use crate::model::request::{Ask, Ended, QueuedRequest, RequestRecord};
+use crate::model::request::{Ask, BackupsSpent, Ended, QueuedRequest, RequestRecord};
 use crate::operation::lane::table::Why;
 use crate::operation::lane::{Admission, Entry, Incoming, Lane, Subject, Work, admit};
 use crate::operation::progress::Progress;
@@ -70,6 +72,9 @@ pub enum AskError {
     /// It has as many snapshots as it may, those that wait included.
     #[error("a guest may have {} snapshots: delete one first", limits::SNAPSHOTS_PER_GUEST)]
     Quota,
+    /// It asked for as many backups today as it may.
+    #[error(transparent)]
+    Backups(BackupsSpent),
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -159,6 +164,34 @@ pub(super) fn last_serial(connection: &Connection) -> Result<u64, StoreError> {
     u64::try_from(last).map_err(StoreError::unreadable("a request's number"))
 }
 
+/// How many backups each guest asked for lately that were not due: those that wait, and those that were begun, whatever came
+/// of them. What was taken back before it began cost nothing.
+pub(super) fn asked_backups(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<BTreeMap<GuestUid, u32>, StoreError> {
+    let since = micros(now).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000));
+    let rows: Vec<(String, u32)> = connection
+        .prepare_cached(
+            "SELECT r.guest, count(*) FROM request AS r LEFT JOIN operation AS o ON o.id = r.id
+             WHERE r.kind IN ('backup', 'quiesced_backup') AND r.state IN ('queued', 'opened') AND r.asked_at > ?1
+             AND coalesce(json_extract(o.spec, '$.quiesced_backup.backup.due'), json_extract(o.spec, '$.backup.due')) IS NULL
+             GROUP BY r.guest",
+        )
+        .and_then(|mut select| select.query_map([since], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .map_err(StoreError::sqlite("count the backups that were asked for"))?;
+    rows.into_iter().map(|(guest, count)| Ok((parsed("a guest", &guest)?, count))).collect()
+}
+
+/// Whether another backup may be asked for. A window may be for one that is due: that is judged when its turn comes.
+fn judge_quota(connection: &Connection, new: &NewRequest) -> Result<(), AskError> {
+    if !matches!(new.ask, Ask::Backup) {
+        return Ok(());
+    }
+    let asked = asked_backups(connection, new.at)?.get(&new.guest).copied().unwrap_or_default();
+    if asked < limits::ASKED_BACKUPS_PER_DAY { Ok(()) } else { Err(AskError::Backups(BackupsSpent)) }
+}
+
 fn find(connection: &Connection, id: OperationId) -> Result<Option<RequestRecord>, StoreError> {
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM request WHERE id = ?1"))
@@ -218,8 +251,14 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
     transaction
         .execute(
             "DELETE FROM request WHERE guest = ?1 AND state <> 'queued' AND serial NOT IN
-             (SELECT serial FROM request WHERE guest = ?1 ORDER BY serial DESC LIMIT ?2)",
-            (&guest, limits::ENDED_REQUESTS_PER_GUEST),
+             (SELECT serial FROM request WHERE guest = ?1 ORDER BY serial DESC LIMIT ?2)
+             AND NOT (state = 'opened' AND kind IN ('backup', 'quiesced_backup') AND asked_at > ?3)",
+            (
+                &guest,
+                limits::ENDED_REQUESTS_PER_GUEST,
+                // What a quota counts is not forgotten for other wishes.
+                micros(new.at).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000)),
+            ),
         )
         .map_err(StoreError::sqlite("forget old requests"))?;
     let detail = new.ask.snapshot().map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"));
@@ -288,10 +327,12 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
     };
     let (operation, taken, before) = match admit(&lane, incoming, &Subject::of_ask(&new.ask)) {
         Admission::Admitted { place } => {
+            judge_quota(transaction, new)?;
             insert(transaction, new)?;
             (new.id, Taken::Queued, place)
         }
         Admission::Preempts { ended, place } => {
+            judge_quota(transaction, new)?;
             for id in ended {
                 end(transaction, id, "preempted", &preempted(new.ask.kind().as_str(), new.at))?;
             }

@@ -5,13 +5,14 @@ use std::path::Path;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::Vmid;
+use holdfast_protocol::protection::Tier;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
 use crate::model::record::{BackupWhy, Records};
 use crate::operation::log::Event;
-use crate::operation::{Backup, Operation, Target};
+use crate::operation::{Backup, Begun, DuePoint, Operation, Target};
 use crate::port::store::OpenError;
 
 fn at(second: i64) -> Timestamp {
@@ -219,4 +220,45 @@ async fn a_key_and_its_request_are_one_write() {
     }
     assert_eq!(store.ask(keyed(5, 2, Ask::Backup)).await.unwrap(), first);
     assert_eq!(records(&store).await.requests, []);
+}
+
+/// A guest that asks again and again gets so many a day; what it gave back, what was due, and what other wishes were in
+/// between changes nothing.
+#[tokio::test]
+async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let ask = async |n: u32, second: i64| {
+        store.ask(NewRequest { at: at(second), ..request(n, 1, Ask::Backup) }).await
+    };
+    let begin = async |n: u32, due: Option<DuePoint>| {
+        let mut new = backup_of(n, 1);
+        if let Operation::Backup(backup) = &mut new.operation {
+            backup.due = due;
+        }
+        let progress = store.open_request(new).await.unwrap();
+        let parked =
+            Event::Parked { problem: Problem::new(ErrorCode::Locked, "held"), remedy: "look".to_owned() };
+        store.append(&progress, parked, at(100)).await.unwrap();
+    };
+    let due = DuePoint { tier: Tier::Local, point: at(0), begun: Begun::InTime, at: at(0) };
+    for n in 0..10 {
+        ask(n, 10).await.unwrap();
+        begin(n, Some(due)).await;
+        ask(100 + n, 10).await.unwrap();
+        store.cancel_request(uid(1), id(100 + n), None, at(11)).await.unwrap();
+    }
+    assert_eq!(records(&store).await.asked_backups, BTreeMap::new());
+    for n in 0..limits::ASKED_BACKUPS_PER_DAY {
+        ask(200 + n, 20).await.unwrap();
+        begin(200 + n, None).await;
+    }
+    for n in 0..limits::ENDED_REQUESTS_PER_GUEST {
+        store.ask(request(400 + n, 1, snapshot("s1"))).await.unwrap();
+        store.cancel_request(uid(1), id(400 + n), None, at(21)).await.unwrap();
+    }
+    let day = limits::ASKED_BACKUPS_S;
+    assert!(matches!(ask(300, 19 + day).await, Err(AskError::Backups(_))));
+    assert!(store.ask(request(301, 2, Ask::Backup)).await.is_ok(), "another guest's are its own");
+    assert!(ask(302, 21 + day).await.is_ok(), "the day is over");
 }
