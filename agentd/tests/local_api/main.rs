@@ -6,6 +6,7 @@
 //! | `wire` | somebody who says any bytes |
 //! | `tokens` | tokens that are none, or another's, or from elsewhere |
 //! | `paths` | calls in another spelling, to another host, by another method |
+//! | `crossing` | every call about another guest, in path and body, and by whoever is nobody here |
 //! | `framing` | requests of which nobody could say where they end |
 //! | `shapes` | bodies and headers of the wrong shape |
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod crossing;
 mod framing;
 mod paths;
 #[path = "../../../tests/support/rows.rs"]
@@ -39,6 +41,16 @@ async fn each_vector_is_refused_by_its_code_and_changes_nothing() {
         "{all} vectors: {tokens} of tokens, {holders} of holders, {paths} of paths, {framing} of framing, {shapes} of shapes"
     );
     assert!(all >= 300, "{all}");
+    world.end().await;
+}
+
+/// Every call of the protocol's table, by whoever should not say it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_crosses_from_one_guest_to_another() {
+    let world = World::start().await;
+    let cells = crossing::all(&world).await;
+    println!("{cells} cells");
+    assert!(cells >= 80, "{cells}");
     world.end().await;
 }
 

@@ -51,7 +51,7 @@ impl Spoken<'_> {
     fn request(
         &self,
         schemas: &Schemas<'_>,
-        known: &[String],
+        (window, known): (&str, &[String]),
         token: &str,
         dice: &mut Dice,
     ) -> Request<Body> {
@@ -62,7 +62,10 @@ impl Spoken<'_> {
                 continue;
             }
             // An id that was given to us, more often than one that was not.
-            let said = if place == "path" && !known.is_empty() && !dice.one_in(4) {
+            let of_window = place == "path" && self.path.starts_with("/v1/quiesce-windows/");
+            let said = if of_window && dice.one_in(2) {
+                window.to_owned()
+            } else if place == "path" && !known.is_empty() && !dice.one_in(4) {
                 dice.of(known).clone()
             } else {
                 text(&schemas.say(&part["schema"], dice))
@@ -122,19 +125,21 @@ fn chosen(name: &str, usual: u64) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn whoever_knows_the_document_alone_is_never_surprised() {
     let world = World::new().await;
-    let token = world.token(0, WEB_AT).await;
+    // Of a window that is granted more can be said, and less when it is over.
+    let (token, window) = world.granted().await;
     super::desired::all_is_there(&world).await;
     let document: Value =
         serde_json::from_slice(&world.get(WEB_AT, "/v1/openapi.json", None).await.body).unwrap();
     let (schemas, calls) = (Schemas(&document), calls(&document));
     let seed = chosen("HOLDFAST_FUZZ_SEED", 20_261_122);
     let mut dice = Dice(seed);
-    let mut known = Vec::new();
+    let (window, mut known) = (window.to_string(), Vec::new());
+    let mut codes = std::collections::BTreeSet::new();
     let mut heard: BTreeMap<(&str, u16), u64> = BTreeMap::new();
     for number in 0..chosen("HOLDFAST_FUZZ_REQUESTS", REQUESTS) {
         let call = dice.of(&calls);
         world.pass(2);
-        let request = call.request(&schemas, &known, &token, &mut dice);
+        let request = call.request(&schemas, (&window, &known), &token, &mut dice);
         let asked = format!("seed {seed}, request {number}: {} {}", request.method(), request.uri());
         let answer = world.send(WEB_AT, request).await;
         *heard.entry((call.path, answer.status.as_u16())).or_default() += 1;
@@ -154,6 +159,7 @@ async fn whoever_knows_the_document_alone_is_never_surprised() {
         if let Some(code) = value["error"]["code"].as_str() {
             let told = promised["description"].as_str().unwrap();
             assert!(told.contains(&format!("`{code}`")), "{asked}: {code} is not told of: {told}");
+            codes.insert(code.to_owned());
         }
         learn(&mut known, &value);
     }
@@ -162,6 +168,9 @@ async fn whoever_knows_the_document_alone_is_never_surprised() {
         heard.keys().filter(|(_, status)| *status < 300).map(|(path, _)| *path).collect();
     println!("{} requests by seed {seed}: {heard:?}", heard.values().sum::<u64>());
     assert!(answered.len() >= 10, "{answered:?}");
+    for code in [ErrorCode::WindowOver, ErrorCode::NotFound, ErrorCode::Range] {
+        assert!(codes.contains(code.as_str()), "{code:?} was never met: {codes:?}");
+    }
     for status in [200, 202, 400, 401, 404] {
         assert!(heard.keys().any(|(_, heard)| *heard == status), "{status} was never heard");
     }

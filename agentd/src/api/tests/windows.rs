@@ -82,7 +82,7 @@ impl World {
         progress
     }
 
-    async fn granted(&self) -> (String, OperationId) {
+    pub(super) async fn granted(&self) -> (String, OperationId) {
         let token = self.free().await;
         let id = self.ask_window(&token, "").await.data::<Accepted>().operation;
         self.grant(id).await;
