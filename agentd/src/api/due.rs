@@ -42,6 +42,7 @@ pub(super) async fn due(
         backups: &own.backups,
         snapshots: &[],
         tiers: &own.tiers,
+        tests: &[],
         hello: hello.as_ref(),
         run,
         time,

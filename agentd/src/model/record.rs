@@ -462,6 +462,6 @@ pub struct Records {
     pub codes: Vec<CodeRecord>,
     /// What was taken up of a lost box.
     pub left: Option<Left>,
-    /// Of each guest the last test of a backup and the last that proved one, sorted by guest and time.
+    /// The last tests of each guest's backups: of each storage the last of each verdict, sorted by guest and time.
     pub tests: Vec<TestRecord>,
 }

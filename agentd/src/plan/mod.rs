@@ -34,6 +34,7 @@
 //! | [`owed`] | what a signed job left to do to that entry |
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
+//! | [`tested`] | what restore tests say of a tier |
 //! | [`posture`] | how well each guest is protected |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
@@ -71,6 +72,7 @@ mod stacks;
 pub mod storage;
 pub mod survivor;
 mod swap;
+pub mod tested;
 mod trial;
 mod update;
 

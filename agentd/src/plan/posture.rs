@@ -14,9 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::aside;
 use super::bulk::Bulk;
 use super::schedule::tier::{Owed, State};
-use super::schedule::{Known, Promised, is_good};
+use super::schedule::{Known, Promised};
 use crate::gate::retention::taken_at;
-use crate::model::limits;
 use crate::model::observed::{Observed, Shelf};
 use crate::model::record::BackupRecord;
 
@@ -93,10 +92,7 @@ fn tier(
 ) -> Said {
     let (tier, now) = (promised.tier, known.time.at);
     let said = |is, why| Said { is, why };
-    let latest = now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
-    let good =
-        || known.backups.iter().filter(|backup| is_good(backup, promised) && taken_at(backup) <= latest);
-    let Some(newest) = good().max_by_key(|backup| taken_at(backup)) else {
+    let Some(newest) = known.good(promised).max_by_key(|backup| taken_at(backup)) else {
         let settled = owed.last.is_none_or(|due| matches!(due.state, State::Settled | State::Later(_)));
         let first =
             owed.last.filter(|due| matches!(due.state, State::Later(_))).map(|due| due.since).or(owed.next);
@@ -125,8 +121,9 @@ fn tier(
         return said(Posture::Protected, format!("its newest {tier} backup is of {}", taken_at(newest)));
     };
     let within = SignedDuration::from_hours(24 * i64::from(days.get()));
-    let proved = |backup: &BackupRecord| proofs.get(&backup.taken_by).copied().filter(|at| *at <= latest);
-    let last = good().filter_map(proved).max();
+    let proved =
+        |backup: &BackupRecord| proofs.get(&backup.taken_by).copied().filter(|at| *at <= known.latest());
+    let last = known.good(promised).filter_map(proved).max();
     match last {
         Some(at) if now.duration_since(at) <= within => {
             said(Posture::Protected, format!("a {tier} backup of it was restored and checked at {at}"))

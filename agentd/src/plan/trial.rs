@@ -1,19 +1,22 @@
 //! Which backup is tried next, by what guests are promised.
 //!
-//! A guest whose promise names an interval of tests has its newest good backup tried when the last test is older than that.
-//! One that failed is tried again when there is a newer backup, and once a day until it comes back; one that could not be
-//! run, within the hour. One test at a time on a box, the longest overdue first. What comes in: promises, backups, tests.
-//! What goes out: at most one operation, and when to look again. Deliberately absent: what a verdict means for a guest.
+//! A tier whose promise names an interval of tests has its newest good backup tried when its last test is older than that:
+//! each tier for itself, since a local backup that comes back says nothing about an off-site one and its key. One that
+//! failed is tried again when there is a newer backup, and once a day until it comes back; one that could not be run, within
+//! the hour. One test at a time on a box, the longest overdue first. What comes in: promises, backups, tests. What goes out:
+//! at most one operation, and when to look again. Deliberately absent: what a verdict means for a guest.
 
-use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::protection::{Protection, Tier};
+use holdfast_protocol::protection::Tier;
+use holdfast_protocol::size::TestDays;
 use jiff::{SignedDuration, Timestamp};
 
-use super::schedule::{Promised, backups_of, is_good, promised};
+use super::schedule::{Known, Promised, known, promised};
+use super::tested::Tested;
 use super::{Action, Context, Plan};
 use crate::gate::of::effects;
+use crate::gate::retention::taken_at;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::policy::TestPlace;
@@ -25,6 +28,7 @@ use crate::operation::{Operation, RestoreTest};
 struct Due<'a> {
     since: Timestamp,
     guest: &'a GuestRecord,
+    tier: Tier,
     backup: &'a BackupRecord,
 }
 
@@ -39,8 +43,8 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     {
         return;
     }
-    let due = records.guests.iter().filter_map(|guest| due(context, guest));
-    let Some(due) = due.min_by_key(|due| (due.since, due.guest.uid)) else { return };
+    let due = records.guests.iter().flat_map(|guest| due(context, guest));
+    let Some(due) = due.min_by_key(|due| (due.since, due.guest.uid, due.tier)) else { return };
     let operation = operation(&due, place);
     let passes = |effect| {
         // What is thrown away is our own by our own record alone.
@@ -52,8 +56,10 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
         gate(&effect, road, &context.approved) == Verdict::Free
     };
     if effects(&operation).into_iter().all(passes) {
-        let reason =
-            format!("{} of {} was to be tried since {}", due.backup.archive, due.guest.name, due.since);
+        let reason = format!(
+            "the {} backup {} of {} was to be tried since {}",
+            due.tier, due.backup.archive, due.guest.name, due.since
+        );
         plan.actions.push(Action { operation, reason });
     }
 }
@@ -71,61 +77,45 @@ fn operation(due: &Due<'_>, place: &TestPlace) -> Operation {
     }))
 }
 
-fn due<'a>(context: &Context<'a>, guest: &'a GuestRecord) -> Option<Due<'a>> {
+/// The newest backup of each tier of a guest that is to be tried now.
+fn due<'a>(context: &Context<'a>, guest: &'a GuestRecord) -> Vec<Due<'a>> {
+    let Some(promise) = context.inputs.records.protections.get(&guest.uid) else { return Vec::new() };
     if !matches!(guest.place, Place::Made { .. })
         || context.waits(guest.uid, OperationKind::RestoreTest).is_some()
     {
-        return None;
+        return Vec::new();
     }
-    let records = context.inputs.records;
-    let promise = records.protections.get(&guest.uid)?;
-    let days = interval_days(promise)?;
-    let tiers: Vec<Promised<'_>> =
-        promised(promise).into_iter().filter(|tier| is_tested(promise, tier.tier)).collect();
-    let mut backups = backups_of(records, guest.uid).iter().rev();
-    let backup = backups.find(|backup| tiers.iter().any(|tier| is_good(backup, tier)))?;
-    let since =
-        last(&records.tests, guest.uid).map_or(Some(backup.taken_at), |test| again(test, backup, days))?;
+    let known = known(context.inputs, guest);
+    let tier = |promised| tier(context, guest, &known, &promised);
+    promised(promise).into_iter().filter_map(tier).collect()
+}
+
+fn tier<'a>(
+    context: &Context<'a>,
+    guest: &'a GuestRecord,
+    known: &Known<'a>,
+    promised: &Promised<'_>,
+) -> Option<Due<'a>> {
+    let days = promised.test_every?;
+    let backup = known.good(promised).max_by_key(|backup| taken_at(backup))?;
+    let last = Tested::of(promised, known).last;
+    let since = last.map_or(Some(backup.taken_at), |test| again(test, backup, days))?;
     let now = context.inputs.time.at;
     if since > now {
         let wait = since.duration_since(now);
         context.again(context.inputs.now.checked_add(wait).unwrap_or(Timestamp::MAX));
         return None;
     }
-    Some(Due { since, guest, backup })
+    Some(Due { since, guest, tier: promised.tier, backup })
 }
 
 /// When the next test is due after this one.
-fn again(test: &TestRecord, newest: &BackupRecord, days: u32) -> Option<Timestamp> {
+fn again(test: &TestRecord, newest: &BackupRecord, days: TestDays) -> Option<Timestamp> {
     let after = |hours: i64| test.at.checked_add(SignedDuration::from_hours(hours)).ok();
     match test.verdict {
-        TestVerdict::Proved | TestVerdict::BootedOnly => after(i64::from(days) * 24),
+        TestVerdict::Proved | TestVerdict::BootedOnly => after(i64::from(days.get()) * 24),
         TestVerdict::Failed if newest.taken_at > test.taken_at => Some(newest.taken_at),
         TestVerdict::Failed => after(limits::TEST_FAILED_AGAIN_H),
         TestVerdict::NotRun => after(limits::TEST_NOT_RUN_AGAIN_H),
     }
-}
-
-/// The last test of a guest. The list is sorted by guest and time.
-fn last(tests: &[TestRecord], guest: GuestUid) -> Option<&TestRecord> {
-    let end = tests.partition_point(|test| test.guest <= guest);
-    tests.get(..end)?.last().filter(|test| test.guest == guest)
-}
-
-/// How many days may pass between two tests: the shortest that any tier names.
-fn interval_days(promise: &Protection) -> Option<u32> {
-    let tiers = &promise.tiers;
-    let off_site = tiers.off_site.as_ref().map(|tier| &tier.backup);
-    let days = tiers.local.iter().chain(off_site).filter_map(|tier| tier.restore_test_days);
-    days.map(|days| days.get()).min()
-}
-
-fn is_tested(promise: &Protection, tier: Tier) -> bool {
-    let tiers = &promise.tiers;
-    let backup = match tier {
-        Tier::Snapshot => None,
-        Tier::Local => tiers.local.as_ref(),
-        Tier::OffSite => tiers.off_site.as_ref().map(|tier| &tier.backup),
-    };
-    backup.is_some_and(|backup| backup.restore_test_days.is_some())
 }

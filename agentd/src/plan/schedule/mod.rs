@@ -33,11 +33,12 @@ use jiff::Timestamp;
 
 use super::{Action, Context, Inputs, Plan, bulk, posture};
 use crate::gate::of::effects;
-use crate::gate::retention::KeptTier;
+use crate::gate::retention::{KeptTier, taken_at};
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::record::{
-    BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, SnapshotRecord, TakenBy, TierRecord,
+    BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, SnapshotRecord, TakenBy, TestRecord,
+    TierRecord,
 };
 use crate::model::timekeeper::Belief;
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
@@ -110,6 +111,8 @@ pub struct Known<'a> {
     pub snapshots: &'a [SnapshotRecord],
     /// What was tried for its tiers.
     pub tiers: &'a [TierRecord],
+    /// The last restore tests of its backups.
+    pub tests: &'a [TestRecord],
     /// The last word of its controller.
     pub hello: Option<&'a HelloRecord>,
     /// Whether it runs.
@@ -118,12 +121,29 @@ pub struct Known<'a> {
     pub time: Belief,
 }
 
+impl<'a> Known<'a> {
+    /// The latest moment that is believed. What says that it was written down after it was so by a clock that was wrong.
+    #[must_use]
+    pub fn latest(&self) -> Timestamp {
+        self.time.at.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The backups of a tier that protect, as far as the records know.
+    pub fn good<'p>(
+        &self,
+        promised: &'p Promised<'p>,
+    ) -> impl Iterator<Item = &'a BackupRecord> + use<'a, 'p> {
+        let latest = self.latest();
+        self.backups.iter().filter(move |backup| is_good(backup, promised) && taken_at(backup) <= latest)
+    }
+}
+
 /// What is owed of one tier of a guest.
 #[must_use]
 pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
     let time = known.time;
     let record = known.tiers.iter().find(|record| record.tier == promised.tier);
-    let latest = time.at.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let latest = known.latest();
     let stands = match promised.tier {
         Tier::Snapshot => scheduled(known.snapshots).filter(|point| *point <= latest).max(),
         Tier::Local | Tier::OffSite => {
@@ -241,7 +261,8 @@ fn made(record: &GuestRecord) -> Option<holdfast_protocol::id::Vmid> {
     }
 }
 
-fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
+/// What is known of one guest.
+pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
     let records = inputs.records;
     let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
     Known {
@@ -249,6 +270,7 @@ fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
         backups: backups_of(records, record.uid),
         snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
+        tests: part(&records.tests, record.uid, |test| test.guest),
         hello: record.hello.as_ref(),
         run: seen.map_or(Running::Unknown, |seen| seen.run),
         time: inputs.time,

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::local::restore_test::TestVerdict;
-use holdfast_protocol::protection::{Protection as Promise, Tier};
+use holdfast_protocol::protection::{OffSiteTier, Protection as Promise, Tier};
 use jiff::SignedDuration;
 
 use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::policy::TestPlace;
-use crate::model::record::{OpenOperation, ParkedOperation, TestRecord};
+use crate::model::record::{OpenOperation, ParkedOperation, TestRecord, VolumeId};
 use crate::operation::{Operation, RestoreTest};
 
 const NOON: &str = "2026-03-10T12:00:00Z";
@@ -71,6 +72,35 @@ fn note(life: &mut Life, verdict: TestVerdict) {
     });
 }
 
+/// The same guest, whose backups also go off-site at night, to be tried as often as this.
+fn tested_in_both_tiers(off_site_days: u32) -> Life {
+    let mut life = tested();
+    let mut promise = Promise::clone(&life.world.records.protections[&uid(1)]);
+    let mut backup = promise.tiers.local.clone().unwrap();
+    backup.target = "pbs1".parse().unwrap();
+    backup.restore_test_days = Some(off_site_days.try_into().unwrap());
+    let key: KeyFingerprint = vec!["ab"; 32].join(":").parse().unwrap();
+    promise.tiers.off_site = Some(OffSiteTier { key, verify_days: None, backup });
+    life.world.records.protections.insert(uid(1), Arc::new(promise));
+    night(&mut life, "2026-03-10");
+    life
+}
+
+fn night(life: &mut Life, day: &str) {
+    let point = time(&format!("{day}T04:00:00Z"));
+    life.keep(Some(point), Some(Tier::OffSite), point);
+    let backups = Arc::make_mut(&mut life.world.records.backups);
+    let taken = backups.iter_mut().find(|backup| backup.point == Some(point)).unwrap();
+    taken.archive = VolumeId::new(taken.archive.as_str().replacen("backup2", "pbs1", 1));
+    taken.storage = "pbs1".parse().unwrap();
+    taken.sealed = vec!["ab"; 32].join(":").parse().ok();
+}
+
+/// Of which storage the backup is that is tried next.
+fn from(life: &Life) -> Option<String> {
+    trial(life).and_then(|test| test.backup.archive.storage().map(str::to_owned))
+}
+
 fn later(life: &mut Life, hours: i64) {
     life.now = life.now.checked_add(SignedDuration::from_hours(hours)).unwrap();
 }
@@ -88,6 +118,45 @@ fn the_newest_backup_is_tried_and_then_not_again_for_a_week() {
     assert!(trial(&life).is_none());
     later(&mut life, 1);
     assert!(trial(&life).is_some());
+}
+
+/// A local backup that comes back says nothing about the off-site one, nor about its key.
+#[test]
+fn each_tier_is_tried_at_its_own_interval() {
+    let mut life = tested_in_both_tiers(30);
+    assert_eq!(from(&life).as_deref(), Some("backup2"), "the older one first");
+    note(&mut life, TestVerdict::Proved);
+    later(&mut life, 1);
+    assert_eq!(from(&life).as_deref(), Some("pbs1"));
+    note(&mut life, TestVerdict::Proved);
+    assert_eq!(from(&life), None);
+    later(&mut life, 7 * 24);
+    morning(&mut life, "2026-03-17");
+    night(&mut life, "2026-03-17");
+    assert_eq!(from(&life).as_deref(), Some("backup2"));
+    note(&mut life, TestVerdict::Failed);
+    assert_eq!(from(&life), None, "a month is not over, and what failed waits");
+    later(&mut life, 24);
+    note(&mut life, TestVerdict::Proved);
+    later(&mut life, 23 * 24);
+    let tiers = [from(&life), {
+        note(&mut life, TestVerdict::Proved);
+        from(&life)
+    }];
+    assert_eq!(tiers, ["pbs1", "backup2"].map(|name| Some(name.to_owned())), "the longest overdue first");
+}
+
+/// What the retention took away was tried all the same.
+#[test]
+fn a_test_counts_for_its_tier_when_its_backup_is_gone() {
+    let mut life = tested_in_both_tiers(7);
+    note(&mut life, TestVerdict::BootedOnly);
+    note(&mut life, TestVerdict::BootedOnly);
+    Arc::make_mut(&mut life.world.records.backups).clear();
+    morning(&mut life, "2026-03-11");
+    night(&mut life, "2026-03-11");
+    later(&mut life, 24);
+    assert_eq!(from(&life), None);
 }
 
 #[test]

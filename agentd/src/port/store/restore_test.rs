@@ -110,13 +110,17 @@ fn select(
     rows.into_iter().map(Raw::record).collect()
 }
 
-/// Of each guest the last test and the last that proved a backup, sorted by guest and time.
+/// Of each guest, and of each storage that held a backup of it, the last test of each verdict; sorted by guest and time.
 pub(super) fn last(connection: &Connection) -> Result<Vec<TestRecord>, StoreError> {
-    let rest = "AS one WHERE at = (SELECT max(at) FROM restore_test AS other WHERE other.guest = one.guest)
-                OR at = (SELECT max(at) FROM restore_test AS other
-                         WHERE other.guest = one.guest AND other.verdict = 'proved')
-                ORDER BY guest, at";
-    select(connection, rest, ())
+    // With one max() the other columns are those of its row. The storage is what stands before the colon of an archive.
+    let rows: Vec<Raw> = connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS}, max(at) FROM restore_test
+             GROUP BY guest, substr(archive, 1, instr(archive, ':')), verdict ORDER BY guest, at"
+        ))
+        .and_then(|mut select| select.query_map([], raw)?.collect())
+        .map_err(StoreError::sqlite("read the last tests"))?;
+    rows.into_iter().map(Raw::record).collect()
 }
 
 /// When each backup was last proved, by the operation that took it.
@@ -142,5 +146,58 @@ impl Store {
             )
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::generation::Generation;
+
+    use super::*;
+    use crate::port::store::tests::{at, open, uid};
+
+    /// Tests as they were written down: guest, storage, verdict, and the second at which it was seen.
+    fn seen(folder: &std::path::Path, tests: &[(u8, &str, &str, i64)]) {
+        let connection = Connection::open(folder.join("agent.db")).unwrap();
+        for (n, (guest, storage, verdict, second)) in (1_u128..).zip(tests) {
+            let (id, archive) = (uuid::Uuid::from_u128(n).to_string(), format!("{storage}:backup/{n}"));
+            let sql = format!(
+                "INSERT INTO restore_test ({COLUMNS}) VALUES (?1, ?2, ?3, ?1, ?4, 'as the story wants it', 0, 0, ?5)"
+            );
+            let guest = uid(*guest).to_string();
+            connection.execute(&sql, (id, guest, archive, verdict, micros(at(*second)))).unwrap();
+        }
+    }
+
+    fn words(tests: &[TestRecord]) -> Vec<(GuestUid, &str, TestVerdict, Timestamp)> {
+        tests
+            .iter()
+            .map(|test| (test.guest, test.archive.storage().unwrap(), test.verdict, test.at))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn the_plan_gets_the_last_of_each_verdict_of_each_guest_and_storage() {
+        use TestVerdict::{BootedOnly, Failed, Proved};
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let tests = [
+            (2, "pbs1", "failed", 5),
+            (1, "pbs1", "proved", 1),
+            (1, "backup2", "proved", 2),
+            (1, "backup2", "failed", 4),
+            (1, "backup2", "proved", 3),
+            (1, "backup2", "booted_only", 6),
+        ];
+        seen(folder.path(), &tests);
+        let records = store.records(Generation::new(1), at(9)).await.unwrap();
+        let expected = [
+            (uid(1), "pbs1", Proved, at(1)),
+            (uid(1), "backup2", Proved, at(3)),
+            (uid(1), "backup2", Failed, at(4)),
+            (uid(1), "backup2", BootedOnly, at(6)),
+            (uid(2), "pbs1", Failed, at(5)),
+        ];
+        assert_eq!(words(&records.tests), expected);
     }
 }
