@@ -3,6 +3,7 @@
 //! The same judgement by which the agent begins backups itself, over the records as they are now: a window that just ended
 //! is not due again, however old the agent's last look at the host is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -43,6 +44,7 @@ pub(super) async fn due(
         snapshots: &[],
         tiers: &own.tiers,
         tests: &[],
+        proofs: &BTreeMap::new(),
         hello: hello.as_ref(),
         run,
         time,

@@ -1,26 +1,20 @@
 //! How well each guest is protected: *protected* only by a backup that was restored and checked within the policy's time
 //! (I10), and with each tier as it should be.
 //!
-//! What comes in: what is promised, what is owed of each tier, the backups by our records, and which storages answer. What
-//! goes out: the word with its reasons. A policy that asks for no restore test protects nobody in that sense: it is told so.
+//! What comes in: what is promised, what is owed of each tier, the backups and their restore tests by our records, and which
+//! storages answer. What goes out: the word with its reasons. A policy that asks for no restore test protects nobody in that
+//! sense: it is told so. A test that failed counts at once, however young the last proof is.
 //! Unknown is a value: what lies on a storage that does not answer is neither there nor gone.
 
-use std::collections::BTreeMap;
-
-use holdfast_protocol::id::OperationId;
 use holdfast_protocol::protection::{Posture, PostureReport, Tier};
-use jiff::{SignedDuration, Timestamp};
 
 use super::aside;
 use super::bulk::Bulk;
-use super::schedule::tier::{Owed, State};
+use super::schedule::tier::{Due, Owed, State};
 use super::schedule::{Known, Promised};
+use super::tested::Tested;
 use crate::gate::retention::taken_at;
 use crate::model::observed::{Observed, Shelf};
-use crate::model::record::BackupRecord;
-
-/// When backups were last proved, by the operations that took them.
-type Proofs = BTreeMap<OperationId, Timestamp>;
 
 /// What is to be said of one tier.
 struct Said {
@@ -39,7 +33,7 @@ pub fn unpromised() -> PostureReport {
 pub fn judge(
     tiers: &[(Promised<'_>, Owed)],
     known: &Known<'_>,
-    (observed, proofs): (&Observed, &Proofs),
+    observed: &Observed,
     bulk: Bulk,
 ) -> PostureReport {
     let aside = bulk.decided.into_iter().chain(snapshots(known));
@@ -50,7 +44,7 @@ pub fn judge(
         return PostureReport { is: Posture::Unprotected, why };
     }
     let mut said: Vec<Said> =
-        backups.iter().map(|(promised, owed)| tier(promised, owed, known, (observed, proofs))).collect();
+        backups.iter().flat_map(|(promised, owed)| tier(promised, owed, known, observed)).collect();
     let stands = said.iter().any(|said| said.is >= Posture::Attention);
     let dark = said.iter().any(|said| said.is == Posture::Unknown);
     // With one good tier the others ask for attention; they leave nobody without anything.
@@ -84,54 +78,45 @@ fn snapshots(known: &Known<'_>) -> Option<String> {
     Some(format!("snapshots in its own pool, which are no backups: {count}, the newest is {}", newest.name))
 }
 
-fn tier(
-    promised: &Promised<'_>,
-    owed: &Owed,
-    known: &Known<'_>,
-    (observed, proofs): (&Observed, &Proofs),
-) -> Said {
-    let (tier, now) = (promised.tier, known.time.at);
+/// What is to be said of one tier: all that it lacks, the weightiest first, or what protects the guest.
+fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Observed) -> Vec<Said> {
+    let tier = promised.tier;
     let said = |is, why| Said { is, why };
     let Some(newest) = known.good(promised).max_by_key(|backup| taken_at(backup)) else {
         let settled = owed.last.is_none_or(|due| matches!(due.state, State::Settled | State::Later(_)));
         let first =
             owed.last.filter(|due| matches!(due.state, State::Later(_))).map(|due| due.since).or(owed.next);
-        return match first.filter(|_| settled) {
-            Some(first) => said(Posture::Unprotected, format!("its first {tier} backup is due at {first}")),
-            None => said(Posture::Unprotected, format!("there is no {tier} backup of it")),
+        let why = match first.filter(|_| settled) {
+            Some(first) => format!("its first {tier} backup is due at {first}"),
+            None => format!("there is no {tier} backup of it"),
         };
+        return vec![said(Posture::Unprotected, why)];
     };
-    if let Some(Shelf::Dark(why)) = observed.shelves.get(&newest.storage) {
+    let shelf = observed.shelves.get(&newest.storage);
+    if let Some(Shelf::Dark(why)) = shelf {
         let text =
             format!("storage {} does not answer, so its {tier} backups are unknown: {why}", newest.storage);
-        return said(Posture::Unknown, text);
+        return vec![said(Posture::Unknown, text)];
     }
-    let told = aside::words(promised, newest, known, observed.shelves.get(&newest.storage));
-    let said = |is, why: String| Said { is, why: format!("{why}{told}") };
-    if let Some(due) = owed.last.filter(super::schedule::tier::Due::is_missed) {
-        let why =
-            format!("its {tier} backup of {} was missed, the newest is of {}", due.point, taken_at(newest));
-        return said(Posture::Attention, why);
+    let at = taken_at(newest);
+    let missed = owed.last.filter(Due::is_missed);
+    let missed =
+        missed.map(|due| format!("its {tier} backup of {} was missed, the newest is of {at}", due.point));
+    let damaged = aside::is_damaged(newest, shelf)
+        .then(|| format!("the server found its newest {tier} backup of {at} damaged"));
+    let tested = promised.test_every.map(|every| (every, Tested::of(promised, known)));
+    let unproved = tested.and_then(|(every, tested)| tested.lacks(every, known.time.at));
+    let lacks = missed.into_iter().chain(damaged).chain(unproved);
+    let mut all: Vec<Said> = lacks.map(|why| said(Posture::Attention, why)).collect();
+    if all.is_empty() {
+        let why = match tested.and_then(|(_, tested)| tested.proved) {
+            Some(proved) => format!("a {tier} backup of it was restored and checked at {proved}"),
+            None => format!("its newest {tier} backup is of {at}"),
+        };
+        all.push(said(Posture::Protected, why));
     }
-    if aside::is_damaged(newest, observed.shelves.get(&newest.storage)) {
-        let why = format!("the server found its newest {tier} backup of {} damaged", taken_at(newest));
-        return said(Posture::Attention, why);
+    if let Some(first) = all.first_mut() {
+        first.why.push_str(&aside::words(promised, newest, known, shelf));
     }
-    let Some(days) = promised.test_every else {
-        return said(Posture::Protected, format!("its newest {tier} backup is of {}", taken_at(newest)));
-    };
-    let within = SignedDuration::from_hours(24 * i64::from(days.get()));
-    let proved =
-        |backup: &BackupRecord| proofs.get(&backup.taken_by).copied().filter(|at| *at <= known.latest());
-    let last = known.good(promised).filter_map(proved).max();
-    match last {
-        Some(at) if now.duration_since(at) <= within => {
-            said(Posture::Protected, format!("a {tier} backup of it was restored and checked at {at}"))
-        }
-        Some(at) => said(
-            Posture::Attention,
-            format!("no {tier} backup of it was restored and checked within {days}, the last at {at}"),
-        ),
-        None => said(Posture::Attention, format!("no {tier} backup of it was ever restored and checked")),
-    }
+    all
 }

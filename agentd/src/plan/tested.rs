@@ -1,8 +1,14 @@
 //! What the restore tests say of one tier of a guest.
 //!
-//! What comes in: a tier of its promise, and its backups and tests by our records. What goes out: the tier's last test. A
-//! test is of the tier whose backup it tried; where that backup is gone, of the tier to whose target its archive belonged.
-//! Pure. Deliberately absent: which backup is tried next (`trial`), and what it means for the guest (`posture`).
+//! What comes in: a tier of its promise, and its backups, tests and proofs by our records. What goes out: the tier's last
+//! test, its last proof, and a failure that no proof came after. A test is of the tier whose backup it tried; where that
+//! backup is gone, of the tier to whose target its archive belonged. Pure. Deliberately absent: which backup is tried next
+//! (`trial`), and what it means for the guest (`posture`).
+
+use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::protection::Tier;
+use holdfast_protocol::size::TestDays;
+use jiff::{SignedDuration, Timestamp};
 
 use super::schedule::{Known, Promised};
 use crate::model::record::TestRecord;
@@ -10,16 +16,67 @@ use crate::model::record::TestRecord;
 /// What the tests of a tier say.
 #[derive(Clone, Copy, Debug)]
 pub struct Tested<'a> {
+    /// Of which tier.
+    tier: Tier,
     /// The last one, whatever became of it.
     pub last: Option<&'a TestRecord>,
+    /// When a backup of it that still counts was last proved.
+    pub proved: Option<Timestamp>,
+    /// The last that failed, where none was proved since.
+    pub failed: Option<&'a TestRecord>,
 }
 
 impl<'a> Tested<'a> {
     /// Looks through a guest's tests for those of one tier.
     #[must_use]
     pub fn of(promised: &Promised<'_>, known: &Known<'a>) -> Self {
-        let tests = known.tests.iter().filter(|test| is_of(test, promised, known));
-        Self { last: tests.max_by_key(|test| test.at) }
+        let tests = || known.tests.iter().filter(|test| is_of(test, promised, known));
+        let with = |verdict| tests().filter(move |test| test.verdict == verdict).max_by_key(|test| test.at);
+        let latest = known.latest();
+        let proof = |by| known.proofs.get(by).copied().filter(|at| *at <= latest);
+        let proved = known.good(promised).filter_map(|backup| proof(&backup.taken_by)).max();
+        // A backup that came back and is gone by now came back all the same.
+        let came_back = with(TestVerdict::Proved).map(|test| test.at).max(proved);
+        Self {
+            tier: promised.tier,
+            last: tests().max_by_key(|test| test.at),
+            proved,
+            failed: with(TestVerdict::Failed).filter(|test| came_back.is_none_or(|at| at < test.at)),
+        }
+    }
+
+    /// What failed, in words.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        let failed = self.failed?;
+        Some(format!("the restore test of {} failed at {}: {}", failed.archive, failed.at, failed.why))
+    }
+
+    /// Why it is not proved as often as was promised; none, where it is.
+    #[must_use]
+    pub fn lacks(&self, every: TestDays, now: Timestamp) -> Option<String> {
+        let tier = self.tier;
+        let within = SignedDuration::from_hours(24 * i64::from(every.get()));
+        let why = match (self.failure(), self.proved) {
+            (Some(failure), _) => failure,
+            (None, Some(at)) if now.duration_since(at) <= within => return None,
+            (None, Some(at)) => {
+                format!("no {tier} backup of it was restored and checked within {every}, the last at {at}")
+            }
+            (None, None) => format!("no {tier} backup of it was ever restored and checked"),
+        };
+        Some(format!("{why}{}", self.since()))
+    }
+
+    /// What came of the last test, where it neither proved nor failed.
+    fn since(&self) -> String {
+        let Some(last) = self.last else { return String::new() };
+        let what = match last.verdict {
+            TestVerdict::Proved | TestVerdict::Failed => return String::new(),
+            TestVerdict::BootedOnly => "only booted",
+            TestVerdict::NotRun => "could not be run",
+        };
+        format!("; the last test, at {}, {what}: {}", last.at, last.why)
     }
 }
 

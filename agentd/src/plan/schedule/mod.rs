@@ -25,7 +25,7 @@ mod told;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdfast_protocol::id::{GuestUid, KeyFingerprint, StorageName};
+use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
 use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, SnapshotTier, Tier};
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::TestDays;
@@ -113,6 +113,8 @@ pub struct Known<'a> {
     pub tiers: &'a [TierRecord],
     /// The last restore tests of its backups.
     pub tests: &'a [TestRecord],
+    /// When backups were last proved, by the operations that took them.
+    pub proofs: &'a BTreeMap<OperationId, Timestamp>,
     /// The last word of its controller.
     pub hello: Option<&'a HelloRecord>,
     /// Whether it runs.
@@ -243,7 +245,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let seen = inputs.observed.guests.get(&vmid);
         let bulk = bulk::judge((promise, &tiers), &known, (wanted, seen));
         verdict.conditions.extend(bulk.conditions());
-        let posture = posture::judge(&tiers, &known, (inputs.observed, &inputs.records.proofs), bulk);
+        let posture = posture::judge(&tiers, &known, inputs.observed, bulk);
         verdict.protection.get_or_insert_default().posture = Some(posture);
         let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
@@ -271,6 +273,7 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
         snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
         tests: part(&records.tests, record.uid, |test| test.guest),
+        proofs: &records.proofs,
         hello: record.hello.as_ref(),
         run: seen.map_or(Running::Unknown, |seen| seen.run),
         time: inputs.time,

@@ -1,4 +1,4 @@
-//! What a person is told of what is due.
+//! What a person is told of what is due, and of what does not come back.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::protection::Tier;
@@ -7,6 +7,7 @@ use holdfast_protocol::report::Condition;
 use super::tier::{Due, Owed, State};
 use super::{Known, Promised, is_good};
 use crate::operation::Begun;
+use crate::plan::tested::Tested;
 
 /// What a tier's points bring.
 const fn what(tier: Tier) -> &'static str {
@@ -28,8 +29,8 @@ pub(super) fn reason(tier: Tier, due: &Due) -> String {
 
 /// What is missed, and what fails.
 pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> Vec<Condition> {
-    let mut told: Vec<Condition> =
-        missing(promised, known).into_iter().chain(unsealed(promised, known)).collect();
+    let of_backups = missing(promised, known).into_iter().chain(unsealed(promised, known));
+    let mut told: Vec<Condition> = of_backups.chain(failed(promised, known)).collect();
     let Some(due) = owed.last else { return told };
     let (what, point) = (what(promised.tier), due.point);
     let times = due.tried.map_or(0, |tried| tried.times);
@@ -88,4 +89,14 @@ fn unsealed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
         promised.tier, newest.archive
     );
     Some(Condition { code: ErrorCode::BackupUnsealed, message })
+}
+
+/// A restore test that failed, until one proves a backup of the tier.
+fn failed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
+    let failure = promised.test_every.and_then(|_| Tested::of(promised, known).failure())?;
+    let message = format!(
+        "{failure}; find out why it does not come back: it is tried again with the next {} backup, or after a day",
+        promised.tier
+    );
+    Some(Condition { code: ErrorCode::RestoreTestFailed, message })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::protection::{Posture, PostureReport, Tier};
 use holdfast_protocol::storage::report::PrunedBy;
 
@@ -9,7 +10,7 @@ use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::observed::Shelf;
 use crate::model::offsite::Verification;
-use crate::model::record::VolumeId;
+use crate::model::record::{TestRecord, VolumeId};
 use crate::plan::report;
 
 fn posture(life: &Life) -> PostureReport {
@@ -78,6 +79,69 @@ fn what_is_missing_missed_dark_or_never_promised_is_told_as_it_is() {
     let told = reports[0].protection.as_ref().unwrap();
     assert_eq!(told.posture.as_ref().unwrap().is, Posture::Unprotected);
     assert!(told.in_force.is_none());
+}
+
+/// A test of its backup, as the store writes it down.
+fn tested(life: &mut Life, verdict: TestVerdict, at: &str, why: &str) {
+    let backup = &life.world.records.backups[0];
+    let test = TestRecord {
+        operation: op(77),
+        guest: uid(1),
+        archive: backup.archive.clone(),
+        backup: backup.taken_by,
+        taken_at: backup.taken_at,
+        verdict,
+        why: why.to_owned(),
+        began_at: time(at),
+        at: time(at),
+    };
+    if verdict == TestVerdict::Proved {
+        prove(life, at);
+    }
+    life.world.records.tests.push(test);
+}
+
+/// Whether a person is told of a test that failed.
+fn told(life: &Life) -> bool {
+    let failed = |condition: &Condition| condition.code == ErrorCode::RestoreTestFailed;
+    life.plan().verdicts[0].conditions.iter().any(failed)
+}
+
+/// Nobody is protected for the rest of the month by a proof after which every test failed.
+#[test]
+fn a_test_that_failed_counts_at_once_and_until_one_proves_a_backup() {
+    let mut life = backed_up(Some(30));
+    tested(&mut life, TestVerdict::Proved, "2026-06-10T03:00:00Z", "all is well");
+    assert_eq!((posture(&life).is, told(&life)), (Posture::Protected, false));
+    tested(&mut life, TestVerdict::Failed, "2026-06-10T04:00:00Z", "stack shop is not healthy");
+    let failed =
+        "the restore test of backup2:backup/1 failed at 2026-06-10T04:00:00Z: stack shop is not healthy";
+    assert_eq!((posture(&life).is, posture(&life).why[0].as_str()), (Posture::Attention, failed));
+    assert!(told(&life), "{}", life.plan());
+    // What says less does not take it back.
+    tested(&mut life, TestVerdict::NotRun, "2026-06-10T05:00:00Z", "the host lacks memory");
+    assert_eq!((posture(&life).is, told(&life)), (Posture::Attention, true));
+    let why = posture(&life).why.remove(0);
+    assert!(why.starts_with(failed) && why.ends_with("could not be run: the host lacks memory"), "{why}");
+    tested(&mut life, TestVerdict::Proved, "2026-06-10T06:00:00Z", "all is well");
+    assert_eq!((posture(&life).is, told(&life)), (Posture::Protected, false));
+}
+
+/// What keeps a guest from being proved is told with that.
+#[test]
+fn why_it_was_never_proved_is_told() {
+    for (verdict, what) in
+        [(TestVerdict::BootedOnly, "only booted"), (TestVerdict::NotRun, "could not be run")]
+    {
+        let mut life = backed_up(Some(7));
+        tested(&mut life, verdict, "2026-06-10T03:00:00Z", "nobody spoke");
+        let said = posture(&life);
+        let why = format!(
+            "no local backup of it was ever restored and checked; the last test, at 2026-06-10T03:00:00Z, {what}: nobody spoke"
+        );
+        assert_eq!((said.is, &said.why[0]), (Posture::Attention, &why));
+        assert!(!told(&life), "a condition is of what failed");
+    }
 }
 
 /// The same guest, its tier off-site.
