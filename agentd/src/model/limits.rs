@@ -104,6 +104,11 @@ pub const TEST_FAILED_AGAIN_H: i64 = 24;
 /// A test that could not be run, for want of room mostly, is tried again after this.
 pub const TEST_NOT_RUN_AGAIN_H: i64 = 1;
 
+/// A backup is tried again after so many hours for each day of the promised interval, seven eighths of it: the last eighth is
+/// for the tests before it in the queue. Of a week that is 21 hours, of which a box that tries one after another in twenty
+/// minutes needs 17 for fifty guests; of a day it is three.
+pub const TEST_AGAIN_H_PER_DAY: i64 = 21;
+
 /// A test leaves this share of the host's memory alone, as a divisor: a tenth.
 pub const TEST_HEAD_ROOM_SHARE: u64 = 10;
 

@@ -1,10 +1,11 @@
 //! Which backup is tried next, by what guests are promised.
 //!
-//! A tier whose promise names an interval of tests has its newest good backup tried when its last test is older than that:
-//! each tier for itself, since a local backup that comes back says nothing about an off-site one and its key. One that
-//! failed is tried again when there is a newer backup, and once a day until it comes back; one that could not be run, within
-//! the hour. One test at a time on a box, the longest overdue first. What comes in: promises, backups, tests. What goes out:
-//! at most one operation, and when to look again. Deliberately absent: what a verdict means for a guest.
+//! A tier whose promise names an interval of tests has its newest good backup tried when its last test is nearly as old as
+//! that (seven eighths), so that the proof is young enough while it waits for its turn: each tier for itself, since a local
+//! backup that comes back says nothing about an off-site one and its key. One that failed is tried again when there is a
+//! newer backup, and once a day until it comes back; one that could not be run, within the hour. One test at a time on a box,
+//! the longest overdue first. What comes in: promises, backups, tests. What goes out: at most one operation, and when to look
+//! again. Deliberately absent: what a verdict means for a guest.
 
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationKind;
@@ -113,7 +114,9 @@ fn tier<'a>(
 fn again(test: &TestRecord, newest: &BackupRecord, days: TestDays) -> Option<Timestamp> {
     let after = |hours: i64| test.at.checked_add(SignedDuration::from_hours(hours)).ok();
     match test.verdict {
-        TestVerdict::Proved | TestVerdict::BootedOnly => after(i64::from(days.get()) * 24),
+        TestVerdict::Proved | TestVerdict::BootedOnly => {
+            after(i64::from(days.get()) * limits::TEST_AGAIN_H_PER_DAY)
+        }
         TestVerdict::Failed if newest.taken_at > test.taken_at => Some(newest.taken_at),
         TestVerdict::Failed => after(limits::TEST_FAILED_AGAIN_H),
         TestVerdict::NotRun => after(limits::TEST_NOT_RUN_AGAIN_H),

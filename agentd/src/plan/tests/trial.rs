@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::local::restore_test::TestVerdict;
-use holdfast_protocol::protection::{OffSiteTier, Protection as Promise, Tier};
+use holdfast_protocol::protection::{OffSiteTier, Posture, Protection as Promise, Tier};
 use jiff::SignedDuration;
 
 use super::schedule::{Life, daily, life, time};
@@ -59,6 +59,9 @@ fn trial(life: &Life) -> Option<RestoreTest> {
 /// What the store writes down of it.
 fn note(life: &mut Life, verdict: TestVerdict) {
     let test = trial(life).expect("one is due");
+    if verdict == TestVerdict::Proved {
+        life.world.records.proofs.insert(test.backup.taken_by, life.now);
+    }
     life.world.records.tests.push(TestRecord {
         operation: op(77),
         guest: test.guest,
@@ -106,7 +109,7 @@ fn later(life: &mut Life, hours: i64) {
 }
 
 #[test]
-fn the_newest_backup_is_tried_and_then_not_again_for_a_week() {
+fn the_newest_backup_is_tried_and_again_before_a_week_is_over() {
     let mut life = tested();
     morning(&mut life, "2026-03-09");
     let newest = life.world.records.backups.iter().max_by_key(|backup| backup.taken_at).unwrap().clone();
@@ -114,10 +117,35 @@ fn the_newest_backup_is_tried_and_then_not_again_for_a_week() {
     assert_eq!((test.backup.archive, test.backup.taken_by), (newest.archive, newest.taken_by));
     assert_eq!(test.place, place());
     note(&mut life, TestVerdict::BootedOnly);
-    later(&mut life, 7 * 24 - 1);
+    later(&mut life, 7 * 21 - 1);
     assert!(trial(&life).is_none());
     later(&mut life, 1);
     assert!(trial(&life).is_some());
+}
+
+/// A guest that is proved in time is protected all the time, although its next test waits for a day behind others.
+#[test]
+fn a_proof_is_renewed_before_it_is_too_old() {
+    let mut life = tested();
+    let mut told = Vec::new();
+    note(&mut life, TestVerdict::Proved);
+    for day in 11..=30 {
+        for _ in 0..24 {
+            later(&mut life, 1);
+            if life.now == time(&format!("2026-03-{day}T02:00:00Z")) {
+                morning(&mut life, &format!("2026-03-{day}"));
+            }
+            let due = trial(&life).is_some();
+            let posture = life.plan().verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap();
+            told.push((life.now, due, posture.is));
+            let waited = told.iter().rev().take_while(|(_, due, _)| *due).count();
+            if waited > 20 {
+                note(&mut life, TestVerdict::Proved);
+            }
+        }
+    }
+    let bad: Vec<_> = told.iter().filter(|(.., is)| *is != Posture::Protected).collect();
+    assert!(bad.is_empty() && told.iter().any(|(_, due, _)| *due), "{bad:?}");
 }
 
 /// A local backup that comes back says nothing about the off-site one, nor about its key.
@@ -130,20 +158,20 @@ fn each_tier_is_tried_at_its_own_interval() {
     assert_eq!(from(&life).as_deref(), Some("pbs1"));
     note(&mut life, TestVerdict::Proved);
     assert_eq!(from(&life), None);
-    later(&mut life, 7 * 24);
-    morning(&mut life, "2026-03-17");
-    night(&mut life, "2026-03-17");
+    later(&mut life, 7 * 21);
+    morning(&mut life, "2026-03-16");
+    night(&mut life, "2026-03-16");
     assert_eq!(from(&life).as_deref(), Some("backup2"));
     note(&mut life, TestVerdict::Failed);
     assert_eq!(from(&life), None, "a month is not over, and what failed waits");
     later(&mut life, 24);
     note(&mut life, TestVerdict::Proved);
-    later(&mut life, 23 * 24);
+    later(&mut life, 20 * 24);
     let tiers = [from(&life), {
         note(&mut life, TestVerdict::Proved);
         from(&life)
     }];
-    assert_eq!(tiers, ["pbs1", "backup2"].map(|name| Some(name.to_owned())), "the longest overdue first");
+    assert_eq!(tiers, ["backup2", "pbs1"].map(|name| Some(name.to_owned())), "the longest overdue first");
 }
 
 /// What the retention took away was tried all the same.
