@@ -93,7 +93,7 @@ impl ReportTask {
         });
     }
 
-    /// What is shown beside a wish that needs a signature: how old the guest's newest backup is.
+    /// What is shown beside a wish that needs a signature: how old the guest's newest backup and newest proof are.
     async fn with_backups(
         &self,
         mut waiting: Vec<WaitingForSignature>,
@@ -102,6 +102,7 @@ impl ReportTask {
             let Some(guest) = one.guest else { continue };
             let newest = self.store.backups(guest, 1).await?;
             one.last_backup = newest.first().map(|backup| backup.taken_at);
+            one.last_proof = self.store.last_proof(guest, self.clock.now()).await?;
         }
         Ok(waiting)
     }
@@ -200,9 +201,11 @@ impl ReportTask {
 mod tests {
     use super::*;
     use crate::port::clock::RealClock;
+    use crate::port::store::restore_test::tests::seen as write_down;
     use crate::task::stop;
     use holdfast_protocol::code::ErrorCode;
     use holdfast_protocol::desired::Desired;
+    use holdfast_protocol::id::GuestUid;
 
     const DOCUMENT: &str =
         r#"{"schema":"holdfast.desired/v1","generation":1,"poll_interval_s":30,"guests":[]}"#;
@@ -241,6 +244,26 @@ mod tests {
             view_tx.send_replace(Arc::new(View { seen_at: Some(clock.now()), ..View::default() }));
             let seen = |told: &Arc<Sections>| told.guests.is_some() && told.waiting.is_some();
             told.wait_for(seen).await.unwrap();
+            // What is signed for is shown with the last proof of a backup, whatever became of later tests.
+            let at = |second: i64| Timestamp::from_second(1_000_000_000 + second).unwrap();
+            let tests = [
+                (1, "pbs1", "proved", at(1)),
+                (1, "backup2", "proved", at(2)),
+                (1, "backup2", "failed", at(3)),
+                (1, "backup2", "proved", Timestamp::MAX),
+            ];
+            write_down(dir.path(), &tests);
+            let waiting = WaitingForSignature {
+                guest: Some(GuestUid::new(uuid::Uuid::from_u128(1))),
+                effect: "destroy".to_owned(),
+                reason: "it needs a signature".to_owned(),
+                payload: String::new(),
+                last_backup: None,
+                last_proof: None,
+            };
+            view_tx.send_modify(|view| Arc::make_mut(view).waiting = vec![waiting]);
+            let proof = |told: &Arc<Sections>| told.waiting.iter().flatten().find_map(|one| one.last_proof);
+            assert_eq!(proof(&told.wait_for(|told| proof(told).is_some()).await.unwrap()), Some(at(2)));
             stopper.stop();
         };
         let both = async { tokio::join!(task.run(stop), story) };

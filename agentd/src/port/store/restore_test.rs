@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row, Transaction};
 
 use super::rows::{from_json, micros, parsed, time, word};
 use super::{Store, StoreError, beside, test_access};
+use crate::model::limits;
 use crate::model::record::{TestRecord, VolumeId};
 use crate::operation::RestoreTest;
 use crate::operation::log::Status;
@@ -110,6 +111,11 @@ fn select(
     rows.into_iter().map(Raw::record).collect()
 }
 
+/// The latest moment that is believed: what was written by a clock that was ahead of it says nothing of when it was.
+fn believed(now: Timestamp) -> i64 {
+    micros(now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX))
+}
+
 /// Of each guest, and of each storage that held a backup of it, the last test of each verdict; sorted by guest and time.
 pub(super) fn last(connection: &Connection) -> Result<Vec<TestRecord>, StoreError> {
     // With one max() the other columns are those of its row. The storage is what stands before the colon of an archive.
@@ -147,25 +153,45 @@ impl Store {
         })
         .await
     }
+
+    /// When a backup of a guest was last proved, as far as that is believed now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn last_proof(&self, guest: GuestUid, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let last: Option<i64> = self
+            .read(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT max(at) FROM restore_test WHERE guest = ?1 AND verdict = 'proved' AND at <= ?2",
+                    )
+                    .and_then(|mut select| {
+                        select.query_row((guest.to_string(), believed(now)), |row| row.get(0))
+                    })
+                    .map_err(StoreError::sqlite("read the last proof"))
+            })
+            .await?;
+        last.map(time).transpose()
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use holdfast_protocol::generation::Generation;
 
     use super::*;
     use crate::port::store::tests::{at, open, uid};
 
-    /// Tests as they were written down: guest, storage, verdict, and the second at which it was seen.
-    fn seen(folder: &std::path::Path, tests: &[(u8, &str, &str, i64)]) {
+    /// Tests as they were written down: guest, storage, verdict, and when it was seen.
+    pub(crate) fn seen(folder: &std::path::Path, tests: &[(u8, &str, &str, Timestamp)]) {
         let connection = Connection::open(folder.join("agent.db")).unwrap();
-        for (n, (guest, storage, verdict, second)) in (1_u128..).zip(tests) {
+        for (n, (guest, storage, verdict, at)) in (1_u128..).zip(tests) {
             let (id, archive) = (uuid::Uuid::from_u128(n).to_string(), format!("{storage}:backup/{n}"));
             let sql = format!(
                 "INSERT INTO restore_test ({COLUMNS}) VALUES (?1, ?2, ?3, ?1, ?4, 'as the story wants it', 0, 0, ?5)"
             );
             let guest = uid(*guest).to_string();
-            connection.execute(&sql, (id, guest, archive, verdict, micros(at(*second)))).unwrap();
+            connection.execute(&sql, (id, guest, archive, verdict, micros(*at))).unwrap();
         }
     }
 
@@ -182,12 +208,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
         let tests = [
-            (2, "pbs1", "failed", 5),
-            (1, "pbs1", "proved", 1),
-            (1, "backup2", "proved", 2),
-            (1, "backup2", "failed", 4),
-            (1, "backup2", "proved", 3),
-            (1, "backup2", "booted_only", 6),
+            (2, "pbs1", "failed", at(5)),
+            (1, "pbs1", "proved", at(1)),
+            (1, "backup2", "proved", at(2)),
+            (1, "backup2", "failed", at(4)),
+            (1, "backup2", "proved", at(3)),
+            (1, "backup2", "booted_only", at(6)),
         ];
         seen(folder.path(), &tests);
         let records = store.records(Generation::new(1), at(9)).await.unwrap();
