@@ -6,7 +6,7 @@
 //! sense: it is told so. A test that failed counts at once, however young the last proof is.
 //! Unknown is a value: what lies on a storage that does not answer is neither there nor gone.
 
-use holdfast_protocol::protection::{Posture, PostureReport, Tier};
+use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier};
 
 use super::aside;
 use super::bulk::Bulk;
@@ -106,7 +106,7 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
         .then(|| format!("the server found its newest {tier} backup of {at} damaged"));
     let tested = promised.test_every.map(|every| (every, Tested::of(promised, known)));
     let unproved = tested.and_then(|(every, tested)| tested.lacks(every, known.time.at));
-    let lacks = missed.into_iter().chain(damaged).chain(unproved);
+    let lacks = missed.into_iter().chain(damaged).chain(unproved).chain(only_crash(promised, known));
     let mut all: Vec<Said> = lacks.map(|why| said(Posture::Attention, why)).collect();
     if all.is_empty() {
         let why = match tested.and_then(|(_, tested)| tested.proved) {
@@ -119,4 +119,21 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
         first.why.push_str(&aside::words(promised, newest, known, shelf));
     }
     all
+}
+
+/// The newest backup that was taken for the tier holds programs that ran on, where they should have stood still. One that
+/// somebody asked for without a window, and one that was taken before labels were, say nothing of that.
+fn only_crash(promised: &Promised<'_>, known: &Known<'_>) -> Option<String> {
+    let for_tier = known.good(promised).filter(|backup| backup.tier.is_some());
+    let newest = for_tier.max_by_key(|backup| taken_at(backup))?;
+    let label = newest.label.as_ref()?;
+    match (promised.consistency, label.consistency) {
+        (Consistency::Application, Consistency::Crash) => Some(format!(
+            "its newest {} backup of {} is only crash-consistent: {}",
+            promised.tier,
+            taken_at(newest),
+            label.why
+        )),
+        (Consistency::Application, Consistency::Application) | (Consistency::Crash, _) => None,
+    }
 }

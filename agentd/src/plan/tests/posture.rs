@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use holdfast_protocol::local::restore_test::TestVerdict;
-use holdfast_protocol::protection::{Posture, PostureReport, Tier};
+use holdfast_protocol::local::window::Label;
+use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier};
 use holdfast_protocol::storage::report::PrunedBy;
 
 use super::schedule::{Life, daily, life, time};
@@ -141,6 +142,32 @@ fn why_it_was_never_proved_is_told() {
         );
         assert_eq!((said.is, &said.why[0]), (Posture::Attention, &why));
         assert!(!told(&life), "a condition is of what failed");
+    }
+}
+
+/// Its controller is dead, or its stacks do not stop: what was promised is not what is taken.
+#[test]
+fn a_backup_that_holds_less_than_was_promised_is_told() {
+    for (promised, held, is) in [
+        (Consistency::Application, Consistency::Crash, Posture::Attention),
+        (Consistency::Application, Consistency::Application, Posture::Protected),
+        (Consistency::Crash, Consistency::Crash, Posture::Protected),
+    ] {
+        let mut life = backed_up(Some(7));
+        prove(&mut life, "2026-06-10T03:00:00Z");
+        let promise = Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap());
+        promise.tiers.local.as_mut().unwrap().consistency = promised;
+        assert_eq!(posture(&life).is, Posture::Protected, "a backup without a label says nothing");
+        let label = Label { consistency: held, why: "no window was asked for".to_owned() };
+        Arc::make_mut(&mut life.world.records.backups)[0].label = Some(label.clone());
+        assert_eq!(posture(&life).is, is, "{:?}", posture(&life));
+        // Somebody asked for one without a window beside it: the promise is kept all the same, or not.
+        life.keep(None, None, time("2026-06-10T08:00:00Z"));
+        Arc::make_mut(&mut life.world.records.backups)[1].label =
+            Some(Label { consistency: Consistency::Crash, ..label });
+        assert_eq!(posture(&life).is, is, "{:?}", posture(&life));
+        let told = "its newest local backup of 2026-06-10T00:30:00Z is only crash-consistent: no window was asked for";
+        assert_eq!(posture(&life).why[0].starts_with(told), is == Posture::Attention, "{:?}", posture(&life));
     }
 }
 
