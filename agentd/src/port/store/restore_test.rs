@@ -117,23 +117,33 @@ fn believed(now: Timestamp) -> i64 {
 }
 
 /// Of each guest, and of each storage that held a backup of it, the last test of each verdict; sorted by guest and time.
-pub(super) fn last(connection: &Connection) -> Result<Vec<TestRecord>, StoreError> {
+/// What was written by a clock that was ahead would keep every other test from being the last, and from being run, for as long.
+pub(super) fn last(connection: &Connection, now: Timestamp) -> Result<Vec<TestRecord>, StoreError> {
     // With one max() the other columns are those of its row. The storage is what stands before the colon of an archive.
     let rows: Vec<Raw> = connection
         .prepare_cached(&format!(
-            "SELECT {COLUMNS}, max(at) FROM restore_test
+            "SELECT {COLUMNS}, max(at) FROM restore_test WHERE at <= ?1
              GROUP BY guest, substr(archive, 1, instr(archive, ':')), verdict ORDER BY guest, at"
         ))
-        .and_then(|mut select| select.query_map([], raw)?.collect())
+        .and_then(|mut select| select.query_map([believed(now)], raw)?.collect())
         .map_err(StoreError::sqlite("read the last tests"))?;
     rows.into_iter().map(Raw::record).collect()
 }
 
-/// When each backup was last proved, by the operation that took it.
-pub(super) fn proofs(connection: &Connection) -> Result<BTreeMap<OperationId, Timestamp>, StoreError> {
+/// When each backup was last proved, by the operation that took it. One that only a clock that was ahead speaks of is among
+/// them: it is no proof by which a guest is protected, and it is kept like any other.
+pub(super) fn proofs(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<BTreeMap<OperationId, Timestamp>, StoreError> {
     let rows: Vec<(String, i64)> = connection
-        .prepare_cached("SELECT backup, max(at) FROM restore_test WHERE verdict = 'proved' GROUP BY backup")
-        .and_then(|mut select| select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .prepare_cached(
+            "SELECT backup, coalesce(max(CASE WHEN at <= ?1 THEN at END), min(at)) FROM restore_test
+             WHERE verdict = 'proved' GROUP BY backup",
+        )
+        .and_then(|mut select| {
+            select.query_map([believed(now)], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
         .map_err(StoreError::sqlite("read what was proved"))?;
     rows.into_iter().map(|(backup, at)| Ok((parsed("an operation", &backup)?, time(at)?))).collect()
 }
@@ -225,5 +235,37 @@ pub(crate) mod tests {
             (uid(2), "pbs1", Failed, at(5)),
         ];
         assert_eq!(words(&records.tests), expected);
+    }
+
+    /// Neither do they stop the tests, nor hide the proof that there is.
+    #[tokio::test]
+    async fn tests_of_a_time_to_come_are_not_the_last_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let ahead = at(400 * 86_400);
+        let tests = [
+            (1, "backup2", "booted_only", at(1)),
+            (1, "backup2", "booted_only", ahead),
+            (1, "backup2", "proved", at(2)),
+            (1, "backup2", "proved", ahead),
+        ];
+        seen(folder.path(), &tests);
+        let connection = Connection::open(folder.path().join("agent.db")).unwrap();
+        let taken_by = uuid::Uuid::from_u128(7).to_string();
+        connection.execute("UPDATE restore_test SET backup = ?1", [&taken_by]).unwrap();
+        let records = store.records(Generation::new(1), at(9)).await.unwrap();
+        let times: Vec<Timestamp> = records.tests.iter().map(|test| test.at).collect();
+        assert_eq!(
+            (times, records.proofs.into_values().collect::<Vec<_>>()),
+            (vec![at(1), at(2)], vec![at(2)])
+        );
+        assert_eq!(store.last_proof(uid(1), at(9)).await.unwrap(), Some(at(2)));
+
+        // A backup that was proved by such a clock alone is kept like any other that was proved.
+        connection.execute("DELETE FROM restore_test WHERE at < ?1", [micros(ahead)]).unwrap();
+        let records = store.records(Generation::new(1), at(9)).await.unwrap();
+        assert!(records.tests.is_empty());
+        assert_eq!(records.proofs.into_values().collect::<Vec<_>>(), [ahead]);
+        assert_eq!(store.last_proof(uid(1), at(9)).await.unwrap(), None);
     }
 }
