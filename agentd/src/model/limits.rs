@@ -135,7 +135,8 @@ pub const JUDGE_MAX_S: u64 = 3_600;
 /// A scheduled backup that failed is tried again after this at the earliest: what fails at once fails again at once.
 pub const BACKUP_RETRY_MIN_S: i64 = 60;
 
-/// Tries of one backup within its window: with the waits between them the last one comes after half an hour.
+/// Tries of one backup within its window, and as many after it. The waits between those within it are five minutes together,
+/// between those after it an hour: a storage that was away for a while is back by then.
 pub const BACKUP_TRIES: u32 = 5;
 
 /// How long a scheduled backup waits for the guest's controller, which asks for a window. It asks whether one is due every

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  point ──jitter──▶ begins ─────────────── window ───────────────▶ ends ─────────────── next point
-//!   │ nothing yet      │ waits for the controller, then begins;      │ missed and told: begun once more,
-//!   │                  │ failed: again after a while                 │ whatever time was slept through
+//!   │ nothing yet      │ waits for the controller, then begins;      │ missed and told: caught up, whatever time
+//!   │                  │ failed: again after a while                 │ was slept through; failed: again after a while
 //! ```
-//! Only the last point is looked at, so a thousand that were slept through are one. Pure: what stands for a point, what was
+//! Only the last point is looked at, so a thousand that were slept through are one. There are as many tries after the window
+//! as in it: a weekly backup whose only late try failed would be a week without one. Pure: what stands for a point, what was
 //! tried and what time it is come in.
 
 use holdfast_protocol::protection::{Schedule, Tier};
@@ -155,13 +156,17 @@ fn state(facts: &Facts<'_>, due: &Due) -> State {
     if let Some(tried) = due.tried {
         let spent = match due.begun {
             Begun::InTime => tried.times >= limits::BACKUP_TRIES,
-            Begun::Late => tried.late > 0,
+            Begun::Late => tried.late >= limits::BACKUP_TRIES,
         };
         if spent {
             return State::GivenUp;
         }
-        let wait =
-            SignedDuration::from_secs(limits::retry_after_s(tried.times).max(limits::BACKUP_RETRY_MIN_S));
+        // Nobody hurries after the window: the waits go on growing from where those within it end.
+        let count = match tried.late {
+            0 => tried.times,
+            late => limits::BACKUP_TRIES.saturating_add(late).saturating_sub(1),
+        };
+        let wait = SignedDuration::from_secs(limits::retry_after_s(count).max(limits::BACKUP_RETRY_MIN_S));
         let again = tried.last.checked_add(wait).unwrap_or(Timestamp::MAX);
         if tried.last <= now && again > now {
             return State::Again(again);

@@ -45,8 +45,13 @@ pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> V
                 "the {what} of {point} came to nothing, tried {times} times: look at its operations{next}"
             )
         }
+        (true, State::Again(at)) => {
+            format!(
+                "the {what} of {point} is missed and was tried {times} times, next at {at}: look at its operations{next}"
+            )
+        }
         (true, _) => {
-            format!("the {what} of {point} did not begin within its window: it is caught up once{next}")
+            format!("the {what} of {point} did not begin within its window: it is caught up{next}")
         }
         (false, State::Again(at)) => {
             format!("the {what} of {point} was tried {times} times, next at {at}: look at its operations")
