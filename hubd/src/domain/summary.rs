@@ -3,6 +3,7 @@
 //! Each part is present only when its section is: what did not change keeps its count.
 
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::protection::Posture;
 use holdfast_protocol::report::{GuestReport, Running, Sections, Standing};
 
 /// Counts out of the guests section.
@@ -59,14 +60,23 @@ fn count(guests: &[GuestReport]) -> GuestCounts {
     counts
 }
 
-/// Foreign guests only when they stand in the way of something of ours, which the agent says with a condition.
+/// Foreign guests only when they stand in the way of something of ours, which the agent says with a condition. Whether a
+/// guest's backups protect it, the agent says with its posture; that nobody can tell at present comes with its cause.
 fn needs_a_person(guest: &GuestReport) -> bool {
     match guest.standing {
         Standing::Missing | Standing::Broken | Standing::Parked => true,
         Standing::Managed | Standing::Unmanaged | Standing::Absent | Standing::Foreign | Standing::Beside => {
-            !guest.conditions.is_empty()
+            !guest.conditions.is_empty() || protection_lacks(guest)
         }
     }
+}
+
+fn protection_lacks(guest: &GuestReport) -> bool {
+    let posture = guest.protection.as_deref().and_then(|report| report.posture.as_ref());
+    posture.is_some_and(|posture| match posture.is {
+        Posture::Unprotected | Posture::Attention => true,
+        Posture::Unknown | Posture::Protected => false,
+    })
 }
 
 fn clamp(count: usize) -> u32 {
@@ -77,6 +87,7 @@ fn clamp(count: usize) -> u32 {
 mod tests {
     use super::*;
     use holdfast_protocol::code::ErrorCode;
+    use holdfast_protocol::protection::{PostureReport, ProtectionReport};
     use holdfast_protocol::report::Condition;
 
     fn guest(standing: Standing, run: Running) -> GuestReport {
@@ -111,5 +122,18 @@ mod tests {
         let summary = Summary::of(&Sections { guests: Some(guests), ..Sections::default() });
         assert_eq!(summary.guests, Some(GuestCounts { guests: 3, running: 1, attention: 2 }));
         assert_eq!((summary.agent_version, summary.waiting, summary.refused), (None, None, None));
+    }
+
+    /// A host full of guests that are in no policy is not one that needs nobody.
+    #[test]
+    fn a_guest_that_its_backups_do_not_protect_needs_a_person() {
+        let count = |is| {
+            let mut guest = guest(Standing::Managed, Running::Running);
+            let posture = Some(PostureReport::because(is, "as the story wants it"));
+            guest.protection = Some(Box::new(ProtectionReport { posture, ..ProtectionReport::default() }));
+            super::count(&[guest]).attention
+        };
+        let all = [Posture::Unprotected, Posture::Unknown, Posture::Attention, Posture::Protected];
+        assert_eq!(all.map(count), [1, 0, 1, 0]);
     }
 }
