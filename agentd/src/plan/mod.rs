@@ -35,6 +35,7 @@
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
 //! | [`tested`] | what restore tests say of a tier |
+//! | [`trend`] | whether a return takes longer than it did |
 //! | [`posture`] | how well each guest is protected |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
@@ -73,6 +74,7 @@ pub mod storage;
 pub mod survivor;
 mod swap;
 pub mod tested;
+pub mod trend;
 mod trial;
 mod update;
 

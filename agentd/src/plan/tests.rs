@@ -10,6 +10,7 @@ mod posture;
 mod protect;
 mod schedule;
 mod snapshots;
+mod trend;
 mod trial;
 mod update;
 
