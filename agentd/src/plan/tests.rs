@@ -3,6 +3,7 @@
 mod asked;
 mod beside;
 mod bulk;
+mod disks;
 mod goldens;
 mod lost;
 mod placement;
@@ -10,7 +11,6 @@ mod posture;
 mod protect;
 mod schedule;
 mod snapshots;
-mod trend;
 mod trial;
 mod update;
 

@@ -21,8 +21,7 @@ use tokio::net::UnixListener;
 
 pub use escrow::{Begun, EscrowAnswer, EscrowQuestion, EscrowStatus, TargetCode, Wrapped};
 pub use words::{
-    AgentStatus, Answer, DoorSchema, GuestTests, QUESTION_BYTES_MAX, Question, Request, StatusSchema,
-    TestLine, Waiting,
+    AgentStatus, Answer, DoorSchema, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
 };
 
 /// As large as a report may be, and a little around it.
