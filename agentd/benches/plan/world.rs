@@ -61,7 +61,6 @@ fn backup_of(guest: GuestUid, vmid: Vmid, nights_ago: i64) -> Result<BackupRecor
         label: None,
         mounts: None,
         hardware: None,
-        disks: None,
     })
 }
 

@@ -14,6 +14,7 @@
 //! | `recover` | [`recover`] |
 //! | `recovery` | [`recovery`] |
 //! | `release` | [`release`] |
+//! | `restore-tests` | [`restore_tests`] |
 //! | `run` | [`run`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
@@ -36,6 +37,7 @@ pub mod parked;
 pub mod recover;
 pub mod recovery;
 pub mod release;
+pub mod restore_tests;
 pub mod run;
 pub mod setup;
 pub mod status;
@@ -65,6 +67,8 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Tell how the running agent, its guests and its work are.
     Status(status::StatusArguments),
+    /// Tell what became of backups that were tried, and whether a return takes longer than it did.
+    RestoreTests(restore_tests::RestoreTestsArguments),
     /// Storage targets: how the disks, shares and backup servers of this box stand.
     #[command(subcommand)]
     Storage(storage::StorageCommand),
@@ -138,6 +142,9 @@ pub enum CommandError {
     /// `release`.
     #[error(transparent)]
     Release(#[from] release::ReleaseError),
+    /// `restore-tests`.
+    #[error(transparent)]
+    RestoreTests(#[from] restore_tests::RestoreTestsError),
     /// `audit`.
     #[error(transparent)]
     Audit(#[from] audit::AuditError),
@@ -161,6 +168,7 @@ impl CommandError {
             Self::Thaw(error) => error.exit_code(),
             Self::Golden(error) => error.exit_code(),
             Self::Release(error) => error.exit_code(),
+            Self::RestoreTests(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
     }
@@ -194,6 +202,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),
         Command::Golden(arguments) => Ok(golden::run(arguments)?),
         Command::Release(arguments) => Ok(release::run(&arguments)?),
+        Command::RestoreTests(arguments) => Ok(restore_tests::run(&arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),

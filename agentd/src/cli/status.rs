@@ -184,7 +184,7 @@ fn attention(page: &mut String, status: &AgentStatus) {
     }
 }
 
-fn table(head: &[&str]) -> Table {
+pub(in crate::cli) fn table(head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(head);
     table

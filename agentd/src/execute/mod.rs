@@ -27,7 +27,6 @@
 
 mod attempt;
 mod digest;
-mod disks;
 pub mod entry;
 pub mod escrow;
 mod face;

@@ -16,7 +16,6 @@ use holdfast_protocol::id::{KeyFingerprint, MountPath, StorageName, Vmid};
 use jiff::Timestamp;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
-use super::disks;
 use super::identity::{free_config, vmid};
 use super::step_window;
 use super::trouble::Trouble;
@@ -219,12 +218,9 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     });
     let archive = VolumeId::new(entry.volid);
     let config = context.ports.pve.guest_config(vmid(context)?).await?;
-    let mounts = held(&config, &leaves_out(context, &config)?);
-    let disks = disks::then(&config, &mounts).map(Box::new);
+    let mounts = Some(held(&config, &leaves_out(context, &config)?));
     let hardware = config.nets.get(&0).and_then(|net| HardwareAddress::of(net));
-    let mounts = Some(mounts);
-    let mut facts =
-        vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware, disks }];
+    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware }];
     facts.extend(unsealed);
     if task.end == Ended::NobodyKnows
         && let Some(lock) = config.lock

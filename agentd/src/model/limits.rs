@@ -109,6 +109,22 @@ pub const TEST_NOT_RUN_AGAIN_H: i64 = 1;
 /// minutes needs 17 for fifty guests; of a day it is three.
 pub const TEST_AGAIN_H_PER_DAY: i64 = 21;
 
+/// A test is compared with so many before it: two months of weekly ones.
+pub const TREND_TESTS: u32 = 8;
+
+/// A test is compared with no fewer before it: of three one may have been an outlier.
+pub const TREND_TESTS_MIN: u32 = 3;
+
+/// A return takes markedly longer, or less long, where one of the two times is more than this many per cent of the other.
+pub const TREND_BOUND_PERCENT: u64 = 150;
+
+/// And where they are further apart than this: looks five seconds apart, a start on a busy host and a controller's next call
+/// are most of a minute, which of a small guest is more than half of the whole.
+pub const TREND_BOUND_S: u64 = 60;
+
+/// Tests kept per guest, storage and verdict, beside those whose backup is still there: of weekly ones half a year.
+pub const TESTS_PER_VERDICT: u32 = 26;
+
 /// A test leaves this share of the host's memory alone, as a divisor: a tenth.
 pub const TEST_HEAD_ROOM_SHARE: u64 = 10;
 

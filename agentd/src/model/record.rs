@@ -13,12 +13,11 @@ use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::protection::{Protection, Tier};
+use holdfast_protocol::protection::{Protection, Tier, Took};
 use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::disks::Disks;
 use super::escrow::CodeRecord;
 use super::hardware::HardwareAddress;
 use super::left::Left;
@@ -250,9 +249,6 @@ pub struct BackupRecord {
     /// The hardware address that its guest's first network had then; none for those that were taken before that was written
     /// down.
     pub hardware: Option<HardwareAddress>,
-    /// The disks of its guest then; none for those that were taken before that was written down, and where one of them could
-    /// not be written out again.
-    pub disks: Option<Disks>,
 }
 
 /// Which of its guest's mounts a backup holds, by their paths.
@@ -331,6 +327,10 @@ pub struct TestRecord {
     pub began_at: Timestamp,
     /// When it was seen.
     pub at: Timestamp,
+    /// How large the backup was when it was tried.
+    pub bytes: Option<u64>,
+    /// How long its two parts took.
+    pub took: Took,
 }
 
 /// Why a backup is taken.
@@ -466,6 +466,7 @@ pub struct Records {
     pub codes: Vec<CodeRecord>,
     /// What was taken up of a lost box.
     pub left: Option<Left>,
-    /// The last tests of each guest's backups: of each storage the last of each verdict, sorted by guest and time.
+    /// The last tests of each guest's backups: of each storage the last of each verdict, and of those that came back as many
+    /// as a trend is told by; sorted by guest and time.
     pub tests: Vec<TestRecord>,
 }

@@ -55,10 +55,11 @@ struct StepRecord {
     tries: u32,
     intended_at: Option<Timestamp>,
     upid: Option<String>,
+    posted_at: Option<Timestamp>,
     note: Option<String>,
     failed: Option<Problem>,
     undone: bool,
-    done: bool,
+    done_at: Option<Timestamp>,
 }
 
 /// Where an operation stands and what it learnt.
@@ -163,6 +164,10 @@ impl Progress {
             Event::Posted { step, upid } => {
                 if let Some(record) = self.records.get_mut(usize::from(*step)) {
                     record.upid = Some(upid.clone());
+                    // A task that takes a step back is none that did it.
+                    if record.done_at.is_none() {
+                        record.posted_at = Some(entry.at);
+                    }
                 }
                 // Known from here on, so that an undo can prove its right even when the restore was cut short.
                 if self.steps.get(usize::from(*step)) == Some(&Step::Restore) && self.restored_by().is_none()
@@ -173,7 +178,7 @@ impl Progress {
             Event::Succeeded { step, facts, note } => {
                 self.facts.extend(facts.iter().cloned());
                 if let Some(record) = self.records.get_mut(usize::from(*step)) {
-                    record.done = true;
+                    record.done_at = Some(entry.at);
                     record.failed = None;
                     record.note.clone_from(note);
                 }
@@ -260,7 +265,10 @@ impl Progress {
     /// Whether a step of this kind succeeded, and was not taken back.
     #[must_use]
     pub fn did(&self, step: Step) -> bool {
-        self.steps.iter().zip(&self.records).any(|(s, record)| *s == step && record.done && !record.undone)
+        self.steps
+            .iter()
+            .zip(&self.records)
+            .any(|(s, record)| *s == step && record.done_at.is_some() && !record.undone)
     }
 
     /// Whether a step of this kind was ever begun.
@@ -329,6 +337,13 @@ impl Progress {
     #[must_use]
     pub fn intended_at_of(&self, step: Step) -> Option<Timestamp> {
         self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?.1.intended_at
+    }
+
+    /// From when to when Proxmox worked for a step of this kind; without an end where it did not succeed.
+    #[must_use]
+    pub fn worked(&self, step: Step) -> Option<(Timestamp, Option<Timestamp>)> {
+        let (_, record) = self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?;
+        Some((record.posted_at?, record.done_at))
     }
 
     /// What the backup showed that it tried.
@@ -461,7 +476,7 @@ impl Progress {
             Status::During(at) if at == place => StepStatus::Intended,
             Status::UndoDuring(at) if at == place => StepStatus::Undoing,
             _ if record.undone => StepStatus::Undone,
-            _ if record.done => StepStatus::Done,
+            _ if record.done_at.is_some() => StepStatus::Done,
             _ if record.failed.is_some() => StepStatus::Failed,
             _ if record.tries > 0 => StepStatus::Intended,
             _ => StepStatus::Pending,

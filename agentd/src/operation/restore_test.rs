@@ -3,9 +3,10 @@
 //! It shows whether the backup comes back. It holds no guest's lane: what it makes is nobody's, and a guest goes on being
 //! backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so there is one at a
 //! time on a box. A test that fails takes back what it made; what it showed is kept either way. What its controller says is
-//! judged in [`verdict`]; what a test says that was broken off, in [`blame`].
+//! judged in [`verdict`]; what a test says that was broken off, in [`blame`]; how long it took, in [`took`].
 
 pub mod blame;
+pub mod took;
 pub mod verdict;
 
 use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};

@@ -28,7 +28,6 @@
 //! | [`storage`] | what becomes of each storage target |
 //! | `swap` | which copy takes its guest's place, and what stays behind |
 //! | `placement` | where a guest's disks may be made |
-//! | `disks` | where those of a lost guest are made again |
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`offsite`] | what is made of a backup server's word |
@@ -36,6 +35,7 @@
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
 //! | [`tested`] | what restore tests say of a tier |
+//! | [`trend`] | whether a return takes longer than it did |
 //! | [`posture`] | how well each guest is protected |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
@@ -48,7 +48,6 @@ mod beside;
 pub mod bulk;
 mod controller;
 mod detach;
-mod disks;
 pub mod entry;
 pub mod escrow;
 mod expiry;
@@ -75,6 +74,7 @@ pub mod storage;
 pub mod survivor;
 mod swap;
 pub mod tested;
+pub mod trend;
 mod trial;
 mod update;
 

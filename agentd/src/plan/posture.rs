@@ -36,8 +36,10 @@ pub fn judge(
     observed: &Observed,
     bulk: Bulk,
 ) -> PostureReport {
-    let aside = bulk.decided.into_iter().chain(snapshots(known));
     let backups: Vec<_> = tiers.iter().filter(|(promised, _)| promised.tier != Tier::Snapshot).collect();
+    // A return that takes longer is still one.
+    let slower = backups.iter().filter_map(|(promised, _)| Tested::of(promised, known).slower());
+    let aside = bulk.decided.into_iter().chain(slower).chain(snapshots(known));
     if backups.is_empty() {
         let why = "its policy has no tier that leaves the pool: a snapshot is gone with it";
         let why = std::iter::once(why.to_owned()).chain(aside).collect();
@@ -105,7 +107,7 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
     let damaged = aside::is_damaged(newest, shelf)
         .then(|| format!("the server found its newest {tier} backup of {at} damaged"));
     let tested = promised.test_every.map(|every| (every, Tested::of(promised, known)));
-    let unproved = tested.and_then(|(every, tested)| tested.lacks(every, known.time.at));
+    let unproved = tested.as_ref().and_then(|(every, tested)| tested.lacks(*every, known.time.at));
     let lacks = missed.into_iter().chain(damaged).chain(unproved).chain(only_crash(promised, known));
     let mut all: Vec<Said> = lacks.map(|why| said(Posture::Attention, why)).collect();
     if all.is_empty() {

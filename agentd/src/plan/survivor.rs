@@ -172,7 +172,6 @@ mod tests {
             label: None,
             mounts: None,
             hardware: None,
-            disks: None,
         };
         Remains { backup, tested: None }
     }

@@ -3,7 +3,6 @@
 mod asked;
 mod beside;
 mod bulk;
-mod disks;
 mod goldens;
 mod lost;
 mod placement;
@@ -11,6 +10,7 @@ mod posture;
 mod protect;
 mod schedule;
 mod snapshots;
+mod trend;
 mod trial;
 mod update;
 

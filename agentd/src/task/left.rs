@@ -120,7 +120,6 @@ fn theirs(
             label: None,
             mounts: None,
             hardware: None,
-            disks: None,
         })
     };
     let mut all: Vec<BackupRecord> = list.iter().filter(whole).filter_map(record).collect();

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 mod escrow;
 mod left;
+mod restore_tests;
 
 use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
@@ -157,6 +158,7 @@ impl StatusTask {
             Question::Recovery { last } => told(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
             Question::TakeUp { without } => self.take_up(without, by).await,
+            Question::RestoreTests { guest } => self.restore_tests(&guest).await,
             Question::Parked => told(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
                 let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
@@ -293,6 +295,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(code(Question::Retry { operation, entries: 1 }), ErrorCode::NotFound);
+        assert_eq!(code(Question::RestoreTests { guest: "web-1".to_owned() }), ErrorCode::NotFound);
         let forget = |reason: &str| Question::Forget { operation, entries: 1, reason: reason.to_owned() };
         assert_eq!(code(forget("cleared by hand")), ErrorCode::NotFound);
         assert_eq!(code(forget(" ")), ErrorCode::Range);

@@ -10,8 +10,11 @@ use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
 use agentd::operation::{Operation, RestoreTest};
+use agentd::plan::trend::trend;
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::protection::Trend;
 use pve_sim::fault::Fault;
 use pve_sim::fault::admin::{Edit, apply};
 
@@ -62,10 +65,27 @@ async fn a_backup_that_boots_says_so_and_leaves_nothing() {
     assert_eq!(done.view().vmid.map(|vmid| vmid.number()), Some(900));
     let record = only_record(&ports).await;
     assert_eq!((record.verdict, record.operation), (TestVerdict::BootedOnly, done.id));
-    assert_eq!(record.backup, newest(&ports).await.taken_by);
+    let backup = newest(&ports).await;
+    assert_eq!((record.backup, record.bytes), (backup.taken_by, Some(backup.bytes)));
+    assert!(record.took.whole_s().is_some(), "{record:?}");
     assert_eq!(world.guests(), before);
     only_the_guest(&world, &ports, &told(&done)).await;
     ports.store.verify_audit().await.unwrap();
+}
+
+/// Each return is measured, and the fourth is the first that can be held against those before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_fourth_test_has_a_trend() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    for n in 1..=4_u8 {
+        let done = tried(&world, &ports, n).await;
+        assert_eq!(done.status(), Status::Done, "{}", told(&done));
+        let records = ports.store.records(Generation::new(1), ports.clock.now()).await.unwrap();
+        assert_eq!(records.tests.len(), usize::from(n));
+        let too_few = Trend::TooFew { tests: u32::from(n), needed: 4 };
+        assert_eq!(trend(records.tests.iter()) == too_few, n < 4, "{:?}", records.tests);
+    }
 }
 
 /// While its backup is tried a guest is snapshotted; and two tests are never under way at once.
@@ -115,6 +135,7 @@ async fn a_backup_with_a_flipped_byte_fails_its_test() {
         assert_eq!((step.name(), problem.code), (broken_at, ErrorCode::ArchiveUnusable), "{}", told(&done));
         let record = only_record(&ports).await;
         assert_eq!(record.verdict, TestVerdict::Failed, "{record:?}");
+        assert!(record.took.is_unknown(), "{record:?}");
         only_the_guest(&world, &ports, &told(&done)).await;
     }
 }
@@ -245,7 +266,10 @@ async fn a_backup_that_does_not_start_fails_its_test() {
     world.sim.node.faults.arm(fault.clone());
     world.sim.node.faults.arm(fault);
     let done = tried(&world, &ports, 1).await;
-    assert_eq!(only_record(&ports).await.verdict, TestVerdict::Failed, "{}", told(&done));
+    let record = only_record(&ports).await;
+    assert_eq!(record.verdict, TestVerdict::Failed, "{}", told(&done));
+    let took = record.took;
+    assert!(took.restore_s.is_some() && took.up_s.is_none(), "its restore was one: {took:?}");
     only_the_guest(&world, &ports, &told(&done)).await;
 }
 

@@ -173,7 +173,6 @@ fn record(made: Made, name: &str, n: usize) -> BackupRecord {
         label: None,
         mounts: None,
         hardware: None,
-        disks: None,
     }
 }
 

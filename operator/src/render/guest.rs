@@ -124,7 +124,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         None => ("Controller", "has not said hello".to_owned()),
     });
     if guest.uid.is_some() {
-        pairs.extend(super::protection::pairs(guest.protection.as_deref()));
+        pairs.extend(super::protection::pairs(guest.protection.as_deref(), now));
     }
     pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
     list(&pairs)

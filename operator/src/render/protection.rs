@@ -1,10 +1,13 @@
 //! How guests are protected: what is in force, line by line, and what of the document's wish is held.
 
 use holdfast_protocol::id::HostName;
-use holdfast_protocol::protection::{Posture, ProtectionReport};
+use holdfast_protocol::protection::tested::span;
+use holdfast_protocol::protection::{Posture, ProtectionReport, TierTested};
 use holdfast_protocol::report::GuestReport;
+use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, plain, table};
+use super::time::when;
 use crate::screen::Style;
 
 const HEADER: [&str; 4] = ["NAME", "HOST", "STATE", "PROMISE"];
@@ -74,8 +77,25 @@ fn lines(report: &ProtectionReport) -> Vec<Line> {
     lines
 }
 
+/// What restore tests of a tier showed: the last one, what it saw, how long it took, and how long others did.
+fn tested(tested: &TierTested, now: Timestamp) -> Vec<String> {
+    let last = &tested.last;
+    let mut lines = vec![
+        format!("{}: {}, {}", tested.tier, last.verdict.as_str(), when(last.at, now)),
+        format!("  {}", last.why),
+    ];
+    let restore = last.took.restore_s.map(|seconds| format!("restored in {}", span(seconds)));
+    let up = last.took.up_s.map(|seconds| format!("up after {}", span(seconds)));
+    let took: Vec<String> = restore.into_iter().chain(up).collect();
+    if !took.is_empty() {
+        lines.push(format!("  {}", took.join(", ")));
+    }
+    lines.push(format!("  {}", tested.trend));
+    lines
+}
+
 /// The same for one guest, as pairs of a list.
-pub fn pairs(report: Option<&ProtectionReport>) -> Vec<(&'static str, String)> {
+pub fn pairs(report: Option<&ProtectionReport>, now: Timestamp) -> Vec<(&'static str, String)> {
     let Some(report) = report else {
         return vec![("Protected", "nothing is promised about its backups".to_owned())];
     };
@@ -90,6 +110,7 @@ pub fn pairs(report: Option<&ProtectionReport>) -> Vec<(&'static str, String)> {
     let in_force = report.in_force.as_ref().map(holdfast_protocol::protection::Protection::lines);
     let wished = report.wished.as_ref().map(holdfast_protocol::protection::Protection::lines);
     let mut pairs: Vec<_> = part("Protected", posture).collect();
+    pairs.extend(part("Tested", report.tested.iter().flat_map(|tier| tested(tier, now)).collect()));
     pairs.extend(part("In force", in_force.unwrap_or_else(|| vec!["nothing yet".to_owned()])));
     pairs.extend(part("Wished", wished.unwrap_or_default()));
     pairs.extend(part("Held", report.held.clone()));

@@ -103,7 +103,14 @@ pub fn under_policy(last: u32) -> DesiredDocument {
 fn protected() -> Value {
     json!({ "in_force": promise(10), "wished": promise(1),
         "held": ["local retention: from 10 last, 14 daily to 1 last, 14 daily"],
-        "posture": { "is": "attention", "why": ["no local backup of it was ever restored and checked"] } })
+        "posture": { "is": "attention", "why": ["no local backup of it was ever restored and checked"] },
+        "tested": [{ "tier": "local", "trend": { "is": "slower", "took_s": 864, "usual_s": 480 },
+            "last": { "at": "2026-11-21T01:00:00Z", "taken_at": "2026-11-20T01:30:00Z", "verdict": "booted_only",
+                "why": "it was restored and stayed up for 300 s, and its controller did not speak: is guestd in this guest?\u{202e}",
+                "took": { "restore_s": 560, "up_s": 304 } } },
+            { "tier": "off_site", "trend": { "is": "too_few", "tests": 0, "needed": 4 },
+            "last": { "at": "2026-11-21T02:30:00Z", "taken_at": "2026-11-20T23:30:00Z", "verdict": "not_run",
+                "why": "the host has 512 MiB of memory free, and a test wants 2048 so that no guest goes short" } }] })
 }
 
 pub fn guests() -> Vec<GuestReport> {

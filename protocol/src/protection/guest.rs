@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::{BackupPolicy, BackupTier, Tiers};
 use super::posture::PostureReport;
+use super::tested::TierTested;
 use crate::desired::{BulkBackup, DesiredGuest, VOLUMES_MAX, VolumeKind};
 use crate::id::VolumeName;
 
@@ -150,4 +151,8 @@ pub struct ProtectionReport {
     /// How well it is protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posture: Option<PostureReport>,
+    /// What restore tests showed, of each tier that had one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3))]
+    pub tested: Vec<TierTested>,
 }

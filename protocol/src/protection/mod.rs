@@ -13,6 +13,7 @@
 //! | [`posture`] | how well a guest is protected, in one word |
 //! | [`prune`] | which backups a retention lets go |
 //! | [`retention`] | which backups are kept |
+//! | [`tested`] | what restore tests of a tier showed, and whether a return takes longer than it did |
 //! | [`zone`] | time zones by name |
 
 pub mod calendar;
@@ -22,6 +23,7 @@ pub mod policy;
 pub mod posture;
 pub mod prune;
 pub mod retention;
+pub mod tested;
 pub mod zone;
 
 pub use calendar::Calendar;
@@ -31,4 +33,5 @@ pub use policy::{BackupPolicy, BackupTier, Consistency, OffSiteTier, Schedule, S
 pub use posture::{Posture, PostureReport};
 pub use prune::{Fate, Proof, Taken, prune};
 pub use retention::{Keep, Retention};
+pub use tested::{LastTest, TierTested, Took, Trend};
 pub use zone::Zone;

@@ -42,7 +42,6 @@ fn backup(n: u64, hours: i64) -> BackupRecord {
         label: None,
         mounts: None,
         hardware: None,
-        disks: None,
     }
 }
 

@@ -31,6 +31,7 @@ use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
 
+use super::tested::Tested;
 use super::{Action, Context, Inputs, Plan, bulk, posture};
 use crate::gate::of::effects;
 use crate::gate::retention::{KeptTier, taken_at};
@@ -246,7 +247,9 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let bulk = bulk::judge((promise, &tiers), &known, (wanted, seen));
         verdict.conditions.extend(bulk.conditions());
         let posture = posture::judge(&tiers, &known, inputs.observed, bulk);
-        verdict.protection.get_or_insert_default().posture = Some(posture);
+        let tested = tiers.iter().filter_map(|(promised, _)| Tested::of(promised, &known).report());
+        let protection = verdict.protection.get_or_insert_default();
+        (protection.posture, protection.tested) = (Some(posture), tested.collect());
         let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
             let allowed = |effect| gate(effect, Provenance::Schedule, &context.approved) == Verdict::Free;

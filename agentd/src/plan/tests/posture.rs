@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::Label;
-use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier};
+use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier, Took};
 use holdfast_protocol::storage::report::PrunedBy;
 
 use super::schedule::{Life, daily, life, time};
@@ -14,12 +14,12 @@ use crate::model::offsite::Verification;
 use crate::model::record::{TestRecord, VolumeId};
 use crate::plan::report;
 
-fn posture(life: &Life) -> PostureReport {
+pub(super) fn posture(life: &Life) -> PostureReport {
     life.plan().verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap()
 }
 
 /// A guest with a backup of last night, by a policy that asks for a restore test in so many days.
-fn backed_up(days: Option<u32>) -> Life {
+pub(super) fn backed_up(days: Option<u32>) -> Life {
     let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");
     let promise = Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap());
     promise.tiers.local.as_mut().unwrap().restore_test_days = days.map(|days| days.try_into().unwrap());
@@ -33,7 +33,7 @@ fn listed(verified: BTreeMap<VolumeId, Verification>, pruned_by: Option<PrunedBy
     Shelf::Listed { protected: BTreeSet::new(), verified, pruned_by }
 }
 
-fn prove(life: &mut Life, at: &str) {
+pub(super) fn prove(life: &mut Life, at: &str) {
     let by = life.world.records.backups[0].taken_by;
     life.world.records.proofs.insert(by, time(at));
 }
@@ -95,6 +95,8 @@ fn tested(life: &mut Life, verdict: TestVerdict, at: &str, why: &str) {
         why: why.to_owned(),
         began_at: time(at),
         at: time(at),
+        bytes: None,
+        took: Took::default(),
     };
     if verdict == TestVerdict::Proved {
         prove(life, at);

@@ -105,7 +105,6 @@ impl Life {
             label: None,
             mounts: None,
             hardware: None,
-            disks: None,
         };
         let all = Arc::make_mut(&mut self.world.records.backups);
         all.push(record);

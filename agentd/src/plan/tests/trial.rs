@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::local::restore_test::TestVerdict;
-use holdfast_protocol::protection::{OffSiteTier, Posture, Protection as Promise, Tier};
+use holdfast_protocol::protection::{OffSiteTier, Posture, Protection as Promise, Tier, Took};
 use jiff::SignedDuration;
 
 use super::schedule::{Life, daily, life, time};
@@ -72,6 +72,8 @@ fn note(life: &mut Life, verdict: TestVerdict) {
         why: "as the story wants it".to_owned(),
         began_at: life.now,
         at: life.now,
+        bytes: None,
+        took: Took::default(),
     });
 }
 

@@ -2,13 +2,16 @@
 
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, HostName, OperationId};
+use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationView;
+use holdfast_protocol::protection::{Tier, TierTested, Took};
 use holdfast_protocol::report::{GuestReport, Sections};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::escrow::{EscrowAnswer, EscrowQuestion};
 use crate::model::parked::ParkedEntry;
+use crate::model::record::VolumeId;
 use crate::model::view::{HeavyView, LaneView};
 use crate::plan::recovery::RecoveryReport;
 use crate::port::hub::Contact;
@@ -49,6 +52,11 @@ pub enum Question {
     },
     /// About recovery codes.
     Escrow(EscrowQuestion),
+    /// What restore tests of a guest's backups showed.
+    RestoreTests {
+        /// Its name, number or uid.
+        guest: String,
+    },
     /// What waits for a person.
     Parked,
     /// Take up the guests of the lost box whose place this one took.
@@ -96,6 +104,8 @@ pub enum Answer {
     Recovery(Vec<RecoveryReport>),
     /// About recovery codes.
     Escrow(EscrowAnswer),
+    /// What restore tests of a guest's backups showed.
+    RestoreTests(Box<GuestTests>),
     /// What waits for a person.
     Parked(Waiting),
     /// It was done, and the operation stands so now.
@@ -121,6 +131,49 @@ pub struct Waiting {
     pub parked: Vec<ParkedEntry>,
     /// Guests that would not stay up.
     pub broken: Vec<GuestReport>,
+}
+
+/// What restore tests of a guest's backups showed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestTests {
+    /// Which guest.
+    pub uid: GuestUid,
+    /// Its name.
+    pub name: String,
+    /// Each of its tiers that had one, as the report tells it.
+    pub tested: Vec<TierTested>,
+    /// The last ones, the newest first.
+    pub tests: Vec<TestLine>,
+}
+
+/// One restore test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestLine {
+    /// Its operation.
+    pub operation: OperationId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// Of which tier it is by what is promised now; none where that knows its storage no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
+    /// The backup, by the operation that took it.
+    pub backup: OperationId,
+    /// The archive.
+    pub archive: VolumeId,
+    /// When the backup was taken.
+    pub taken_at: Timestamp,
+    /// How large it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// What was seen.
+    pub verdict: TestVerdict,
+    /// Why, in words.
+    pub why: String,
+    /// How long its two parts took.
+    #[serde(default, skip_serializing_if = "Took::is_unknown")]
+    pub took: Took,
 }
 
 /// The version of the status document.

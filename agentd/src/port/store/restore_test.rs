@@ -1,11 +1,16 @@
-//! What became of backups that were tried. Written with what was seen; deliberately absent: changing or removing any of it.
+//! What became of backups that were tried. Written with what was seen, and never changed.
+//!
+//! A test a week for years, and one an hour while there is no room for it, would fill the table: what is older than a number
+//! of newer ones that say the same of the same storage goes with the next that is written. Never gone while the records have
+//! a backup: the last word of each kind about it, of which the last proof keeps it from being pruned.
 
 use std::collections::BTreeMap;
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::protection::Took;
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, micros, parsed, time, word};
 use super::{Store, StoreError, beside, test_access};
@@ -14,19 +19,22 @@ use crate::model::record::{TestRecord, VolumeId};
 use crate::operation::RestoreTest;
 use crate::operation::log::Status;
 use crate::operation::progress::Progress;
-use crate::operation::restore_test::blame;
+use crate::operation::restore_test::{blame, took};
 
-const COLUMNS: &str = "operation, guest, archive, backup, verdict, why, taken_at, began_at, at";
+const COLUMNS: &str =
+    "operation, guest, archive, backup, verdict, why, taken_at, began_at, at, bytes, restore_s, up_s";
 
 struct Raw {
     texts: [String; 6],
     times: [i64; 3],
+    measured: [Option<i64>; 3],
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
     Ok(Raw {
         texts: [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?],
         times: [row.get(6)?, row.get(7)?, row.get(8)?],
+        measured: [row.get(9)?, row.get(10)?, row.get(11)?],
     })
 }
 
@@ -34,6 +42,9 @@ impl Raw {
     fn record(self) -> Result<TestRecord, StoreError> {
         let [operation, guest, archive, backup, verdict, why] = self.texts;
         let [taken_at, began_at, at] = self.times;
+        // None of them is written where it is less than nothing.
+        let [bytes, restore_s, up_s] =
+            self.measured.map(|number| number.and_then(|number| u64::try_from(number).ok()));
         Ok(TestRecord {
             operation: parsed("an operation", &operation)?,
             guest: parsed("a guest's uid", &guest)?,
@@ -44,6 +55,8 @@ impl Raw {
             why,
             began_at: time(began_at)?,
             at: time(at)?,
+            bytes,
+            took: Took { restore_s, up_s },
         })
     }
 }
@@ -56,10 +69,12 @@ pub(super) fn seen(
     (verdict, why): (TestVerdict, &str),
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    let took = took::of(by, at);
+    let seconds = |seconds: Option<u64>| seconds.and_then(|seconds| i64::try_from(seconds).ok());
     transaction
         .execute(
             &format!(
-                "INSERT OR IGNORE INTO restore_test ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+                "INSERT OR IGNORE INTO restore_test ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
             ),
             (
                 by.id.to_string(),
@@ -71,9 +86,43 @@ pub(super) fn seen(
                 micros(test.backup.taken_at),
                 micros(by.opened_at),
                 micros(at),
+                bytes(transaction, test)?,
+                seconds(took.restore_s),
+                seconds(took.up_s),
             ),
         )
         .map_err(StoreError::sqlite("note what a test showed"))?;
+    forget(transaction, test.guest, at)
+}
+
+/// How large the records say that the backup is.
+fn bytes(transaction: &Transaction<'_>, test: &RestoreTest) -> Result<Option<i64>, StoreError> {
+    transaction
+        .prepare_cached("SELECT bytes FROM backup WHERE operation = ?1")
+        .and_then(|mut select| {
+            select.query_row([test.backup.taken_by.to_string()], |row| row.get(0)).optional()
+        })
+        .map_err(StoreError::sqlite("read a backup's size"))
+}
+
+/// Lets go of a guest's tests that are older than enough others. What a clock that was ahead wrote down is not newer than
+/// what is believed.
+fn forget(transaction: &Transaction<'_>, guest: GuestUid, now: Timestamp) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "DELETE FROM restore_test WHERE operation IN (
+                 SELECT operation FROM (
+                     SELECT operation, backup, verdict,
+                         row_number() OVER (PARTITION BY substr(archive, 1, instr(archive, ':')), verdict
+                             ORDER BY at > ?2, at DESC, operation) AS of_storage,
+                         row_number() OVER (PARTITION BY backup, verdict
+                             ORDER BY at > ?2, at DESC, operation) AS of_backup
+                     FROM restore_test WHERE guest = ?1)
+                 WHERE of_storage > ?3 AND (of_backup > 1 OR verdict = 'not_run'
+                     OR backup NOT IN (SELECT operation FROM backup WHERE guest = ?1)))",
+        )
+        .and_then(|mut delete| delete.execute((guest.to_string(), believed(now), limits::TESTS_PER_VERDICT)))
+        .map_err(StoreError::sqlite("forget old tests"))?;
     Ok(())
 }
 
@@ -116,16 +165,21 @@ fn believed(now: Timestamp) -> i64 {
     micros(now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX))
 }
 
-/// Of each guest, and of each storage that held a backup of it, the last test of each verdict; sorted by guest and time.
+/// Of each guest, and of each storage that held a backup of it, the last test of each verdict, and of those that came back
+/// as many as a trend is told by; sorted by guest and time.
 /// What was written by a clock that was ahead would keep every other test from being the last, and from being run, for as long.
 pub(super) fn last(connection: &Connection, now: Timestamp) -> Result<Vec<TestRecord>, StoreError> {
-    // With one max() the other columns are those of its row. The storage is what stands before the colon of an archive.
+    // The storage is what stands before the colon of an archive.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM (
+             SELECT *, row_number() OVER (PARTITION BY guest, substr(archive, 1, instr(archive, ':')), verdict
+                 ORDER BY at DESC, operation) AS place
+             FROM restore_test WHERE at <= ?1)
+         WHERE place <= CASE WHEN verdict IN ('proved', 'booted_only') THEN ?2 ELSE 1 END ORDER BY guest, at"
+    );
     let rows: Vec<Raw> = connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS}, max(at) FROM restore_test WHERE at <= ?1
-             GROUP BY guest, substr(archive, 1, instr(archive, ':')), verdict ORDER BY guest, at"
-        ))
-        .and_then(|mut select| select.query_map([believed(now)], raw)?.collect())
+        .prepare_cached(&sql)
+        .and_then(|mut select| select.query_map((believed(now), limits::TREND_TESTS + 1), raw)?.collect())
         .map_err(StoreError::sqlite("read the last tests"))?;
     rows.into_iter().map(Raw::record).collect()
 }
@@ -186,86 +240,4 @@ impl Store {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use holdfast_protocol::generation::Generation;
-
-    use super::*;
-    use crate::port::store::tests::{at, open, uid};
-
-    /// Tests as they were written down: guest, storage, verdict, and when it was seen.
-    pub(crate) fn seen(folder: &std::path::Path, tests: &[(u8, &str, &str, Timestamp)]) {
-        let connection = Connection::open(folder.join("agent.db")).unwrap();
-        for (n, (guest, storage, verdict, at)) in (1_u128..).zip(tests) {
-            let (id, archive) = (uuid::Uuid::from_u128(n).to_string(), format!("{storage}:backup/{n}"));
-            let sql = format!(
-                "INSERT INTO restore_test ({COLUMNS}) VALUES (?1, ?2, ?3, ?1, ?4, 'as the story wants it', 0, 0, ?5)"
-            );
-            let guest = uid(*guest).to_string();
-            connection.execute(&sql, (id, guest, archive, verdict, micros(*at))).unwrap();
-        }
-    }
-
-    fn words(tests: &[TestRecord]) -> Vec<(GuestUid, &str, TestVerdict, Timestamp)> {
-        tests
-            .iter()
-            .map(|test| (test.guest, test.archive.storage().unwrap(), test.verdict, test.at))
-            .collect()
-    }
-
-    #[tokio::test]
-    async fn the_plan_gets_the_last_of_each_verdict_of_each_guest_and_storage() {
-        use TestVerdict::{BootedOnly, Failed, Proved};
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path()).await;
-        let tests = [
-            (2, "pbs1", "failed", at(5)),
-            (1, "pbs1", "proved", at(1)),
-            (1, "backup2", "proved", at(2)),
-            (1, "backup2", "failed", at(4)),
-            (1, "backup2", "proved", at(3)),
-            (1, "backup2", "booted_only", at(6)),
-        ];
-        seen(folder.path(), &tests);
-        let records = store.records(Generation::new(1), at(9)).await.unwrap();
-        let expected = [
-            (uid(1), "pbs1", Proved, at(1)),
-            (uid(1), "backup2", Proved, at(3)),
-            (uid(1), "backup2", Failed, at(4)),
-            (uid(1), "backup2", BootedOnly, at(6)),
-            (uid(2), "pbs1", Failed, at(5)),
-        ];
-        assert_eq!(words(&records.tests), expected);
-    }
-
-    /// Neither do they stop the tests, nor hide the proof that there is.
-    #[tokio::test]
-    async fn tests_of_a_time_to_come_are_not_the_last_ones() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path()).await;
-        let ahead = at(400 * 86_400);
-        let tests = [
-            (1, "backup2", "booted_only", at(1)),
-            (1, "backup2", "booted_only", ahead),
-            (1, "backup2", "proved", at(2)),
-            (1, "backup2", "proved", ahead),
-        ];
-        seen(folder.path(), &tests);
-        let connection = Connection::open(folder.path().join("agent.db")).unwrap();
-        let taken_by = uuid::Uuid::from_u128(7).to_string();
-        connection.execute("UPDATE restore_test SET backup = ?1", [&taken_by]).unwrap();
-        let records = store.records(Generation::new(1), at(9)).await.unwrap();
-        let times: Vec<Timestamp> = records.tests.iter().map(|test| test.at).collect();
-        assert_eq!(
-            (times, records.proofs.into_values().collect::<Vec<_>>()),
-            (vec![at(1), at(2)], vec![at(2)])
-        );
-        assert_eq!(store.last_proof(uid(1), at(9)).await.unwrap(), Some(at(2)));
-
-        // A backup that was proved by such a clock alone is kept like any other that was proved.
-        connection.execute("DELETE FROM restore_test WHERE at < ?1", [micros(ahead)]).unwrap();
-        let records = store.records(Generation::new(1), at(9)).await.unwrap();
-        assert!(records.tests.is_empty());
-        assert_eq!(records.proofs.into_values().collect::<Vec<_>>(), [ahead]);
-        assert_eq!(store.last_proof(uid(1), at(9)).await.unwrap(), None);
-    }
-}
+pub(crate) mod tests;

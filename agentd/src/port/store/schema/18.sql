@@ -1,4 +1,7 @@
--- agent.db, version 18: where the disks of a lost guest are made again.
+-- agent.db, version 18: how long backups took to come back when they were tried.
 
--- Those of the guest when the backup was taken, as a JSON object.
-ALTER TABLE backup ADD COLUMN disks TEXT;
+-- What the backup measured then, which its own row does not outlive; and the seconds of the restore and of what came after
+-- the start. None where that was not come to, or was before this version.
+ALTER TABLE restore_test ADD COLUMN bytes INTEGER;
+ALTER TABLE restore_test ADD COLUMN restore_s INTEGER;
+ALTER TABLE restore_test ADD COLUMN up_s INTEGER;

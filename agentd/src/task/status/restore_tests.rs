@@ -1,0 +1,63 @@
+//! What restore tests of one guest showed, for who asks at the box: each that is kept, and what the report tells of them.
+//! Deliberately absent: guests that the last look did not find on record, and any judgement.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::report::GuestReport;
+
+use super::{StatusTask, told};
+use crate::model::limits;
+use crate::model::record::{BackupRecord, TestRecord};
+use crate::plan::tested;
+use crate::port::status_door::{Answer, GuestTests, TestLine};
+use crate::port::store::StoreError;
+
+/// A guest that is tried every week has half a year of them, beside as many that could not be run.
+const SHOWN: u32 = 2 * limits::TESTS_PER_VERDICT;
+
+impl StatusTask {
+    pub(super) async fn restore_tests(&self, called: &str) -> Answer {
+        let view = std::sync::Arc::clone(&self.view.borrow());
+        let mut found = view.guests.iter().filter_map(|guest| Some((guest.uid?, guest)));
+        let found: Vec<_> = found.by_ref().filter(|(uid, guest)| is(*uid, guest, called)).collect();
+        let problem = match found.as_slice() {
+            [(uid, guest)] => return told(self.tests_of(*uid, guest).await),
+            [] => "no guest of ours is called so: `agentd status` shows them",
+            _ => {
+                "more than one guest is called so: name it by its uid, as `agentd status --output json` shows it"
+            }
+        };
+        Answer::Refused(Problem::new(ErrorCode::NotFound, format!("{called:?}: {problem}")))
+    }
+
+    async fn tests_of(&self, uid: GuestUid, guest: &GuestReport) -> Result<Answer, StoreError> {
+        let tests = self.store.restore_tests(uid, SHOWN).await?;
+        let backups = self.store.backups(uid, limits::REMAINS_MAX).await?;
+        let lines = tests.into_iter().map(|test| line(test, guest, &backups)).collect();
+        let tested = guest.protection.as_ref().map(|report| report.tested.clone()).unwrap_or_default();
+        Ok(Answer::RestoreTests(Box::new(GuestTests { uid, name: guest.name.clone(), tested, tests: lines })))
+    }
+}
+
+fn is(uid: GuestUid, guest: &GuestReport, called: &str) -> bool {
+    guest.name == called
+        || uid.to_string() == called
+        || guest.vmid.is_some_and(|vmid| vmid.to_string() == called)
+}
+
+fn line(test: TestRecord, guest: &GuestReport, backups: &[BackupRecord]) -> TestLine {
+    let promise = guest.protection.as_ref().and_then(|report| report.in_force.as_ref());
+    TestLine {
+        tier: promise.and_then(|promise| tested::tier_of(&test, promise, backups)),
+        operation: test.operation,
+        at: test.at,
+        backup: test.backup,
+        archive: test.archive,
+        taken_at: test.taken_at,
+        bytes: test.bytes,
+        verdict: test.verdict,
+        why: test.why,
+        took: test.took,
+    }
+}
