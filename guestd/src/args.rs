@@ -58,6 +58,8 @@ pub enum Command {
     Volumes(VolumesArgs),
     /// Take a snapshot before packages change: apt calls it.
     AptHook(AptHookArgs),
+    /// Wait until apt is done, and see whether the stacks that were well before it are well: the hook has it started.
+    AptJudge(AptJudgeArgs),
     /// Show what a backup would stop, and stop nothing.
     Quiesce(QuiesceArgs),
     /// Start again what was stopped for a backup.
@@ -133,9 +135,33 @@ pub struct VolumesArgs {
     pub output: Output,
 }
 
+/// What stands in the man page of `guestd apt-hook`, too.
+const APT: &str = "\
+[apt] of /etc/holdfast/stacks.toml says what is done when packages change; without it nothing is.
+  snapshot    before packages change: off, try (they change without one, too) or must
+  after       when apt is done, and a stack that was well before is not well: off (nobody looks), tell (it stands in \
+`guestd status` and in the journal; so it is without this key, where snapshots are taken) or roll_back (the guest goes back to \
+that snapshot)
+  keep_hours  how long the snapshot is kept; without it a day
+
+A rollback loses ALL that was written since the snapshot, in this guest's databases too, and restarts the guest. The same \
+packages come again with the next upgrade, unless they are held (apt-mark hold). Nothing goes back when another snapshot was \
+taken since, when other work on this guest is under way, or after a restart; and nothing goes back for packages that dpkg left \
+half done, which is told. Whoever removes what a stack needs takes the stack out of stacks.toml first.
+
+One snapshot is for all steps of a run of apt, within half an hour. What `guestd try` runs is judged by that alone.";
+
 /// Of `guestd apt-hook`.
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = APT)]
 pub struct AptHookArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Of `guestd apt-judge`.
+#[derive(Debug, ClapArgs)]
+pub struct AptJudgeArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
 }
@@ -153,7 +179,8 @@ shows every key.
   [stack.NAME.volumes]   key = { class = \"hot\" or \"bulk\", volume = \"NAME\" }: HOLDFAST_VOLUME_KEY names its mount, and without \
 the mount the stack is not started
   bound_max_s            stacks never stand still for longer
-  [apt]                  snapshot = \"off\", \"try\" or \"must\"; keep_hours
+  [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"tell\" or \"roll_back\"; keep_hours: \
+guestd-apt-hook(8)
 
 What is stopped stands in /var/lib/holdfast/quiesce.json, and a timer of systemd starts it again at the bound, whatever dies. \
 What a person stopped before stays stopped.";

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdfast_protocol::id::{OperationId, StackName};
+use holdfast_protocol::id::{OperationId, SnapshotName, StackName};
 use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::strict::chain;
@@ -51,6 +51,9 @@ pub struct Told {
     /// The last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
+    /// How it was when packages changed last. That is no health of the guest's: nobody looks again when a person mends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<Packages>,
     /// What the last restore test of this scratch guest reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore_test: Option<String>,
@@ -64,6 +67,18 @@ pub struct Open {
     pub since: Timestamp,
     /// In words.
     pub stands: String,
+}
+
+/// What is said of packages that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    pub at: Timestamp,
+    /// What was taken before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotName>,
+    /// In words.
+    pub said: String,
 }
 
 /// A window that is over.

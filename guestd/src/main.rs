@@ -85,6 +85,7 @@ fn main() -> ExitCode {
             runtime.block_on(people::volumes::volumes(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
         args::Command::AptHook(asked) => Ok(runtime.block_on(people::apt::hook(&asked))),
+        args::Command::AptJudge(asked) => Ok(runtime.block_on(people::apt::judge(&asked))),
         args::Command::Quiesce(asked) => {
             runtime.block_on(people::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }

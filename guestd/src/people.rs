@@ -5,4 +5,6 @@ pub mod backup;
 pub mod dry_run;
 pub mod resume;
 pub mod trial;
+pub mod tried;
 pub mod volumes;
+pub mod well;

@@ -23,7 +23,7 @@ pub struct Stacks {
     pub stacks: Vec<Stack>,
     /// Longest time that stacks may stand still for a backup, whatever the agent allows.
     pub bound_max: Option<Duration>,
-    /// What is done before packages change.
+    /// What is done when packages change.
     pub apt: Apt,
 }
 
@@ -122,16 +122,17 @@ impl Class {
     }
 }
 
-/// What is done before packages change.
+/// What is done when packages change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apt {
     pub snapshot: AptSnapshot,
+    pub after: AptAfter,
     pub keep_hours: u32,
 }
 
 impl Default for Apt {
     fn default() -> Self {
-        Self { snapshot: AptSnapshot::Off, keep_hours: 24 }
+        Self { snapshot: AptSnapshot::Off, after: AptAfter::Off, keep_hours: 24 }
     }
 }
 
@@ -146,6 +147,18 @@ pub enum AptSnapshot {
     Try,
     /// Without one, no package changes.
     Must,
+}
+
+/// What is done when packages have changed, and a stack that was well before is not well any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AptAfter {
+    /// Nothing: nobody looks.
+    Off,
+    /// It is said.
+    Tell,
+    /// The guest goes back to the snapshot.
+    RollBack,
 }
 
 impl Stacks {

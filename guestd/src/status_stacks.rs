@@ -1,5 +1,5 @@
 //! What `guestd status` tells of stacks: which there are, what is stopped for a backup and until when, how the last window
-//! ended, and the canaries.
+//! ended, how they were after packages changed, and the canaries.
 
 use holdfast_protocol::protection::Consistency;
 use holdfast_protocol::strict::chain;
@@ -88,6 +88,7 @@ impl StacksView {
         if let Some(written) = &self.canaries {
             lines.push(("Canaries", format!("{}, written {}", written.canaries.len(), written.at)));
         }
+        lines.extend(told.packages.as_ref().map(|one| ("Packages", format!("{}: {}", one.at, one.said))));
         lines.extend(told.restore_test.clone().map(|said| ("Test", said)));
         lines
     }

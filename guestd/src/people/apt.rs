@@ -1,9 +1,23 @@
-//! `guestd apt-hook`: a snapshot before apt changes packages, as `[apt]` of `stacks.toml` has it. It is off without that.
+//! `guestd apt-hook` and `guestd apt-judge`: a snapshot before apt changes packages, and how the stacks are when it is done, as
+//! `[apt]` of `stacks.toml` has it. Both are off without that.
 //!
-//! With `try` nothing here holds apt up for longer than a minute, or makes it fail; with `must` no package changes without a
-//! snapshot. Apt calls it before each of its steps: one snapshot is for all of them.
+//! ```text
+//! apt locks ─ hook: what is well ─ snapshot ─ note ─┬─ dpkg … dpkg ─ apt lets go
+//!                                                   └─ judge, a unit of its own: waits for that ─ health ─┬─ well: said
+//!                                                                                                          ├─ tell: said
+//!                                                                                                          └─ roll back
+//! ```
+//! The hook is apt's DPkg::Pre-Invoke, which apt runs while it holds dpkg's frontend lock, once for each of its steps: one
+//! snapshot and one judgement are for all of them. The judge is started here and not after dpkg, because apt calls nobody
+//! when it is killed; that lock is let go whatever becomes of apt. With `try` nothing here holds apt up for longer than a
+//! minute and a half, or makes it fail; with `must` no package changes without a snapshot.
 
-use std::path::PathBuf;
+mod decide;
+mod half;
+mod judge;
+mod lock;
+mod note;
+
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
@@ -11,27 +25,30 @@ use holdfast_protocol::local::work::SnapshotRequest;
 use holdfast_protocol::operation::OperationStatus;
 use holdfast_protocol::strict::chain;
 
+use self::note::{Moment, Note, WasWell};
 use crate::args::{AptHookArgs, EXIT_DONE, EXIT_FAILED, Output, PlaceArgs};
+use crate::board::{self, Packages};
 use crate::clock;
-use crate::file::{self, Eyes};
+use crate::people::{tried, well};
 use crate::place::Place;
-use crate::stacks::{self, Apt, AptSnapshot};
+use crate::quiesce::marker::Marker;
+use crate::stacks::{self, Apt, AptAfter, AptSnapshot, Stacks};
 use crate::work::{Session, told_end};
 
-/// So long apt waits where it could go without, and where it could not.
+pub use judge::judge;
+
+/// So long apt waits for a snapshot where it could go without, and where it could not.
 const TRY_LIMIT: Duration = Duration::from_secs(60);
 const MUST_LIMIT: Duration = Duration::from_secs(600);
 
-/// Within this time since the last one, it is the same run of apt, or as good as that.
-const SAME_RUN: Duration = Duration::from_secs(1_800);
-
-const STAMP_BYTES_MAX: usize = 64;
+/// So long it waits for what is well.
+const LOOK_LIMIT: Duration = Duration::from_secs(30);
 
 /// `guestd apt-hook`.
 pub async fn hook(args: &AptHookArgs) -> u8 {
     let place = Place::new(&args.place.root);
-    let apt = match stacks::load(&place) {
-        Ok(stacks) => stacks.apt,
+    let stacks = match stacks::load(&place) {
+        Ok(stacks) => stacks,
         Err(error) => {
             // Whether one must be had cannot be told. Updates that stand still for a slip of the pen are worse than one
             // snapshot less.
@@ -39,38 +56,103 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
             return EXIT_DONE;
         }
     };
-    let limit = match apt.snapshot {
-        AptSnapshot::Off => return EXIT_DONE,
-        AptSnapshot::Try => TRY_LIMIT,
-        AptSnapshot::Must => MUST_LIMIT,
-    };
-    if is_same_run(&place) {
+    let apt = stacks.apt;
+    if (apt.snapshot, apt.after) == (AptSnapshot::Off, AptAfter::Off) {
         return EXIT_DONE;
     }
-    let taken = match tokio::time::timeout(limit, snapshot(&args.place, apt)).await {
-        Ok(taken) => taken,
-        Err(_) => Err(format!("it was not there after {} s", limit.as_secs())),
+    if tried::goes_on(&place) {
+        // Its rollback would be to a snapshot that is not the last one any more, or be judged twice.
+        aside!("guestd: something is tried: its snapshot and its judgement are for these packages, too");
+        note::forget(&place);
+        return EXIT_DONE;
+    }
+    let now = Moment::now(&place);
+    let earlier = now.as_ref().and_then(|now| note::load(&place).filter(|note| note.is_for(now, apt)));
+    if let Some(note) = earlier {
+        begin(&place, &args.place, apt, note.again()).await;
+        return EXIT_DONE;
+    }
+    let well = match apt.after {
+        AptAfter::Off => Vec::new(),
+        AptAfter::Tell | AptAfter::RollBack => what_is_well(&place, &args.place, &stacks).await,
     };
-    match (taken, apt.snapshot) {
-        (Ok(said), _) => {
-            aside!("guestd: {said}");
-            stamp(&place);
-            EXIT_DONE
-        }
-        (Err(why), AptSnapshot::Must) => {
+    let snapshot = match snapshot_as_wished(&args.place, apt).await {
+        Ok(snapshot) => snapshot,
+        Err(why) if apt.snapshot == AptSnapshot::Must => {
             aside!(
                 "guestd: no snapshot was taken, and stacks.toml says that packages must not change without: {why}"
             );
-            EXIT_FAILED
+            return EXIT_FAILED;
         }
-        (Err(why), AptSnapshot::Try | AptSnapshot::Off) => {
+        Err(why) => {
             aside!("guestd: no snapshot was taken, packages change without one: {why}");
-            EXIT_DONE
+            None
+        }
+    };
+    match now {
+        Some(now) => begin(&place, &args.place, apt, Note::new(now, snapshot, well)).await,
+        None => {
+            aside!("guestd: which boot this is cannot be told: nobody judges how the stacks are afterwards")
         }
     }
+    EXIT_DONE
 }
 
-async fn snapshot(args: &PlaceArgs, apt: Apt) -> Result<String, String> {
+/// Writes it down, and has it judged.
+async fn begin(place: &Place, args: &PlaceArgs, apt: Apt, note: Note) {
+    // Without it there are more snapshots than needed, and no judgement.
+    if let Err(error) = note.store(place) {
+        aside!("guestd: {}", chain(&error));
+        return;
+    }
+    if apt.after == AptAfter::Off {
+        return;
+    }
+    let said = match judge::start(place, args, &note).await {
+        Ok(()) => "packages are being changed".to_owned(),
+        Err(error) => {
+            let said = format!("nobody judges how the stacks are after packages change: {}", chain(&error));
+            aside!("guestd: {said}");
+            said
+        }
+    };
+    let snapshot = note.snapshot.clone();
+    board::update(place, |told| told.packages = Some(Packages { at: clock::now(), snapshot, said }));
+}
+
+/// What is well before packages change. Nobody is held up by a health check that hangs.
+async fn what_is_well(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<WasWell> {
+    if Marker::is_there(place) {
+        aside!("guestd: stacks stand still for a backup, so none of them is asked for afterwards");
+        return Vec::new();
+    }
+    let look = async {
+        let volumes = judge::volumes(place, args, stacks).await;
+        well::well_now(place, stacks, &volumes).await
+    };
+    let Ok(well) = tokio::time::timeout(LOOK_LIMIT, look).await else {
+        let limit = LOOK_LIMIT.as_secs();
+        aside!("guestd: what is well was not told within {limit} s, so no stack is asked for afterwards");
+        return Vec::new();
+    };
+    well.into_iter().map(|one| WasWell { stack: one.stack.name, groups: one.groups }).collect()
+}
+
+async fn snapshot_as_wished(args: &PlaceArgs, apt: Apt) -> Result<Option<SnapshotName>, String> {
+    let limit = match apt.snapshot {
+        AptSnapshot::Off => return Ok(None),
+        AptSnapshot::Try => TRY_LIMIT,
+        AptSnapshot::Must => MUST_LIMIT,
+    };
+    let name = match tokio::time::timeout(limit, snapshot(args, apt)).await {
+        Ok(taken) => taken?,
+        Err(_) => return Err(format!("it was not there after {} s", limit.as_secs())),
+    };
+    aside!("guestd: snapshot {name} was taken; `guestd rollback {name}` goes back");
+    Ok(Some(name))
+}
+
+async fn snapshot(args: &PlaceArgs, apt: Apt) -> Result<SnapshotName, String> {
     let session = Session::open(args).map_err(|error| chain(&error))?;
     let name: Option<SnapshotName> = clock::now().strftime("apt-%Y%m%d-%H%M%S").to_string().parse().ok();
     let wish = SnapshotRequest {
@@ -83,35 +165,5 @@ async fn snapshot(args: &PlaceArgs, apt: Apt) -> Result<String, String> {
     let view = session.follow(accepted.operation, Output::Json).await.map_err(|error| chain(&error))?;
     let name = accepted.snapshot.or(name);
     let told = told_end(&view, name.as_ref()).trim().to_owned();
-    match (view.status, name) {
-        (OperationStatus::Done, Some(name)) => {
-            Ok(format!("snapshot {name} was taken; `guestd rollback {name}` goes back"))
-        }
-        _ => Err(told),
-    }
-}
-
-fn stamp_path(place: &Place) -> PathBuf {
-    place.run_dir().join("apt-snapshot")
-}
-
-/// Whether a snapshot was taken a moment ago, by the clock that nobody sets.
-fn is_same_run(place: &Place) -> bool {
-    let read = file::read(&stamp_path(place), STAMP_BYTES_MAX, Eyes::All).ok().flatten();
-    let then =
-        read.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.trim().parse().ok().map(Duration::from_secs));
-    match (then, clock::since_boot(place)) {
-        (Some(then), Some(now)) => then <= now && now.saturating_sub(then) < SAME_RUN,
-        _ => false,
-    }
-}
-
-/// Without it there are more snapshots than needed, and no less.
-fn stamp(place: &Place) {
-    let now = clock::since_boot(place).unwrap_or_default().as_secs();
-    let kept = file::make_folder(&place.run_dir(), Eyes::All)
-        .and_then(|()| file::replace(&stamp_path(place), now.to_string().as_bytes(), Eyes::All));
-    if let Err(error) = kept {
-        aside!("guestd: {}", chain(&error));
-    }
+    name.filter(|_| view.status == OperationStatus::Done).ok_or(told)
 }

@@ -12,27 +12,21 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::local::MountView;
-use holdfast_protocol::local::work::{RollBackRequest, SnapshotRequest};
+use holdfast_protocol::local::work::SnapshotRequest;
 use holdfast_protocol::operation::OperationStatus;
-use holdfast_protocol::strict::chain;
 use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_NOT_ROLLED_BACK, EXIT_ROLLED_BACK, Output, TryArgs};
 use crate::clock;
+use crate::people::tried;
+use crate::people::well::{self, Back, When};
 use crate::place::Place;
-use crate::quiesce::act::{self, Expected, Health};
-use crate::quiesce::mounts;
-use crate::quiesce::stop::{self, Running};
 use crate::stacks::{self, Stacks, StacksError};
 use crate::work::{Session, WorkError, told_end};
-
-/// Between two questions about health.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -65,16 +59,14 @@ pub async fn trial(args: &TryArgs) -> Result<u8, TrialError> {
     let session = Session::open(&args.place)?;
     let stacks = stacks::load(&place)?;
     let volumes = volumes(&session, &stacks).await?;
-    let well = well_now(&place, &stacks, &volumes).await;
+    // Apt takes no snapshot of its own while this goes on, and nobody else judges what it did.
+    let _tried = tried::begin(&place);
+    let well = well::well_now(&place, &stacks, &volumes).await;
     let name = name();
     let line: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    let names: Vec<&str> = well.iter().map(|running| running.stack.name.as_str()).collect();
     aside!("guestd: 1. a snapshot of this guest");
     aside!("guestd: 2. {}", line.join(" "));
-    aside!(
-        "guestd: 3. these stacks must be well after it: {}",
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    );
+    aside!("guestd: 3. these stacks must be well after it: {}", well::names(&well));
     aside!(
         "guestd: if 2 or 3 fails, the guest goes back to the snapshot and restarts: what is written from now on is lost"
     );
@@ -92,7 +84,7 @@ pub async fn trial(args: &TryArgs) -> Result<u8, TrialError> {
     }
     // From here on it is the command that is ended: it fails, and the guest goes back.
     let failed = match run(&args.command, &mut ends).await {
-        Ok(status) if status.success() => unwell(&place, &well, &volumes).await,
+        Ok(status) if status.success() => well::unwell(&place, &well, &volumes).await,
         Ok(status) => Some(format!("the command ended with {status}")),
         Err(error) => Some(format!("the command could not be run: {error}")),
     };
@@ -101,7 +93,16 @@ pub async fn trial(args: &TryArgs) -> Result<u8, TrialError> {
             aside!("guestd: all is well; snapshot {snapshot} goes when its time is over");
             Ok(EXIT_DONE)
         }
-        Some(why) => Ok(go_back(&session, snapshot, &why).await),
+        Some(why) => {
+            aside!("guestd: {why}: the guest goes back to snapshot {snapshot}, and restarts");
+            Ok(match well::go_back(&session, &snapshot, When::InTurn, Output::Table).await {
+                Back::UnderWay => EXIT_ROLLED_BACK,
+                Back::Not(why) => {
+                    aside!("guestd: {why}; by hand: guestd rollback {snapshot}");
+                    EXIT_NOT_ROLLED_BACK
+                }
+            })
+        }
     }
 }
 
@@ -111,70 +112,6 @@ async fn volumes(session: &Session, stacks: &Stacks) -> Result<Vec<MountView>, T
         return Ok(Vec::new());
     }
     Ok(session.agent.storage(&session.token).await.map_err(WorkError::from)?.volumes)
-}
-
-/// What runs and is well now. A stack that is not well before the command says nothing of the command.
-async fn well_now(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Vec<Running> {
-    let running = match stop::look(place, stacks, volumes).await {
-        Ok(running) => running,
-        Err(error) => {
-            aside!("guestd: {}: no stack is asked for after the command", chain(&error));
-            return Vec::new();
-        }
-    };
-    let mut well = Vec::new();
-    for one in running {
-        let Ok(known) = mounts::volumes(&one.stack, volumes) else { continue };
-        match act::health(place, &one.stack, &known, Expected::Named(&one.stopped.groups)).await {
-            Health::Well | Health::Runs => well.push(one),
-            Health::Starting(why) | Health::Unwell(why) => {
-                aside!(
-                    "guestd: stack {} is not well now ({why}), so it is not asked for after the command",
-                    one.stack.name
-                );
-            }
-        }
-    }
-    well
-}
-
-/// What is not well after the command, in words.
-async fn unwell(place: &Place, well: &[Running], volumes: &[MountView]) -> Option<String> {
-    for Running { stack, stopped } in well {
-        let known = match mounts::volumes(stack, volumes) {
-            Ok(known) => known,
-            Err(error) => return Some(chain(&error)),
-        };
-        // Containers may be others now; services and units are the same.
-        match act::until_well(place, stack, &known, (Expected::Named(&stopped.groups), PAUSE)).await {
-            Health::Well | Health::Runs => {}
-            Health::Starting(why) | Health::Unwell(why) => {
-                return Some(format!("stack {} is not well: {why}", stack.name));
-            }
-        }
-    }
-    None
-}
-
-async fn go_back(session: &Session, snapshot: SnapshotName, why: &str) -> u8 {
-    aside!("guestd: {why}: the guest goes back to snapshot {snapshot}, and restarts");
-    let wish = RollBackRequest { guest: None, snapshot: snapshot.clone() };
-    let by_hand = format!("guestd rollback {snapshot}");
-    let accepted = match session.ask("/v1/rollback", &wish).await {
-        Ok(accepted) => accepted,
-        Err(error) => {
-            aside!("guestd: it was not rolled back: {}; by hand: {by_hand}", chain(&error));
-            return EXIT_NOT_ROLLED_BACK;
-        }
-    };
-    // Mostly the guest goes down under this look.
-    match session.follow(accepted.operation, Output::Table).await {
-        Ok(view) if view.status != OperationStatus::Done => {
-            aside!("guestd: {}; by hand: {by_hand}", told_end(&view, Some(&snapshot)).trim());
-            EXIT_NOT_ROLLED_BACK
-        }
-        Ok(_) | Err(_) => EXIT_ROLLED_BACK,
-    }
 }
 
 /// By the second, in the form of a snapshot's name. None lets the agent choose.

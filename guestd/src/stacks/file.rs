@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use super::order::{OrderError, start_order};
 use super::{
-    Apt, AptSnapshot, Class, DriverOf, Hooks, Limits, Placed, Project, RestoreTest, Stack, Stacks, Wanted,
+    Apt, AptAfter, AptSnapshot, Class, DriverOf, Hooks, Limits, Placed, Project, RestoreTest, Stack, Stacks,
+    Wanted,
 };
 use crate::file::{self, Eyes, FileError};
 use crate::place::Place;
@@ -131,6 +132,7 @@ struct VolumeForm {
 struct AptForm {
     #[serde(default)]
     snapshot: AptSnapshot,
+    after: Option<AptAfter>,
     keep_hours: Option<u32>,
 }
 
@@ -162,10 +164,7 @@ fn whole(form: FileForm) -> Result<Stacks, Mistake> {
     if form.stack.len() > STACKS_MAX {
         return Err(("stack".to_owned(), format!("at most {STACKS_MAX} stacks: put some together")));
     }
-    let keep_hours = form.apt.keep_hours.unwrap_or(Apt::default().keep_hours);
-    if keep_hours == 0 || keep_hours > HOURS_MAX {
-        return Err(("apt.keep_hours".to_owned(), format!("1 to {HOURS_MAX}")));
-    }
+    let apt = apt(&form.apt)?;
     let stacks = form.stack.into_iter().map(|(name, form)| stack(name, form));
     let stacks = start_order(stacks.collect::<Result<Vec<_>, _>>()?).map_err(|error| match error {
         OrderError::Unknown { stack, after } => {
@@ -175,8 +174,25 @@ fn whole(form: FileForm) -> Result<Stacks, Mistake> {
             (format!("stack.{stack}.after"), "it comes back to this stack: take one step out".to_owned())
         }
     })?;
-    let apt = Apt { snapshot: form.apt.snapshot, keep_hours };
     Ok(Stacks { stacks, bound_max: bound_max.transpose()?, apt })
+}
+
+fn apt(form: &AptForm) -> Result<Apt, Mistake> {
+    let keep_hours = form.keep_hours.unwrap_or(Apt::default().keep_hours);
+    if keep_hours == 0 || keep_hours > HOURS_MAX {
+        return Err(("apt.keep_hours".to_owned(), format!("1 to {HOURS_MAX}")));
+    }
+    // Whoever has snapshots taken wants to know when they are needed. Nothing goes back unless somebody says so.
+    let after = match (form.after, form.snapshot) {
+        (None, AptSnapshot::Off) => AptAfter::Off,
+        (None, AptSnapshot::Try | AptSnapshot::Must) => AptAfter::Tell,
+        (Some(AptAfter::RollBack), AptSnapshot::Off) => {
+            let rule = "there is no snapshot to go back to: set `snapshot` to `try` or `must`";
+            return Err(("apt.after".to_owned(), rule.to_owned()));
+        }
+        (Some(after), _) => after,
+    };
+    Ok(Apt { snapshot: form.snapshot, after, keep_hours })
 }
 
 fn stack(name: StackName, form: StackForm) -> Result<Stack, Mistake> {

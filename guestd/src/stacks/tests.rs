@@ -111,10 +111,23 @@ fn a_mistake_is_named_by_file_key_and_rule() {
         ("bound_max_s = 10", "`bound_max_s`: 30 to 7200"),
         ("[apt]\nkeep_hours = 0", "`apt.keep_hours`"),
         ("[apt]\nsnapshot = \"yes\"", "at `apt.snapshot`"),
+        ("[apt]\nafter = \"perhaps\"", "at `apt.after`"),
+        ("[apt]\nafter = \"roll_back\"", "no snapshot to go back to"),
     ];
     for (text, words) in cases {
         let error = read(text).unwrap_err();
         assert!(error.contains(words), "{text}\n  says: {error}\n  wants: {words}");
         assert!(error.contains("/etc/holdfast/stacks.toml"), "{error}");
     }
+}
+
+#[test]
+fn who_has_snapshots_taken_is_told_when_they_are_needed_and_nothing_goes_back_unasked() {
+    let after = |text: &str| read(&format!("[apt]\n{text}\n")).unwrap().apt.after;
+    assert_eq!(after(""), AptAfter::Off);
+    assert_eq!(after("snapshot = \"try\""), AptAfter::Tell);
+    assert_eq!(after("snapshot = \"must\""), AptAfter::Tell);
+    assert_eq!(after("snapshot = \"try\"\nafter = \"off\""), AptAfter::Off);
+    assert_eq!(after("after = \"tell\""), AptAfter::Tell);
+    assert_eq!(after("snapshot = \"try\"\nafter = \"roll_back\""), AptAfter::RollBack);
 }

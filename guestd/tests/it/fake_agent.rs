@@ -65,6 +65,14 @@ pub struct Book {
     pub wishes: Vec<(String, String, serde_json::Value)>,
     /// Answers to the next wishes; after that they are taken.
     pub on_wish: VecDeque<OnWish>,
+    /// How much work goes before a rollback.
+    pub before_rollback: u32,
+    /// Whether a rollback is done. The guest would go down under it.
+    pub rolls_back: bool,
+    /// Snapshots of the guest's own, beside those that were wished.
+    pub other_snapshots: Vec<String>,
+    /// How often work was taken back.
+    pub cancelled: u32,
     /// How often the work was looked at.
     pub looks: u32,
     /// The agent's side of quiesce windows and restore tests.
@@ -119,10 +127,10 @@ impl FakeAgent {
             .route("/v1/storage", get(storage))
             .route("/v1/desired", get(desired))
             .route("/v1/artifacts/{sha256}", get(artifact))
-            .route("/v1/snapshots", post(wish))
+            .route("/v1/snapshots", post(wish).get(snapshots))
             .route("/v1/rollback", post(wish))
             .route("/v1/backups", post(wish).get(backups))
-            .route("/v1/operations/{id}", get(operation))
+            .route("/v1/operations/{id}", get(operation).delete(cancel))
             .route("/v1/backups/due", get(fake_windows::due))
             .route("/v1/quiesce-windows", post(fake_windows::ask))
             .route("/v1/quiesce-windows/{id}", get(fake_windows::look).delete(fake_windows::give_up))
@@ -265,7 +273,8 @@ async fn wish(State(shared): State<Shared>, request: Request) -> Response {
         Some(OnWish::Refuse(code)) => return refuse(code),
         None => {}
     }
-    answer(serde_json::json!({ "operation": Uuid::from_u128(9), "taken": "queued", "before": 1 }))
+    let before = if parts.uri.path() == "/v1/rollback" { book.before_rollback } else { 1 };
+    answer(serde_json::json!({ "operation": Uuid::from_u128(9), "taken": "queued", "before": before }))
 }
 
 async fn operation(State(shared): State<Shared>, request: Request) -> Response {
@@ -278,6 +287,7 @@ async fn operation(State(shared): State<Shared>, request: Request) -> Response {
     let path = book.wishes.last().map(|wish| wish.0.clone()).unwrap_or_default();
     let (kind, status) = match (book.looks, path.as_str()) {
         (1, _) => ("backup", "queued"),
+        (_, "/v1/rollback") if book.rolls_back => ("roll_back", "done"),
         (_, "/v1/rollback") => ("roll_back", "undone"),
         (_, _) => ("backup", "done"),
     };
@@ -286,6 +296,36 @@ async fn operation(State(shared): State<Shared>, request: Request) -> Response {
         "id": Uuid::from_u128(9), "kind": kind, "guest": Uuid::from_u128(7), "name": "web-1", "status": status,
         "steps": [], "opened_at": "2026-11-21T12:00:00Z", "problem": problem
     }))
+}
+
+async fn cancel(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    let mut book = shared.book.lock().unwrap();
+    if !knows(&book, &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    book.cancelled += 1;
+    answer(serde_json::json!({
+        "id": Uuid::from_u128(9), "kind": "roll_back", "guest": Uuid::from_u128(7), "name": "web-1",
+        "status": "undone", "steps": [], "opened_at": "2026-11-21T12:00:00Z"
+    }))
+}
+
+/// Those that were wished, then the others.
+async fn snapshots(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    let book = shared.book.lock().unwrap();
+    if !knows(&book, &headers) {
+        return refuse(ErrorCode::Unauthenticated);
+    }
+    let wished = book.wishes.iter().filter(|wish| wish.0 == "/v1/snapshots");
+    let wished = wished.filter_map(|wish| wish.2["name"].as_str().map(str::to_owned));
+    let one = |name: String| {
+        serde_json::json!({
+            "name": name, "taken_at": "2026-11-21T12:00:00Z", "expires_at": "2026-11-22T12:00:00Z",
+            "operation": Uuid::from_u128(9)
+        })
+    };
+    let all: Vec<_> = wished.chain(book.other_snapshots.iter().cloned()).map(one).collect();
+    answer(serde_json::json!({ "snapshots": all, "quota": 9 }))
 }
 
 async fn backups(State(shared): State<Shared>, headers: HeaderMap) -> Response {

@@ -164,25 +164,27 @@ systemctl_program() {
 }
 
 systemd_run_program() {
-    gate arm timer
     for word in "$@"; do
         shift
         case $word in
-            --unit=*) unit=${word#--unit=} ;;
+            --unit=holdfast-apt-judge-*) unit=${word#--unit=} kind=judge ;;
+            --unit=*) unit=${word#--unit=} kind=timer ;;
             --) break ;;
         esac
     done
+    gate arm $kind
     # As systemd does it.
     if [ ! -x "$1" ]; then
         echo "Failed to find executable $1: No such file or directory" >&2
         exit 1
     fi
-    printf '%s\n' "$@" > "$world/timers/$unit.timer"
+    printf '%s\n' "$@" > "$world/${kind}s/$unit.$kind"
 }
 
 case $name in
     docker) docker_program "$@" ;;
     systemctl) systemctl_program "$@" ;;
     systemd-run) systemd_run_program "$@" ;;
+    dpkg-query) cat "$world/packages" ;;
     hook) gate hook "$1" ;;
 esac

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod apt;
 mod fake_agent;
 mod fake_windows;
 mod guest;

@@ -1,10 +1,10 @@
-//! People, and apt, in a guest with stacks.
+//! People in a guest with stacks.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::window::WindowPhase;
 
 use crate::fake_agent::OnWish;
-use crate::guest::{Guest, until};
+use crate::guest::until;
 use crate::windows::{guest, told, windows};
 
 fn text(bytes: &[u8]) -> String {
@@ -117,38 +117,6 @@ async fn without_a_snapshot_nothing_is_tried() {
     let output = guest.ask("try", &["--", "/bin/touch", done.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(!done.exists() && text(&output.stderr).contains("nothing was run"), "{}", text(&output.stderr));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn apt_is_held_up_only_by_must() {
-    let hook = |guest: &Guest| guest.ask("apt-hook", &[]);
-    let (agent, guest, world, _) = guest().await;
-    assert_eq!(hook(&guest).status.code(), Some(0));
-    assert_eq!(agent.read(|book| book.peers.len()), 0, "off: nobody is even asked");
-    world.set_stacks("[apt]\nsnapshot = \"try\"\nkeep_hours = 3\n");
-    for _ in 0..2 {
-        let output = hook(&guest);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    }
-    agent.read(|book| {
-        assert_eq!(book.wishes.len(), 1, "one for all steps of a run");
-        assert_eq!(book.wishes[0].2["keep_s"], 10_800);
-    });
-    world.set_time(1_000 + 1_801);
-    agent.book.lock().unwrap().on_wish =
-        [OnWish::Refuse(ErrorCode::Quota), OnWish::Refuse(ErrorCode::Quota)].into();
-    let output = hook(&guest);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("packages change without one"), "{}", text(&output.stderr));
-    world.set_stacks("[apt]\nsnapshot = \"must\"\n");
-    let output = hook(&guest);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("must not change without"), "{}", text(&output.stderr));
-    drop(agent);
-    world.set_stacks("[apt]\nsnapshot = \"try\"\n");
-    assert_eq!(hook(&guest).status.code(), Some(0), "an agent that is away holds nobody up");
-    world.set_stacks("[apt]\nsnapshot = \"perhaps\"\n");
-    assert_eq!(hook(&guest).status.code(), Some(0), "nor does a slip of the pen");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,18 +47,20 @@ impl World {
             "world/c",
             "world/u",
             "world/timers",
+            "world/judges",
             "world/fail",
             "world/hold",
             "bin",
             "etc/holdfast",
             "run",
+            "var/lib/dpkg",
             "srv/app",
             "srv/idle",
         ] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_programs.sh");
-        for name in ["docker", "systemctl", "systemd-run", "hook"] {
+        for name in ["docker", "systemctl", "systemd-run", "dpkg-query", "hook"] {
             symlink(&script, root.join("bin").join(name)).unwrap();
         }
         let world = Self { root };
@@ -68,6 +70,8 @@ impl World {
         fs::write(world.path("world/config-app.json"), APP).unwrap();
         fs::write(world.path("world/config-idle.json"), r#"{"services":{"idle":{}}}"#).unwrap();
         fs::write(world.path("world/log"), "").unwrap();
+        fs::write(world.path("var/lib/dpkg/lock-frontend"), "").unwrap();
+        world.set_packages("installed apt\nconfig-files old\n");
         for (id, text) in [
             ("web1", "app web running"),
             ("web2", "app web running"),
@@ -108,6 +112,28 @@ impl World {
 
     pub fn set_stacks(&self, text: &str) {
         self.put("etc/holdfast/stacks.toml", text);
+    }
+
+    /// How dpkg says that packages stand.
+    pub fn set_packages(&self, list: &str) {
+        self.put("world/packages", list);
+    }
+
+    /// dpkg's frontend lock, as apt has it; it goes with this.
+    pub fn changes_packages(&self) -> fs::File {
+        let path = self.path("var/lib/dpkg/lock-frontend");
+        let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        file
+    }
+
+    /// What systemd was told to start after packages change, the last call's last.
+    pub fn judges(&self) -> Vec<Vec<String>> {
+        let mut units: Vec<PathBuf> =
+            fs::read_dir(self.path("world/judges")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        units.sort();
+        let words = |unit| fs::read_to_string(unit).unwrap().lines().map(str::to_owned).collect();
+        units.into_iter().map(words).collect()
     }
 
     /// How a unit stands.

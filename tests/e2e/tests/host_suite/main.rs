@@ -14,6 +14,7 @@
 mod attached;
 mod disk;
 mod disks;
+mod guest_apt;
 mod inventory;
 mod life;
 mod machine;

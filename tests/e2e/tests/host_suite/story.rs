@@ -5,6 +5,7 @@ use std::time::Duration;
 use e2e::document::{Ground, guest};
 use serde_json::{Value, json};
 
+use super::guest_apt;
 use super::inventory::{self, Inventory};
 use super::stand::{Stand, write};
 
@@ -52,6 +53,7 @@ pub fn guest_package(stand: &Stand, before: &Inventory) {
     stand.saw(beside.lines().rfind(|line| line.starts_with("E: ")).unwrap_or(&beside));
     let beside = machine.refuses(&format!("dpkg --install {agent} 2>&1"));
     assert!(beside.contains("conflict"), "{beside}");
+    guest_apt::is_judged(stand);
     machine.does("test -s /usr/bin/guestd; apt-get purge --quiet --yes holdfast-guest holdfast-agent 2>&1");
     assert_eq!(inventory::differences(before, &inventory::take(&machine.path("/"))), Vec::<String>::new());
 }

@@ -1,0 +1,203 @@
+//! `run/holdfast/apt.json`: what was so before packages changed. It lies in memory, and its boot is written in it: a restart,
+//! of which a rollback is one, ends what it is about.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdfast_protocol::id::{SnapshotName, StackName};
+use holdfast_protocol::strict::chain;
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+use crate::driver::Group;
+use crate::file::{self, Eyes, FileError};
+use crate::place::Place;
+use crate::quiesce::boot;
+use crate::stacks::{Apt, AptAfter, AptSnapshot};
+
+/// Within this time since its beginning, it is the same run of apt, or as good as that.
+const SAME_RUN: Duration = Duration::from_secs(1_800);
+
+/// As the marker, which holds more of each stack.
+const BYTES_MAX: usize = 512 * 1024;
+
+/// The version of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Schema {
+    #[default]
+    #[serde(rename = "holdfast.guestd-apt/v1")]
+    V1,
+}
+
+/// What was so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    schema: Schema,
+    /// In which boot of the guest.
+    boot_id: String,
+    /// When it began, in milliseconds since that boot, time asleep included.
+    at_ms: u64,
+    /// How often apt has called since.
+    calls: u32,
+    /// What was taken before, where one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotName>,
+    /// What was well.
+    pub well: Vec<WasWell>,
+    standing: Standing,
+}
+
+/// A stack that was well, and what of it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WasWell {
+    pub stack: StackName,
+    pub groups: Vec<Group>,
+}
+
+/// Whether somebody said how the stacks are since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Open,
+    Judged,
+}
+
+/// A moment, as only its own boot can compare it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    boot_id: String,
+    since: Duration,
+}
+
+impl Moment {
+    /// Now. None when no kernel tells.
+    pub fn now(place: &Place) -> Option<Self> {
+        Some(Self { boot_id: boot::id(place).ok()??, since: clock::since_boot(place)? })
+    }
+}
+
+fn path(place: &Place) -> PathBuf {
+    place.run_dir().join("apt.json")
+}
+
+impl Note {
+    pub fn new(now: Moment, snapshot: Option<SnapshotName>, well: Vec<WasWell>) -> Self {
+        let at_ms = u64::try_from(now.since.as_millis()).unwrap_or(u64::MAX);
+        let standing = Standing::Open;
+        Self { schema: Schema::V1, boot_id: now.boot_id, at_ms, calls: 1, snapshot, well, standing }
+    }
+
+    /// Apt called again: whatever was said of this is to be said anew, after this call.
+    pub fn again(self) -> Self {
+        Self { calls: self.calls.saturating_add(1), standing: Standing::Open, ..self }
+    }
+
+    /// Somebody said how the stacks are since.
+    pub fn judged(self) -> Self {
+        Self { standing: Standing::Judged, ..self }
+    }
+
+    /// Whether it stands for packages that change now, too. Pure. A rollback loses what was written since the snapshot, so
+    /// where one may follow, what was found well begins anew.
+    pub fn is_for(&self, now: &Moment, apt: Apt) -> bool {
+        let age = self.age(Some(now.since));
+        let recent = self.boot_id == now.boot_id && age.is_some_and(|age| age < SAME_RUN);
+        let taken = self.snapshot.is_some() || apt.snapshot == AptSnapshot::Off;
+        recent && taken && (apt.after != AptAfter::RollBack || self.standing == Standing::Open)
+    }
+
+    /// Whether this one, as it was read earlier, is still to be judged by who read it: the same boot, no other run, and apt
+    /// did not call again. Pure.
+    pub fn is_still(&self, now: Option<&Self>, boot: Option<&Moment>) -> bool {
+        let same_boot = boot.is_some_and(|moment| moment.boot_id == self.boot_id);
+        let open = |note: &Self| note.standing == Standing::Open;
+        same_boot && now.is_some_and(|now| (now.at_ms, now.calls) == (self.at_ms, self.calls) && open(now))
+    }
+
+    /// How long ago it began. Pure.
+    pub fn age(&self, now: Option<Duration>) -> Option<Duration> {
+        now?.checked_sub(Duration::from_millis(self.at_ms))
+    }
+
+    /// By which nobody else calls its judge.
+    pub fn unit(&self) -> String {
+        format!("holdfast-apt-judge-{}-{}", self.at_ms, self.calls)
+    }
+
+    pub fn store(&self, place: &Place) -> Result<(), FileError> {
+        // Plain text and numbers: it cannot fail, and an empty file is read as none.
+        let bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        file::make_folder(&place.run_dir(), Eyes::All)?;
+        file::replace(&path(place), &bytes, Eyes::All)
+    }
+}
+
+/// Reads it; none when there is none, or none that can be read.
+pub fn load(place: &Place) -> Option<Note> {
+    let bytes = file::read(&path(place), BYTES_MAX, Eyes::All).ok().flatten()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// What is judged by somebody else is not judged by us.
+pub fn forget(place: &Place) {
+    if let Err(error) = file::remove_durably(&path(place)) {
+        aside!("guestd: {}", chain(&error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(boot: &str, seconds: u64) -> Moment {
+        Moment { boot_id: boot.to_owned(), since: Duration::from_secs(seconds) }
+    }
+
+    fn note() -> Note {
+        Note::new(at("a", 100), Some("apt-1".parse().unwrap()), Vec::new())
+    }
+
+    fn apt(snapshot: AptSnapshot, after: AptAfter) -> Apt {
+        Apt { snapshot, after, keep_hours: 24 }
+    }
+
+    #[test]
+    fn one_snapshot_is_for_all_steps_of_a_run() {
+        let tell = apt(AptSnapshot::Try, AptAfter::Tell);
+        assert!(note().is_for(&at("a", 100), tell) && note().is_for(&at("a", 1_899), tell));
+        for other in [at("a", 1_900), at("a", 99), at("b", 101)] {
+            assert!(!note().is_for(&other, tell), "{other:?}");
+        }
+        let none = Note { snapshot: None, ..note() };
+        assert!(!none.is_for(&at("a", 101), tell), "the next step may have more luck");
+        assert!(none.is_for(&at("a", 101), apt(AptSnapshot::Off, AptAfter::Tell)));
+    }
+
+    #[test]
+    fn what_was_found_well_is_never_rolled_back_to_before_it() {
+        let back = apt(AptSnapshot::Try, AptAfter::RollBack);
+        let judged = note().judged();
+        assert!(note().is_for(&at("a", 101), back), "its run goes on");
+        assert!(!judged.is_for(&at("a", 101), back));
+        assert!(judged.is_for(&at("a", 101), apt(AptSnapshot::Try, AptAfter::Tell)), "one is enough to tell");
+    }
+
+    #[test]
+    fn only_the_judge_of_the_last_call_says_anything() {
+        let mine = note();
+        let now = at("a", 200);
+        assert!(mine.is_still(Some(&mine), Some(&now)));
+        let judged = note().judged();
+        let other_run = Note::new(at("a", 150), None, Vec::new());
+        for other in [note().again(), judged, other_run] {
+            assert!(!mine.is_still(Some(&other), Some(&now)), "{other:?}");
+        }
+        assert!(!mine.is_still(None, Some(&now)));
+        assert!(!mine.is_still(Some(&mine), Some(&at("b", 200))), "another boot");
+        assert!(!mine.is_still(Some(&mine), None));
+        assert_eq!(note().again().standing, Standing::Open);
+        assert_ne!(note().again().unit(), note().unit());
+    }
+}
