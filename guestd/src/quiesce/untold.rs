@@ -87,6 +87,11 @@ pub fn all(place: &Place) -> Vec<Untold> {
     book.unwrap_or_default().windows
 }
 
+/// What is noted of one.
+pub fn of(place: &Place, window: OperationId) -> Option<Untold> {
+    all(place).into_iter().find(|one| one.window == window)
+}
+
 /// What stood still for this window is started from now on. Who began earlier stands.
 pub fn begins(place: &Place, window: OperationId) {
     let begun = boot::id(place)

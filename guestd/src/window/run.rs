@@ -385,7 +385,11 @@ impl Runner<'_> {
         }
         let heard = self.persist(async || {
             let now = clock::since_boot(self.place);
-            let begun_ms_ago = course.restarted.zip(now).and_then(|(then, now)| untold::ms_ago(then, now));
+            // Who came in our place, while we slept or hung, began before us.
+            let begun_ms_ago = match untold::of(self.place, course.id) {
+                Some(noted) => noted.begun_ms_ago(self.place),
+                None => course.restarted.zip(now).and_then(|(then, now)| untold::ms_ago(then, now)),
+            };
             let body = Released { guest: None, down: down.to_vec(), begun_ms_ago };
             self.windows.released(course.id, &body).await
         });

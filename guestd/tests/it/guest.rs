@@ -197,6 +197,24 @@ impl Running {
         (output.status, String::from_utf8(output.stderr).unwrap())
     }
 
+    /// Stops it where it is, as a guest that sleeps does, until it is woken. All of it stands when this returns.
+    pub async fn sleep(&mut self) {
+        self.tell(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.child.as_ref().unwrap().id());
+        let asleep = || fs::read_to_string(&stat).unwrap().contains(") T ");
+        until("it sleeps", asleep, || fs::read_to_string(&stat).unwrap()).await;
+    }
+
+    /// It goes on.
+    pub fn wake(&mut self) {
+        self.tell(Signal::CONT);
+    }
+
+    fn tell(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
     /// Its terminal is lost: nobody reads any more, and the kernel says so.
     pub fn hang_up(&mut self) {
         let child = self.child.as_mut().unwrap();

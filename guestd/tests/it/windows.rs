@@ -567,3 +567,22 @@ async fn a_dry_run_shows_everything_and_stops_nothing() {
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(error.contains("stacks.toml is refused at `stack.a.driver`"), "{error}");
 }
+
+/// The agent calls a backup by when the first of it was started, whoever did it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sleeps_through_the_bound_tells_since_when_the_timer_had_started_all() {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
+    let mut running = guest.run();
+    let capturing = || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing));
+    until("capturing", capturing, || told(&guest).to_string()).await;
+    running.sleep().await;
+    world.set_time(1_000 + 900);
+    let output = guest.start_as_systemd(&world.timer().unwrap());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(world.states(), before);
+    world.set_time(1_000 + 1_000);
+    running.wake();
+    until("released", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    assert_eq!(windows(&agent, |w| w.released[0].begun_ms_ago), Some(100_000 - 10));
+}
