@@ -43,6 +43,7 @@ pub(super) async fn due(
         backups: &own.backups,
         snapshots: &[],
         tiers: &own.tiers,
+        returned: own.returned,
         tests: &[],
         proofs: &BTreeMap::new(),
         hello: hello.as_ref(),

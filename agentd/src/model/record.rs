@@ -458,6 +458,8 @@ pub struct Records {
     pub backups: Arc<Vec<BackupRecord>>,
     /// What was tried for tiers that are promised, sorted by guest and tier.
     pub tiers: Vec<TierRecord>,
+    /// When guests came back from their loss, where that is how they were made.
+    pub returned: BTreeMap<GuestUid, Timestamp>,
     /// When a backup was last proved by restoring it, by the operation that took it.
     pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.

@@ -8,6 +8,7 @@ mod lost;
 mod placement;
 mod posture;
 mod protect;
+mod returned;
 mod schedule;
 mod snapshots;
 mod trend;

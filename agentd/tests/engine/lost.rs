@@ -18,15 +18,29 @@ use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec};
 use agentd::port::pve::undo::{Evidence, Made, UndoProof};
 use agentd::port::pve::{RestoreRequest, Role, VmidUse};
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{OperationId, StorageName};
+use holdfast_protocol::protection::{BackupPolicy, Tier};
 use holdfast_protocol::report::{Health, Running, Standing};
 use holdfast_protocol::secret::{Secret, TokenHash};
+use jiff::Timestamp;
 use pve_sim::fault::admin::{Edit, apply};
+use serde_json::json;
 
 use super::drift::{Agent, report, serves, start};
 use super::hand::HandAt;
 use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, told, uid, vmid};
+
+/// One backup a year, on whichever of two days is not around now.
+fn seldom(now: Timestamp) -> Vec<BackupPolicy> {
+    let month = now.strftime("%m").to_string();
+    let day = if matches!(month.as_str(), "05" | "06" | "07") { "12-15" } else { "06-15" };
+    let schedule =
+        json!({ "at": [format!("{day} 02:30")], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+    let local = json!({ "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 3 } }, "consistency": "crash" });
+    serde_json::from_value(json!([{ "name": "usual", "tiers": { "local": local } }])).unwrap()
+}
 
 async fn one_guest(world: &World) -> Agent {
     let mut agent = start(world).await;
@@ -179,6 +193,40 @@ async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
     let numbers: Vec<u32> = all.iter().map(|backup| backup.vmid.number()).collect();
     assert_eq!(numbers, [301, 300], "the newest first: {all:#?}");
     assert_eq!(all[1], first[0], "the old one is as it was");
+    agent.stop().await;
+}
+
+/// Its calendar's next point is in the night: what it did since its return would be in no backup until then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_guest_in_a_policy_is_backed_up_when_it_is_back() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    let under = vec![DesiredGuest { policy: Some("usual".parse().unwrap()), ..guest(1) }];
+    agent.wish_under(1, seldom(agent.ports.clock.now()), under).await;
+    agent.until("a guest that serves", |view| serves(view, 1)).await;
+    destroyed(&world).await;
+    says_hello(&agent.ports, &world).await;
+    agent.until("back under another number", is_back).await;
+    let is_backed_up = async {
+        let mut changes = agent.ports.store.changes();
+        loop {
+            changes.mark_unchanged();
+            let newest = agent.ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+            if newest.vmid == vmid(301) {
+                return newest;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let backup = tokio::time::timeout(Duration::from_secs(60), is_backed_up).await.expect("backed up");
+    let returned =
+        agent.ports.store.records(Generation::new(1), agent.ports.clock.now()).await.unwrap().returned;
+    assert_eq!(
+        (backup.why, backup.tier, backup.point),
+        (BackupWhy::Schedule, Some(Tier::Local), returned.get(&uid(1)).copied())
+    );
+    let audit = agent.ports.store.audit(200).await.unwrap();
+    assert!(audit.iter().any(|line| line.detail.contains("it came back from a loss at")), "{audit:#?}");
     agent.stop().await;
 }
 

@@ -112,6 +112,8 @@ pub struct Known<'a> {
     pub snapshots: &'a [SnapshotRecord],
     /// What was tried for its tiers.
     pub tiers: &'a [TierRecord],
+    /// When it came back from a loss.
+    pub returned: Option<Timestamp>,
     /// The last restore tests of its backups.
     pub tests: &'a [TestRecord],
     /// When backups were last proved, by the operations that took them.
@@ -163,6 +165,8 @@ pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed 
         schedule: promised.schedule,
         around,
         record,
+        // Snapshots are not hurried, which are no backups.
+        returned: promised.target.and(known.returned).filter(|at| *at <= latest),
         stands,
         controller: if waits { Controller::WaitedFor } else { Controller::NotWaitedFor },
         time,
@@ -275,6 +279,7 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
         backups: backups_of(records, record.uid),
         snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
+        returned: records.returned.get(&record.uid).copied(),
         tests: part(&records.tests, record.uid, |test| test.guest),
         proofs: &records.proofs,
         hello: record.hello.as_ref(),

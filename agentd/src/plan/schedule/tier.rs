@@ -5,9 +5,10 @@
 //!   │ nothing yet      │ waits for the controller, then begins;      │ missed and told: caught up, whatever time
 //!   │                  │ failed: again after a while                 │ was slept through; failed: again after a while
 //! ```
-//! Only the last point is looked at, so a thousand that were slept through are one. There are as many tries after the window
-//! as in it: a weekly backup whose only late try failed would be a week without one. Pure: what stands for a point, what was
-//! tried and what time it is come in.
+//! A return from a loss is a point like those of the calendar, and nobody is put off for it: what a guest did since then is
+//! in no backup, and the calendar may be a week away. Only the last point is looked at, so a thousand that were slept through
+//! are one. There are as many tries after the window as in it: a weekly backup whose only late try failed would be a week
+//! without one. Pure: what stands for a point, what was tried and what time it is come in.
 
 use holdfast_protocol::protection::{Schedule, Tier};
 use jiff::{SignedDuration, Timestamp};
@@ -32,6 +33,8 @@ pub struct Facts<'a> {
     pub around: Around,
     /// Since when it is promised, and what was tried.
     pub record: Option<&'a TierRecord>,
+    /// When the guest came back from a loss.
+    pub returned: Option<Timestamp>,
     /// The point for which something stands already, or the time at which it was taken: the latest of them.
     pub stands: Option<Timestamp>,
     /// Whether the controller is waited for.
@@ -60,11 +63,22 @@ pub struct Owed {
     pub next: Option<Timestamp>,
 }
 
+/// What a point is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PointOf {
+    /// The calendar.
+    Schedule,
+    /// The guest came back from a loss then.
+    Return,
+}
+
 /// The last point of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The point.
     pub point: Timestamp,
+    /// What it is of.
+    pub of: PointOf,
     /// From then on it is due.
     pub since: Timestamp,
     /// Until then it should have begun.
@@ -118,11 +132,14 @@ impl Due {
 #[must_use]
 pub fn judge(facts: &Facts<'_>) -> Owed {
     let Facts { guest, tier, schedule, around, .. } = *facts;
-    let last = around.last_begins(schedule, guest, tier).map(|(point, since)| due(facts, point, since));
+    let planned = around.last_begins(schedule, guest, tier);
+    let planned = planned.map(|(point, since)| (point, since, PointOf::Schedule));
+    let returned = facts.returned.map(|at| (at, at, PointOf::Return));
+    let last = planned.into_iter().chain(returned).max().map(|point| due(facts, point));
     Owed { tier, last, next: around.next_begins(schedule, guest, tier) }
 }
 
-fn due(facts: &Facts<'_>, point: Timestamp, since: Timestamp) -> Due {
+fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -> Due {
     let now = facts.time.at;
     let window = SignedDuration::from_mins(facts.schedule.window_min.get().into());
     let ends = point.checked_add(window).unwrap_or(Timestamp::MAX);
@@ -137,7 +154,7 @@ fn due(facts: &Facts<'_>, point: Timestamp, since: Timestamp) -> Due {
     let waits_until = asked.checked_add(grace).unwrap_or(Timestamp::MAX);
     // Within the window it is rather taken without the controller than missed.
     let waits_until = if asked < ends { waits_until.min(ends) } else { waits_until };
-    let mut due = Due { point, since, ends, waits_until, begun, tried, state: State::Settled };
+    let mut due = Due { point, of, since, ends, waits_until, begun, tried, state: State::Settled };
     due.state = state(facts, &due);
     due
 }

@@ -4,7 +4,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::Condition;
 
-use super::tier::{Due, Owed, State};
+use super::tier::{Due, Owed, PointOf, State};
 use super::{Known, Promised, is_good};
 use crate::operation::Begun;
 use crate::plan::tested::Tested;
@@ -24,7 +24,13 @@ pub(super) fn reason(tier: Tier, due: &Due) -> String {
         Begun::InTime => "",
         Begun::Late => ", caught up after its window",
     };
-    format!("the {} of {} is due{late}", what(tier), due.point)
+    let what = what(tier);
+    match due.of {
+        PointOf::Schedule => format!("the {what} of {} is due{late}", due.point),
+        PointOf::Return => {
+            format!("it came back from a loss at {}, and the {what} of that is due{late}", due.point)
+        }
+    }
 }
 
 /// What is missed, and what fails.

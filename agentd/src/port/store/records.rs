@@ -146,6 +146,25 @@ fn silent(connection: &Connection) -> Result<BTreeMap<GuestUid, String>, StoreEr
     rows.into_iter().map(|(uid, message)| Ok((parsed("a guest", &uid)?, message))).collect()
 }
 
+/// When guests came back from a loss that were made that way; of all, or of one.
+pub(super) fn returned(
+    connection: &Connection,
+    guest: Option<GuestUid>,
+) -> Result<BTreeMap<GuestUid, Timestamp>, StoreError> {
+    let rows: Vec<(String, i64)> = connection
+        .prepare_cached(
+            "SELECT uid, ended_at FROM guest JOIN operation ON id = made_by
+             WHERE place = 'made' AND kind = 'provision' AND outcome = 'done' AND uid = coalesce(?1, uid)
+             AND json_extract(spec, '$.provision.lost') IS NOT NULL",
+        )
+        .and_then(|mut select| {
+            let guest = guest.map(|guest| guest.to_string());
+            select.query_map([guest], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read who came back from a loss"))?;
+    rows.into_iter().map(|(uid, at)| Ok((parsed("a guest", &uid)?, time(at)?))).collect()
+}
+
 impl Store {
     /// Everything the plan needs to know of the past, as of one moment.
     ///
@@ -172,6 +191,7 @@ impl Store {
                     requests: request::queued(connection)?,
                     backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
                     tiers: tier::all(connection)?,
+                    returned: returned(connection, None)?,
                     proofs: restore_test::proofs(connection, now)?,
                     protections,
                     storage: storage::all(connection)?,
