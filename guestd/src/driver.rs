@@ -103,6 +103,16 @@ pub enum Engine {
     Systemd,
 }
 
+/// What is known of what is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Known {
+    /// Exactly what ran. Nothing else is started with it.
+    WhatRan,
+    /// What a person wants to run; what that takes is theirs to say.
+    #[default]
+    WhatIsWanted,
+}
+
 /// Why an answer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -162,8 +172,14 @@ impl Engine {
     }
 
     /// Starts groups, the first first.
-    pub fn start(self, groups: &[Group], limit: Duration) -> Vec<Call> {
-        groups.iter().map(|group| self.one("start", group, limit)).collect()
+    pub fn start(self, groups: &[Group], known: Known, limit: Duration) -> Vec<Call> {
+        let start = |group: &Group| match (self, known) {
+            (Self::Systemd, Known::WhatRan) if systemd::is_target(group) => {
+                systemd::start_alone(group, limit)
+            }
+            _ => self.one("start", group, limit),
+        };
+        groups.iter().map(start).collect()
     }
 
     /// Asks how they are. A container that is gone makes the call fail, and yet its answer says so.

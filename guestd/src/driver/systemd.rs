@@ -7,7 +7,9 @@
 
 mod order;
 
-use super::{Driver, Engine, LOOK, Part, PartHealth, PartState, ReadError};
+use std::time::Duration;
+
+use super::{Driver, Engine, Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
 use order::{Tie, Ties};
 
@@ -121,6 +123,18 @@ pub fn check<'a>(units: impl Iterator<Item = &'a String>) -> Call {
     let argv = ["systemctl", "show"].map(str::to_owned).into_iter().chain(asked);
     let argv = argv.chain(["--".to_owned()]).chain(units.cloned()).collect();
     Call { argv, env: Vec::new(), folder: None, limit: LOOK }
+}
+
+/// Whether these are targets.
+pub fn is_target(group: &Group) -> bool {
+    group.ids.iter().all(|id| id.ends_with(".target"))
+}
+
+/// Starts a target and nothing that it would pull in: that ran and is started by its own name, or was never stopped, or was
+/// stopped by a person, whose it stays. What it takes is up by then, so no order is lost.
+pub fn start_alone(group: &Group, limit: Duration) -> Call {
+    let words = ["systemctl", "start", "--job-mode=ignore-dependencies", "--"];
+    Call::new(words.into_iter().chain(group.ids.iter().map(String::as_str)), limit)
 }
 
 /// Whether it ended otherwise than by itself. A program that ends with a code of its own was not killed.

@@ -8,7 +8,7 @@ use holdfast_protocol::strict::chain;
 use super::marker::Stopped;
 use super::mounts::{Mounts, Volumes};
 use super::removed;
-use crate::driver::{self, Engine, Group, Home, Part, PartHealth, PartState, ReadError};
+use crate::driver::{self, Engine, Group, Home, Known, Part, PartHealth, PartState, ReadError};
 use crate::place::Place;
 use crate::program::{self, Call, ProgramError, run, run_well};
 use crate::stacks::Stack;
@@ -100,6 +100,7 @@ pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<S
 /// What is known of each part from earlier looks of this resume.
 #[derive(Debug, Default)]
 pub struct Starts {
+    known: Known,
     /// How often it was started.
     counts: BTreeMap<String, u32>,
     /// Which of its runs was seen last.
@@ -110,6 +111,11 @@ pub struct Starts {
 const JOB_STARTS: u32 = 2;
 
 impl Starts {
+    /// Of exactly what ran.
+    pub fn of_what_ran() -> Self {
+        Self { known: Known::WhatRan, ..Self::default() }
+    }
+
     fn lacks(&self, part: &Part) -> bool {
         match part.state {
             // One that falls over is started by what runs it.
@@ -133,7 +139,7 @@ pub async fn start(place: &Place, stack: &Stopped, starts: &mut Starts) -> Resul
     }
     let mut first = None;
     // One that fails keeps nobody else down.
-    for call in stack.engine.start(&lacking, Duration::from_secs(stack.start_limit_s)) {
+    for call in stack.engine.start(&lacking, starts.known, Duration::from_secs(stack.start_limit_s)) {
         if let Err(error) = run_well(&call).await {
             first.get_or_insert(error);
         }

@@ -67,7 +67,7 @@ pub async fn resume(
     mut heard: impl FnMut(&[DownStack]),
 ) -> Resumed {
     untold::begins(place, marker.window);
-    let (mut starts, mut backoff, mut done) = (Starts::default(), Backoff::default(), 0_u32);
+    let (mut starts, mut backoff, mut done) = (Starts::of_what_ran(), Backoff::default(), 0_u32);
     let mut resumed = Resumed::default();
     loop {
         resumed.down = pass(place, marker, &mut starts).await;

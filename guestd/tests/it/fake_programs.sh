@@ -130,9 +130,16 @@ unneeded() {
     done
 }
 
+# As systemd does it: what a target wants starts with it, unless it is told otherwise.
+wanted() {
+    [ "$2" = --job-mode=ignore-dependencies ] && return
+    for wants in $(cat "$world/wants/$1" 2>/dev/null); do echo active > "$world/u/$wants"; done
+}
+
 systemctl_program() {
     verb=$1
     shift
+    mode=$1
     while [ "$1" != -- ]; do shift; done
     shift
     for unit in "$@"; do
@@ -158,7 +165,7 @@ systemctl_program() {
                 for part in $(cat "$world/parts/$unit" 2>/dev/null); do echo deactivating > "$world/u/$part"; done
                 unneeded "$unit"
                 ;;
-            start-*) gate start "$unit"; echo active > "$world/u/$unit" ;;
+            start-*) gate start "$unit"; echo active > "$world/u/$unit"; wanted "$unit" "$mode" ;;
         esac
     done
 }

@@ -15,6 +15,7 @@ mod refusals;
 mod removed;
 mod restore_test;
 mod stories;
+mod units;
 mod update;
 mod windows;
 mod work;

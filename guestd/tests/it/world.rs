@@ -152,6 +152,11 @@ impl World {
         self.put(&format!("world/needed/{unit}"), by);
     }
 
+    /// A target pulls these units in, which stand as they do.
+    pub fn wants(&self, target: &str, units: &str) {
+        self.put(&format!("world/wants/{target}"), units);
+    }
+
     /// How a container stands; nothing removes it.
     pub fn set_container(&self, id: &str, stands: Option<&str>) {
         match stands {
