@@ -56,6 +56,23 @@ async fn changed_sections_are_laid_over_the_full_report() {
     assert_eq!((after.sections.waiting, after.host.attention), (Some(Vec::new()), 0));
 }
 
+/// A return that takes longer is told to operators as the agent told it, and makes no host one that needs a person.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_restore_tests_showed_is_told_on() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let last = json!({ "at": "2026-11-21T01:00:00Z", "taken_at": "2026-11-20T01:30:00Z", "verdict": "proved",
+        "why": "stacks that are well by their own check: 2", "took": { "restore_s": 820, "up_s": 44 } });
+    let guest = json!({ "name": "web-1", "standing": "managed", "run": "running", "protection": {
+        "posture": { "is": "protected", "why": ["a local backup of it was restored and checked"] },
+        "tested": [{ "tier": "local", "last": last, "trend": { "is": "slower", "took_s": 864, "usual_s": 480 } }] } });
+    let guests = Sections { guests: serde_json::from_value(json!([guest])).unwrap(), ..Sections::default() };
+    host.check_in(&host.changed(2, 0, guests.clone()), "0s").await.data(StatusCode::OK);
+    let detail: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!((detail.sections.guests, detail.host.attention), (guests.guests, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_check_in_is_answered_when_a_document_is_put() {
     let world = World::start().await;
