@@ -5,7 +5,7 @@
 //! of operators and policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A
 //! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -90,6 +90,10 @@ pub struct ScratchSettings {
     /// Where their controllers may speak to this agent. Without it they are looked at from outside alone.
     #[serde(default)]
     pub speech: Option<TestBridge>,
+    /// For a storage of backups the entry of Proxmox by which they are read for tests: the same namespace of the same server,
+    /// by an account that may only read. Without one they are read by the storage's own.
+    #[serde(default)]
+    pub twins: BTreeMap<StorageName, StorageName>,
 }
 
 /// Which entries of storages the agent may make in Proxmox, once they are signed for.
@@ -375,6 +379,7 @@ impl Settings {
             .or_else(|| self.place_mistake())
             .or_else(|| self.brake.mistake())
             .or_else(|| self.scratch_mistake())
+            .or_else(|| self.twin_mistake())
     }
 
     fn golden_mistake(&self) -> Option<(String, &'static str)> {
@@ -425,6 +430,25 @@ impl Settings {
             return Some((at("storage"), rule));
         }
         scratch.token.mistake("scratch.token").or_else(|| self.speech_mistake(scratch.speech.as_ref()?))
+    }
+
+    /// A twin is nothing else: what is granted on it is for tests, and what lies there is another storage's.
+    fn twin_mistake(&self) -> Option<(String, &'static str)> {
+        let scratch = self.scratch.as_ref()?;
+        let targets = self.storage_entries.iter().flat_map(|entries| &entries.targets);
+        let backups: BTreeSet<&str> = (self.proxmox.backup_storage.iter().map(StorageName::as_str))
+            .chain(targets.map(TargetName::as_str))
+            .collect();
+        let goldens = self.golden.iter().filter_map(|golden| golden.archive.split(':').next());
+        let others: BTreeSet<&str> = [&self.proxmox.storage, &scratch.storage]
+            .into_iter()
+            .chain(&self.proxmox.bulk_storage)
+            .chain(self.golden_dump.iter().map(|dump| &dump.storage))
+            .map(StorageName::as_str)
+            .chain(goldens)
+            .collect();
+        twin_mistake(&scratch.twins, &backups, &others)
+            .map(|(of, rule)| (format!("scratch.twins.{of}"), rule))
     }
 
     fn speech_mistake(&self, speech: &TestBridge) -> Option<(String, &'static str)> {
@@ -492,6 +516,27 @@ impl ProxmoxSettings {
         ];
         tokens.into_iter().find_map(|(name, token)| token.mistake(&format!("proxmox.tokens.{name}")))
     }
+}
+
+/// The first storage whose twin cannot be one, by names alone. `setup` asks the same.
+pub(crate) fn twin_mistake<'a>(
+    twins: &'a BTreeMap<StorageName, StorageName>,
+    backups: &BTreeSet<&str>,
+    others: &BTreeSet<&str>,
+) -> Option<(&'a StorageName, &'static str)> {
+    twins.iter().find_map(|(of, twin)| {
+        let shared = twins.iter().any(|(other, its)| other != of && its == twin);
+        let rule = if !backups.contains(of.as_str()) {
+            "a storage of backups on the left: proxmox.backup_storage, or one of storage_entries.targets"
+        } else if backups.contains(twin.as_str()) || others.contains(twin.as_str()) {
+            "an entry on the right that is used for nothing else"
+        } else if shared {
+            "an entry of its own for each storage"
+        } else {
+            return None;
+        };
+        Some((of, rule))
+    })
 }
 
 #[cfg(test)]

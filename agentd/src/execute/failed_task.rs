@@ -1,12 +1,14 @@
 //! What a task that Proxmox says failed means for its step: the sentence, and the code that says whose fault it was.
 //!
 //! A restore is blamed on the archive by Proxmox's own words alone (`port/pve/unpack`), and only where the throwaway guest's
-//! storage is well afterwards: a pool that ran full breaks off a restore in many words.
+//! storage is well afterwards: a pool that ran full breaks off a restore in many words. Nor is it, where a read-only twin of the
+//! storage lacks the key.
 
 use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::Context;
 use super::step_room::too_full;
+use super::step_twin::without_key;
 use super::trouble::Trouble;
 use crate::operation::step::Step;
 use crate::operation::{Operation, RestoreTest};
@@ -25,6 +27,12 @@ pub(super) async fn trouble(context: &Context<'_>, text: &str, told: &Told) -> T
             }
             if told.culprit(text) == Culprit::Archive {
                 code = ErrorCode::ArchiveUnusable;
+            }
+            if let (ErrorCode::ArchiveUnusable, Operation::RestoreTest(test)) = (code, operation)
+                && let Some(why) = without_key(test, &message)
+            {
+                code = ErrorCode::Unavailable;
+                message.push_str(&format!("; {why}"));
             }
             if let (ErrorCode::ArchiveUnusable, Operation::RestoreTest(test)) = (code, operation)
                 && let Some(why) = unwell(context, test).await

@@ -63,6 +63,7 @@ mod step_snapshot;
 mod step_swap;
 mod step_swap_back;
 mod step_test;
+mod step_twin;
 mod step_update;
 mod step_vmid;
 mod step_volume;

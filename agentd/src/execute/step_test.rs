@@ -19,6 +19,7 @@ use super::step_archive::{archive, made};
 use super::step_beside::{left_out, own_copy};
 use super::step_restore::PENDING;
 use super::step_room::{Restored, lacks};
+use super::step_twin::{source, without_key};
 use super::trouble::Trouble;
 use super::{freed, step_power, undo};
 use crate::gate::archive::{Lines, Nets, judge_backup};
@@ -52,8 +53,8 @@ pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreTest, Trou
 /// Is it that guest's own backup, and can a throwaway guest be made of it?
 async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
     let test = spec(context)?;
-    let source = archive(&test.backup.archive)?;
-    let text = match context.ports.pve.archive_config(Role::Allocate, &source).await {
+    let own = archive(&test.backup.archive)?;
+    let text = match context.ports.pve.archive_config(Role::Allocate, &own).await {
         Ok(text) => text,
         Err(error) => return Err(closed(context, error).await?),
     };
@@ -94,6 +95,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     let layout = judge(context).await?;
     let (pve, test) = (&context.ports.pve, spec(context)?);
     let place = &test.place;
+    let by = source(context, test).await?;
     let restored = Restored {
         guest: test.guest,
         archive: &test.backup.archive,
@@ -116,7 +118,10 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
         );
         return Err(Trouble::give_up(ErrorCode::Unavailable, text));
     }
-    let mut note = format!("{}", spec(context)?.backup.archive);
+    let mut note = format!("{}", test.backup.archive);
+    if by.as_str() != test.backup.archive.as_str() {
+        note.push_str(&format!("; read through {}", by.storage()));
+    }
     if !layout.left_out.is_empty() {
         note.push_str(&format!("; not in any backup, and not tried: {}", layout.left_out.join(", ")));
     }
@@ -144,8 +149,8 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
     permitted(&Effect::TryBackup, Provenance::Schedule)?;
     let (layout, test) = (judge(context).await?, spec(context)?);
     let fault = |text: String| Trouble::fault(text);
-    let source = archive(&test.backup.archive)?;
-    let text = mark::test_description(test.guest, context.progress.id, source.as_str());
+    let source = source(context, test).await?;
+    let text = mark::test_description(test.guest, context.progress.id, test.backup.archive.as_str());
     let request = BesideRequest {
         vmid: vmid(context)?,
         archive: source,
@@ -161,7 +166,13 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
         caps: Some(Caps { memory: test.place.memory, cores: test.place.cores }),
     };
-    Ok(Acted::Task(context.ports.pve.restore_beside(&request).await?))
+    match context.ports.pve.restore_beside(&request).await {
+        Ok(task) => Ok(Acted::Task(task)),
+        Err(error) => match without_key(test, &error.to_string()) {
+            Some(why) => Err(Trouble::give_up(ErrorCode::Unavailable, format!("{}; {why}", chain(&error)))),
+            None => Err(error.into()),
+        },
+    }
 }
 
 /// Whether it has any way out. Looked at in what Proxmox made, not in what was asked for.

@@ -87,9 +87,29 @@ pub struct TestPlace {
     /// only* at best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech: Option<TestBridge>,
+    /// The storages whose backups are read by another entry of Proxmox, which can only read. The others are read by their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub twins: BTreeMap<StorageName, StorageName>,
 }
 
 impl TestPlace {
+    /// The storage of an archive and its twin, where it has one.
+    #[must_use]
+    pub fn twin_of(&self, archive: &VolumeId) -> Option<(&StorageName, &StorageName)> {
+        let storage = archive.storage()?;
+        self.twins.iter().find(|(of, _)| of.as_str() == storage)
+    }
+
+    /// The name by which an archive is read: that of its storage's twin, where it has one. A backup server's archives are
+    /// called by guest and time, whichever entry shows them.
+    #[must_use]
+    pub fn read_as(&self, archive: &VolumeId) -> VolumeId {
+        match (self.twin_of(archive), archive.as_str().split_once(':')) {
+            (Some((_, twin)), Some((_, name))) => VolumeId::new(format!("{twin}:{name}")),
+            _ => archive.clone(),
+        }
+    }
+
     /// The bridge that all networks of a throwaway guest name.
     #[must_use]
     pub fn net_bridge(&self) -> &BridgeName {

@@ -84,6 +84,8 @@ impl RestoreTest {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use holdfast_protocol::size::{Cores, MemoryMib};
 
     use super::*;
@@ -107,6 +109,7 @@ mod tests {
                 memory: MemoryMib::try_from(1024).unwrap(),
                 cores: Cores::MIN,
                 speech: None,
+                twins: BTreeMap::new(),
             },
         }
     }

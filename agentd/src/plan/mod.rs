@@ -34,6 +34,7 @@
 //! | [`owed`] | what a signed job left to do to that entry |
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
+//! | [`twin`] | whether an entry of Proxmox is the read-only twin of another |
 //! | [`tested`] | what restore tests say of a tier |
 //! | [`trend`] | whether a return takes longer than it did |
 //! | [`posture`] | how well each guest is protected |
@@ -76,6 +77,7 @@ mod swap;
 pub mod tested;
 pub mod trend;
 mod trial;
+pub mod twin;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -145,5 +145,6 @@ fn test_place(scratch: &ScratchSettings, bridge: &BridgeName) -> Result<TestPlac
         memory: scratch.memory_mib,
         cores: scratch.cores,
         speech: scratch.speech.clone(),
+        twins: scratch.twins.clone(),
     })
 }

@@ -92,6 +92,25 @@ fn every_mistake_is_refused_at_its_place() {
     );
 }
 
+/// A twin that is used for anything else would be granted what its use there must not have.
+#[test]
+fn a_twin_is_a_storages_own_and_nothing_else() {
+    let with = |twins: &str| {
+        let scratch = "[scratch]\npool = \"try\"\nvmid_range = [900, 909]\nstorage = \"slow\"\nmemory_mib = 512\ncores = 1\n\
+             [scratch.token]\nid = \"holdfast@pve!scratch\"\nsecret_file = \"/s\"\n[scratch.twins]\n";
+        let entries = "[storage_entries]\nsealed_token = \"/t\"\ntargets = [\"off1\", \"off2\"]\n";
+        let backups = GOOD.replacen("bridge =", "backup_storage = \"back\"\nbridge =", 1);
+        refused_at(&format!("{backups}{scratch}{twins}\n{entries}"))
+    };
+    assert_eq!(with("off1 = \"off1-read\"\nback = \"back-read\""), "accepted");
+    for twin in ["off1", "off2", "back", "slow", "local-lvm", "local"] {
+        assert_eq!(with(&format!("off1 = \"{twin}\"")), "scratch.twins.off1", "{twin}");
+    }
+    assert_eq!(with("elsewhere = \"off1-read\""), "scratch.twins.elsewhere");
+    assert_eq!(with("off1 = \"read\"\noff2 = \"read\""), "scratch.twins.off1");
+    assert_eq!(with("off1 = \"\""), "scratch.twins.off1");
+}
+
 #[test]
 fn a_missing_file_says_what_to_do() {
     let error = Settings::load(&ConfigPath { config: "/nonexistent/agent.toml".into() }).unwrap_err();

@@ -11,6 +11,7 @@
 //! | `bulk` | a bulk volume is in the archives that go to its target, and in no others |
 //! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
 //! | `restore_test` | a backup, tried in a guest that is thrown away |
+//! | `twin` | the same through a read-only twin of its storage, by a token that has nothing there |
 //! | `spoken_test` | the same with its controller heard, on a bridge that ends at the agent |
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
@@ -62,6 +63,7 @@ mod snapshot;
 mod spoken_test;
 mod storage;
 mod swap;
+mod twin;
 mod update;
 mod window;
 mod world;

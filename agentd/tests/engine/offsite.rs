@@ -27,11 +27,11 @@ use super::lost::{again, destroyed, says_hello};
 use super::world::{World, asked_backup, end, find, guest, made, target, told, vmid};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
-const KEY_FILE: &str = include_str!("../../../seal/tests/backup-key.json");
+pub const KEY_FILE: &str = include_str!("../../../seal/tests/backup-key.json");
 
 /// The backup server of these tests, as the simulator keeps it.
 pub struct Server {
-    place: PathBuf,
+    pub place: PathBuf,
 }
 
 impl Server {
@@ -85,7 +85,7 @@ fn backup(ports: &Ports) -> Operation {
 }
 
 /// Takes one, and gives its record.
-async fn taken(ports: &Ports, n: u8) -> BackupRecord {
+pub async fn taken(ports: &Ports, n: u8) -> BackupRecord {
     let done = end(ports, n, backup(ports)).await;
     assert_eq!(done.status(), Status::Done, "{}", told(&done));
     ports.store.backup_of(done.id).await.unwrap().unwrap()
@@ -320,7 +320,7 @@ async fn who_prunes_is_said_by_the_role_on_the_server() {
     assert_eq!((left.len(), left[0].volid.as_str()), (1, new.archive.as_str()));
 }
 
-async fn listed(ports: &Ports) -> Vec<StoredVolume> {
+pub async fn listed(ports: &Ports) -> Vec<StoredVolume> {
     let (pve, guest) = (&ports.pve, Some(vmid(300)));
     pve.storage_content(Role::Operate, &storage(), ContentKind::Backup, guest).await.unwrap()
 }

@@ -33,7 +33,7 @@ use holdfast_protocol::secret::{Secret, TokenHash};
 use jiff::Timestamp;
 use pve_sim::door::{Ask, Told, ask};
 use pve_sim::node::HotMounts;
-use pve_sim::{Handle, Sim};
+use pve_sim::{Builder, Handle, Sim};
 use serde_json::json;
 
 pub const ARCHIVE: &str = "backup2:backup/vzdump-lxc-155-2026_11_21-04_02_15.tar.zst";
@@ -117,14 +117,23 @@ impl World {
         Self::with(HotMounts::Work).await
     }
 
+    /// One in which anything may be sent: for what somebody else would send with a token of ours.
+    pub async fn unwatched() -> Self {
+        Self::of(|builder| builder).await
+    }
+
     /// Whether a running guest takes a new mount: on a node without AppArmor it does not.
     pub async fn with(hot_mounts: HotMounts) -> Self {
+        Self::of(|builder| builder.hot_mounts(hot_mounts).guard()).await
+    }
+
+    async fn of(more: impl FnOnce(Builder) -> Builder) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let seed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/engine/seed");
         let state = dir.path().join("pve");
         let pace = Duration::from_millis(1);
         let builder = Sim::builder().state_dir(&state).seed(seed).pace(pace).login_delay(pace);
-        let sim = builder.hot_mounts(hot_mounts).guard().start().await.unwrap();
+        let sim = more(builder).start().await.unwrap();
         std::fs::create_dir_all(dir.path().join("net/hftest0/brif")).unwrap();
         let golden = find(&state, "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst");
         let golden_sha256 = agentd::execute::DigestCache::default().sha256(&golden).unwrap();
@@ -214,6 +223,7 @@ impl World {
                 bridge: "vmbr0".parse().unwrap(),
                 memory: 128.try_into().unwrap(),
                 speech: None,
+                twins: BTreeMap::new(),
                 cores: 1.try_into().unwrap(),
             }),
             brake: BrakeRule::usual(),
@@ -246,11 +256,56 @@ impl World {
 
     /// A call with any token. Gives the status.
     pub fn by(&self, authorization: &str, method: &str, path: &str, params: &[(&str, &str)]) -> u16 {
+        self.answer(authorization, method, path, params).0
+    }
+
+    /// The same. Gives the status and what the answer is for: `403 Permission check failed`.
+    pub fn said(&self, authorization: &str, method: &str, path: &str, params: &[(&str, &str)]) -> String {
+        let (status, reason, _) = self.answer(authorization, method, path, params);
+        format!("{status} {reason}")
+    }
+
+    /// The same, of a call that starts a task. Gives how the task ends.
+    pub async fn task(
+        &self,
+        authorization: &str,
+        method: &str,
+        path: &str,
+        params: &[(&str, &str)],
+    ) -> String {
+        let (status, reason, body) = self.answer(authorization, method, path, params);
+        assert_eq!(status, 200, "{method} {path}: {reason}");
+        let upid = body.pointer("/data").and_then(|data| data.as_str()).unwrap().to_owned();
+        loop {
+            let path = format!("/nodes/pve1/tasks/{upid}/status");
+            let (_, _, told) = self.answer(authorization, "GET", &path, &[]);
+            if let Some(end) = told.pointer("/data/exitstatus").and_then(|end| end.as_str()) {
+                return end.to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    fn answer(
+        &self,
+        authorization: &str,
+        method: &str,
+        path: &str,
+        params: &[(&str, &str)],
+    ) -> (u16, String, serde_json::Value) {
         let path = &format!("/api2/json{path}");
         match ask(&self.sim.node, &Ask { method, path, params, authorization }) {
-            Told::Answer { status, .. } => status,
+            Told::Answer { status, reason, body, .. } => {
+                (status, reason, serde_json::from_slice(&body).unwrap_or_default())
+            }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// What a token of the agent's has to show.
+    pub fn token(&self, role: &str) -> String {
+        let id = format!("hf@pve!{role}");
+        format!("PVEAPIToken={id}={}", self.sim.tokens.get(&id).unwrap())
     }
 
     /// What stands on the node, by hand: the configuration files, with what is random made plain.

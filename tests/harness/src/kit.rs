@@ -89,6 +89,7 @@ impl Kit {
                 bridge: "vmbr0".parse().unwrap(),
                 memory: 128.try_into().unwrap(),
                 speech: None,
+                twins: BTreeMap::new(),
                 cores: 1.try_into().unwrap(),
             }),
             brake: BrakeRule::usual(),

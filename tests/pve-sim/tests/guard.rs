@@ -48,6 +48,8 @@ const NEVER: &[(&str, &str, &str, &str)] = &[
     ("POST", "/nodes/pve1/vzdump", "vmid=100&remove=0&tmpdir=/tmp", "tmpdir"),
     ("POST", "/nodes/pve1/vzdump", "remove=0&all=1", "all"),
     ("POST", "/nodes/pve1/vzdump", "vmid=100&remove=0&prune-backups=keep-last%3D1", "prune-backups"),
+    ("DELETE", "/nodes/pve1/storage/backup2/prunebackups", "", "prunebackups"),
+    ("DELETE", "/nodes/pve1/storage/backup2/prunebackups?prune-backups=keep-last%3D1", "", "prunebackups"),
     ("POST", "/nodes/pve1/vzdump", "vmid=100&remove=0&exclude-path=/srv/*", "exclude-path"),
     ("POST", "/nodes/pve1/vzdump", "vmid=100&remove=0&exclude-path=/?*", "exclude-path"),
     (

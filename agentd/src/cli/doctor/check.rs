@@ -50,7 +50,7 @@ impl Check {
         Self { state, name: name.into(), detail: detail.into(), mend: Vec::new() }
     }
 
-    fn of_error(name: impl Into<String>, error: &PveError) -> Self {
+    pub(super) fn of_error(name: impl Into<String>, error: &PveError) -> Self {
         Self::new(State::Failed, name, chain(error))
     }
 }
@@ -73,6 +73,7 @@ fn places(settings: &Settings) -> Places {
             pool: scratch.pool.clone(),
             storage: scratch.storage.clone(),
             bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
+            twins: scratch.twins.clone(),
         }),
         guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
         backup_storages: proxmox.backup_storage.iter().cloned().chain(used).collect(),
@@ -130,6 +131,7 @@ pub async fn examine(pve: &dyn Pve, settings: &Settings) -> Vec<Check> {
     });
     checks.extend(pool(pve.resources().await, &places));
     checks.extend(storages(pve, &places, proxmox.backup_storage.as_ref()).await);
+    checks.extend(super::twins::checks(pve, &places).await);
     for golden in &settings.golden {
         checks.push(golden_listed(pve, golden).await);
         checks.push(golden_file(&golden.file, golden));
@@ -229,7 +231,9 @@ async fn storages(pve: &dyn Pve, places: &Places, backups: Option<&StorageName>)
         Err(error) => return vec![Check::of_error("storages", &error)],
     };
     let mut wanted: Vec<_> = places.guest_storages.iter().map(|storage| (storage, "rootdir")).collect();
-    wanted.extend(places.archive_storages.iter().chain(backups).map(|storage| (storage, "backup")));
+    let twins = places.scratch.iter().flat_map(|scratch| scratch.twins.values());
+    let archives = places.archive_storages.iter().chain(backups).chain(twins);
+    wanted.extend(archives.map(|storage| (storage, "backup")));
     wanted.sort();
     wanted.dedup();
     let check = |(storage, content): (&StorageName, &str)| {

@@ -10,6 +10,7 @@ mod here;
 pub mod judge;
 mod test_bridge;
 mod trust;
+mod twins;
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! What comes in: the command line, and on a Proxmox box its certificate and name. What goes out: [`Choices`], or what
 //! is missing. A golden's archive is hashed here: naming it to `setup` is how root approves it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use super::test_bridge;
 use crate::cli::Output;
 use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::VolumeId;
-use crate::settings::ConfigPath;
+use crate::settings::{ConfigPath, twin_mistake};
 
 /// The arguments.
 #[derive(Debug, clap::Args)]
@@ -57,6 +57,11 @@ pub struct SetupArguments {
     /// Where throwaway guests' disks go: a storage without archives [default: --storage].
     #[arg(long, value_name = "STORAGE", requires = "scratch_pool")]
     pub(super) scratch_storage: Option<StorageName>,
+    /// By which entry of Proxmox the backups of a storage are read for tests: the same namespace of the same backup server, by
+    /// an account that may only read there; may stand several times. Root makes the entry, and the `scratch` token then has
+    /// nothing on the storage itself.
+    #[arg(long = "scratch-twin", value_name = "STORAGE=ENTRY", requires = "scratch_pool", value_parser = twin)]
+    pub(super) scratch_twins: Vec<(StorageName, StorageName)>,
     /// How much memory a throwaway guest gets, in MiB.
     #[arg(long, value_name = "MIB", default_value = "2048", value_parser = memory)]
     pub(super) scratch_memory: MemoryMib,
@@ -228,6 +233,12 @@ fn vmid_range(text: &str) -> Result<[Vmid; 2], String> {
     if first <= last { Ok(range) } else { Err("the first VMID is above the last".to_owned()) }
 }
 
+fn twin(text: &str) -> Result<(StorageName, StorageName), String> {
+    let (of, twin) = text.split_once('=').ok_or("a storage and its twin, such as off1=off1-read")?;
+    let storage = |text: &str| StorageName::from_str(text).map_err(|error| error.to_string());
+    Ok((storage(of)?, storage(twin)?))
+}
+
 fn test_network(text: &str) -> Result<TestBridge, String> {
     let own: Ipv4Cidr = text.parse().map_err(|error: CidrError| error.to_string())?;
     test_bridge::both_ends(own).map_err(str::to_owned)
@@ -246,6 +257,14 @@ pub enum ChoiceError {
     ScratchStorage {
         /// The storage.
         storage: StorageName,
+    },
+    /// A twin that cannot be one.
+    #[error("--scratch-twin for {of}: name {rule}")]
+    Twin {
+        /// The storage.
+        of: StorageName,
+        /// What is expected.
+        rule: &'static str,
     },
     /// No node.
     #[error("this box has no host name that could be a node: name the node with --node")]
@@ -347,11 +366,25 @@ impl SetupArguments {
         Ok(Some(Scratch {
             pool,
             vmid_range,
-            storage,
             memory: self.scratch_memory,
             cores: self.scratch_cores,
             speech: self.test_network.clone(),
+            twins: self.twins(&storage)?,
+            storage,
         }))
+    }
+
+    fn twins(&self, scratch: &StorageName) -> Result<BTreeMap<StorageName, StorageName>, ChoiceError> {
+        let twins: BTreeMap<_, _> = self.scratch_twins.iter().cloned().collect();
+        let backups = self.backup_storage.iter().map(StorageName::as_str);
+        let backups = backups.chain(self.targets.iter().map(TargetName::as_str)).collect();
+        let others = self.storage.iter().chain(&self.bulk_storage).chain([scratch]);
+        let others = others.chain(self.golden_dump.iter().map(|dump| &dump.storage)).map(StorageName::as_str);
+        let goldens = self.goldens.iter().map(|golden| golden.archive.storage());
+        match twin_mistake(&twins, &backups, &others.chain(goldens).collect()) {
+            None => Ok(twins),
+            Some((of, rule)) => Err(ChoiceError::Twin { of: of.clone(), rule }),
+        }
     }
 
     /// Whose the files on this box are, where they are not those of whoever runs this.

@@ -354,6 +354,12 @@ pub fn settings_text(choices: &Choices) -> String {
             line("guest", quoted(&speech.guest.to_string()));
             line("door", quoted(&speech.door.to_string()));
         }
+        let meant = "# Backups on the left are read for tests by the entry on the right, whose account may only read.";
+        let twins = scratch.twins.iter().enumerate();
+        twins.for_each(|(n, (of, twin))| {
+            let head = if n == 0 { format!("\n[scratch.twins]\n{meant}\n") } else { String::new() };
+            line(&format!("{head}{}", quoted(of.as_str())), quoted(twin.as_str()));
+        });
         line("\n[scratch.token]\nid", quoted(&choices.token_id(Role::Scratch)));
         line("secret_file", quoted(&choices.secret_file(Role::Scratch).display().to_string()));
     }
@@ -397,7 +403,7 @@ fn beside(choices: &Choices, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::choices;
+    use super::super::plan::tests::{choices, tried};
     use super::*;
     use crate::model::policy::GoldenDump;
     use crate::settings::Settings;
@@ -424,6 +430,17 @@ mod tests {
         assert_eq!(settings.brake.rule(), BrakeRule::usual());
         assert_eq!(settings.trust.operators, std::path::Path::new("/etc/holdfast/operators"));
         assert_eq!(settings.trust.policy, std::path::Path::new("/etc/holdfast/policy.toml"));
+    }
+
+    #[test]
+    fn twins_are_read_as_they_were_named() {
+        let mut choices = tried();
+        let twins = &mut choices.scratch.as_mut().unwrap().twins;
+        // Written bare, this name would be a key within another.
+        twins.insert("backup2".parse().unwrap(), "back.read".parse().unwrap());
+        let twins = twins.clone();
+        let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
+        assert_eq!(settings.scratch.unwrap().twins, twins);
     }
 
     /// As root for somebody else, as in real life; anybody else can set up for themselves alone.

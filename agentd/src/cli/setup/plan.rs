@@ -4,7 +4,7 @@
 //! which they must come to be. Pure: nothing is read or written here. Deliberately absent: guests. Setting up and
 //! removing never touch one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -113,6 +113,7 @@ impl Choices {
                 pool: scratch.pool.clone(),
                 storage: scratch.storage.clone(),
                 bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
+                twins: scratch.twins.clone(),
             }),
             guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
             backup_storages: self.backup_storage.iter().cloned().chain(targets).collect(),
@@ -152,6 +153,8 @@ pub struct Scratch {
     pub cores: Cores,
     /// Where they may speak to the agent.
     pub speech: Option<TestBridge>,
+    /// By which entries their backups are read, where not by the storage's own.
+    pub twins: BTreeMap<StorageName, StorageName>,
 }
 
 /// What of Proxmox is for throwaway guests.
@@ -163,6 +166,8 @@ pub struct ScratchPlaces {
     pub storage: StorageName,
     /// The bridge on which they speak, where they may.
     pub bridge: Option<BridgeName>,
+    /// The read-only twins of storages of backups.
+    pub twins: BTreeMap<StorageName, StorageName>,
 }
 
 /// What of Proxmox the table of privileges speaks of.
@@ -200,9 +205,17 @@ impl Places {
             Place::ScratchStorage => {
                 self.scratch.iter().map(|scratch| AclPath::storage(&scratch.storage)).collect()
             }
-            Place::TriedStorage if self.scratch.is_none() => Vec::new(),
-            Place::TriedStorage | Place::BackupStorage => {
-                unique(self.backup_storages.iter().map(AclPath::storage))
+            Place::BackupStorage => unique(self.backup_storages.iter().map(AclPath::storage)),
+            Place::TriedStorage => {
+                let tried = |scratch: &ScratchPlaces| {
+                    let alone = self.backup_storages.iter().filter(|of| !scratch.twins.contains_key(of));
+                    unique(alone.map(AclPath::storage))
+                };
+                self.scratch.as_ref().map(tried).unwrap_or_default()
+            }
+            Place::Twin => {
+                let twins = self.scratch.iter().flat_map(|scratch| scratch.twins.values());
+                unique(twins.map(AclPath::storage))
             }
             Place::Node => vec![AclPath::node(&self.node)],
             Place::GuestStorage => unique(self.guest_storages.iter().map(AclPath::storage)),
@@ -227,6 +240,16 @@ impl Places {
                 std::iter::once(AclPath::bridge(&self.bridge)).chain(tagged).collect()
             }
         }
+    }
+
+    /// What throwaway guests' token read archives by before their storage had a twin.
+    fn no_longer(&self) -> Vec<Grant> {
+        let twinned = self.scratch.iter().flat_map(|scratch| scratch.twins.keys());
+        let read = |pve_role| {
+            move |of: &StorageName| Grant { path: AclPath::storage(of), pve_role, role: Role::Scratch }
+        };
+        let roles = pve_role(Role::Scratch, Place::TriedStorage);
+        twinned.flat_map(|of| roles.map(read).map(|grant| grant(of))).collect()
     }
 
     /// The grants that these tokens need.
@@ -273,6 +296,8 @@ pub struct Wanted {
     pub tokens: Vec<Role>,
     /// Its grants.
     pub grants: Vec<Grant>,
+    /// What a token no longer needs once something narrower is named, and must not keep.
+    pub no_longer: Vec<Grant>,
 }
 
 impl Wanted {
@@ -289,6 +314,7 @@ impl Wanted {
             pve_roles: pve_roles(&tokens).into_iter().collect(),
             user: choices.user.clone(),
             tokens,
+            no_longer: choices.places().no_longer(),
             grants: grants.into_iter().collect(),
         }
     }
@@ -310,7 +336,7 @@ pub fn archive_vmid(archive: &VolumeId) -> Option<Vmid> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::cli) mod tests {
     use super::*;
 
     pub fn choices() -> Choices {
@@ -350,6 +376,22 @@ pub(super) mod tests {
         }
     }
 
+    /// The same on a box that tries its backups, and those of one server through a twin.
+    pub fn tried() -> Choices {
+        let mut wide = choices();
+        wide.targets = BTreeSet::from(["off1".parse().unwrap()]);
+        wide.scratch = Some(Scratch {
+            pool: "holdfast-scratch".parse().unwrap(),
+            vmid_range: [Vmid::try_from(900).unwrap(), Vmid::try_from(909).unwrap()],
+            storage: "labdir".parse().unwrap(),
+            memory: 2048.try_into().unwrap(),
+            cores: 2.try_into().unwrap(),
+            speech: None,
+            twins: BTreeMap::from([("off1".parse().unwrap(), "off1-read".parse().unwrap())]),
+        });
+        wide
+    }
+
     #[test]
     fn grants_are_the_proved_ones_path_by_path() {
         let lines: Vec<String> = Wanted::of(&choices())
@@ -383,17 +425,8 @@ pub(super) mod tests {
 
     #[test]
     fn throwaway_guests_have_their_own_pool_and_token_only_when_wanted() {
-        let mut wide = choices();
-        assert!(!Wanted::of(&wide).tokens.contains(&Role::Scratch));
-        wide.scratch = Some(Scratch {
-            pool: "holdfast-scratch".parse().unwrap(),
-            vmid_range: [Vmid::try_from(900).unwrap(), Vmid::try_from(909).unwrap()],
-            storage: "labdir".parse().unwrap(),
-            memory: 2048.try_into().unwrap(),
-            cores: 2.try_into().unwrap(),
-            speech: None,
-        });
-        let wanted = Wanted::of(&wide);
+        assert!(!Wanted::of(&choices()).tokens.contains(&Role::Scratch));
+        let wanted = Wanted::of(&tried());
         assert_eq!(wanted.pools.len(), 2);
         let scratch: Vec<&Grant> = wanted.grants.iter().filter(|grant| grant.role == Role::Scratch).collect();
         assert!(scratch.iter().all(|grant| grant.path.as_str() != "/pool/holdfast"), "{scratch:?}");
@@ -406,8 +439,11 @@ pub(super) mod tests {
                 "/sdn/zones/localnetwork/vmbr0 HfSdn",
                 "/storage/backup2 HfStRead",
                 "/storage/labdir HfStDisks",
+                "/storage/off1-read HfStRead",
             ]
         );
+        let others = wanted.grants.iter().filter(|grant| grant.path.as_str() == "/storage/off1-read");
+        assert_eq!(others.map(|grant| grant.role).collect::<Vec<_>>(), [Role::Observe, Role::Scratch]);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
 //! *and* its privilege-separated token, on exactly that path, not propagated. `Datastore.Allocate` on `/storage`, with which
 //! one makes a storage of any path, is the `storage` token's alone, which lies sealed (`docs/adr/0023`). On one storage it
-//! reads archives whosever they are, and deletes none by name: that is the `scratch` token's way to them, and the
-//! `allocate` token's to those of a guest that is gone, over which nobody has `VM.Backup` any more (`docs/adr/0034`).
+//! reads archives whosever they are, deletes none by name, and may prune them all: that is the `scratch` token's way to them
+//! (by a twin that can only read, where root named one: `docs/adr/0045`), and the `allocate` token's to those of a guest that
+//! is gone, over which nobody has `VM.Backup` any more (`docs/adr/0034`).
 //! Deliberately absent: `Sys.Modify`, `Permissions.Modify`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +28,10 @@ pub enum Place {
     ArchiveStorage,
     /// Each storage that our guests' backups lie on.
     BackupStorage,
-    /// The same, where backups are tried.
+    /// The same, where backups are tried and no twin was named.
     TriedStorage,
+    /// Each read-only twin by which backups are tried.
+    Twin,
     /// The storage that throwaway guests' disks lie on.
     ScratchStorage,
     /// All storages: where making an entry is checked.
@@ -74,6 +77,7 @@ pub const NEEDS: &[Need] = &[
     need("see storages", Role::Observe, Place::GuestStorage, &["Datastore.Audit"]),
     need("see storages", Role::Observe, Place::ArchiveStorage, &["Datastore.Audit"]),
     need("see the entries it made", Role::Observe, Place::Target, &["Datastore.Audit"]),
+    need("hold a twin to its original", Role::Observe, Place::Twin, &["Datastore.Audit"]),
     need("start, stop and shut down", Role::Operate, Place::Pool, &["VM.PowerMgmt"]),
     need(
         "read a configuration with a bootstrap in it",
@@ -148,9 +152,15 @@ pub const NEEDS: &[Need] = &[
         &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],
     ),
     need(
-        "read archives, and no more",
+        "read archives; Proxmox lets whoever may do that prune every backup there as well",
         Role::Scratch,
         Place::TriedStorage,
+        &["Datastore.Allocate", "Datastore.Audit"],
+    ),
+    need(
+        "read archives, and no more: the account of the entry is the server's to bound",
+        Role::Scratch,
+        Place::Twin,
         &["Datastore.Allocate", "Datastore.Audit"],
     ),
     need(
@@ -195,10 +205,12 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (Role::Scratch, Place::Pool | Place::ScratchPool) => "HfScratch",
         (Role::Storage, Place::Pool | Place::ScratchPool) => return None,
         (_, Place::Node) => "HfNode",
-        (Role::Observe, Place::GuestStorage | Place::ArchiveStorage) | (_, Place::Target) => "HfStAudit",
+        (Role::Observe, Place::GuestStorage | Place::ArchiveStorage)
+        | (_, Place::Target)
+        | (Role::Observe, Place::Twin) => "HfStAudit",
         (_, Place::Storages) => "HfStMake",
         (Role::Operate, Place::GuestStorage) | (_, Place::ScratchStorage) => "HfStDisks",
-        (_, Place::BackupStorage | Place::TriedStorage) => "HfStRead",
+        (_, Place::BackupStorage | Place::TriedStorage | Place::Twin) => "HfStRead",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
         (_, Place::Bridge | Place::ScratchBridge) => "HfSdn",
@@ -206,7 +218,7 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
 }
 
 /// All places.
-pub const PLACES: [Place; 13] = [
+pub const PLACES: [Place; 14] = [
     Place::Pool,
     Place::ScratchPool,
     Place::Node,
@@ -214,6 +226,7 @@ pub const PLACES: [Place; 13] = [
     Place::ArchiveStorage,
     Place::BackupStorage,
     Place::TriedStorage,
+    Place::Twin,
     Place::ScratchStorage,
     Place::Storages,
     Place::Target,
@@ -261,7 +274,10 @@ mod tests {
                 Place::GuestStorage => "`/storage/{each storage of disks}`",
                 Place::ArchiveStorage => "`/storage/{each storage of archives}`",
                 Place::BackupStorage => "`/storage/{each storage of backups}`",
-                Place::TriedStorage => "`/storage/{each storage of backups}`, with `--scratch-pool` only",
+                Place::TriedStorage => {
+                    "`/storage/{each storage of backups without a twin}`, with `--scratch-pool` only"
+                }
+                Place::Twin => "`/storage/{each twin}`, with `--scratch-twin` only",
                 Place::ScratchStorage => "`/storage/{scratch storage}`, with `--scratch-pool` only",
                 Place::Storages => "`/storage` itself, with `--target` only",
                 Place::Target => "`/storage/{each --target}`",
@@ -327,8 +343,12 @@ mod tests {
     #[test]
     fn no_token_may_change_rights_and_only_the_sealed_one_make_storages() {
         let reads = |need: &&Need| {
-            let at = (need.role, need.place);
-            [(Role::Scratch, Place::TriedStorage), (Role::Allocate, Place::BackupStorage)].contains(&at)
+            let reader = [
+                (Role::Scratch, Place::TriedStorage),
+                (Role::Scratch, Place::Twin),
+                (Role::Allocate, Place::BackupStorage),
+            ];
+            reader.contains(&(need.role, need.place))
         };
         let open = NEEDS.iter().filter(|need| need.role != Role::Storage && !reads(need));
         let all: BTreeSet<_> = open.flat_map(|need| need.privileges).collect();

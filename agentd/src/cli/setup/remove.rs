@@ -88,6 +88,7 @@ impl Ours {
             user: self.user.clone(),
             tokens: Role::ALL.to_vec(),
             grants: Vec::new(),
+            no_longer: Vec::new(),
         }
     }
 

@@ -41,6 +41,11 @@ pub fn script(choices: &Choices) -> String {
     {
         add(&lasting(write, choices));
     }
+    for grant in &wanted.no_longer {
+        let from = choices.token_id(grant.role);
+        let (path, pve_role) = (grant.path.to_string(), grant.pve_role.to_owned());
+        add(&format!("{} 2>/dev/null || true", Write::Revoke { path, pve_role, from }.line()));
+    }
     add("");
     add("# The settings. No secret is in them.");
     if let Some(folder) = choices.config.parent() {
@@ -155,11 +160,18 @@ fn joined(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::choices;
+    use super::super::plan::tests::{choices, tried};
     use super::*;
 
     #[test]
     fn the_printed_script() {
         insta::assert_snapshot!("setup_script", script(&choices()));
+    }
+
+    #[test]
+    fn what_a_twin_takes_the_place_of_goes_whether_it_was_there_or_not() {
+        let text = script(&tried());
+        let line = "pveum acl delete /storage/off1 --tokens 'holdfast@pve!scratch' --roles HfStRead 2>/dev/null || true";
+        assert!(text.lines().any(|one| one == line), "{text}");
     }
 }

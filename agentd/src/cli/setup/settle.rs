@@ -2,8 +2,8 @@
 //!
 //! What comes in: [`Wanted`], [`Seen`], and which secrets we still have. What goes out: every wanted thing as one
 //! [`Step`], done already or with the writes that bring it about, in an order that works. Pure. Running the writes and
-//! settling again gives a list with nothing to do. Deliberately absent: taking away what somebody else granted; `doctor`
-//! shows that.
+//! settling again gives a list with nothing to do. What our own token had before something narrower was named is taken away.
+//! Deliberately absent: taking away what somebody else granted; `doctor` shows that.
 
 use std::collections::BTreeSet;
 
@@ -77,6 +77,18 @@ pub fn settle(wanted: &Wanted, seen: &Seen, secrets: &BTreeSet<Role>) -> Vec<Ste
         let what = format!("grant {} on {} to {}!{}", grant.pve_role, grant.path, wanted.user, grant.role);
         steps.push(done_or(what, standing, vec![write]));
     }
+    // The user keeps it: another of its tokens may need it there, and this one has only what it has itself.
+    steps.extend(wanted.no_longer.iter().filter_map(|grant| {
+        let from = format!("{}!{}", wanted.user, grant.role);
+        let is = |e: &&AclEntry| {
+            (e.path.as_str(), e.role.as_str()) == (grant.path.as_str(), grant.pve_role) && e.who == from
+        };
+        seen.acl.iter().find(is)?;
+        let why = "its backups are read by a twin now";
+        let (path, pve_role) = (grant.path.to_string(), grant.pve_role.to_owned());
+        let what = format!("no grant {pve_role} on {path} to {from}");
+        Some(Step::new(what, Standing::Differs(why), vec![Write::Revoke { path, pve_role, from }]))
+    }));
     steps
 }
 
@@ -176,7 +188,7 @@ pub fn unsettle(wanted: &Wanted, seen: &Seen) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::choices;
+    use super::super::plan::tests::{choices, tried};
     use super::*;
 
     /// Carries writes out on a [`Seen`], as Proxmox would.
@@ -246,6 +258,28 @@ mod tests {
         carry_out(&mut seen, &steps);
         let all: BTreeSet<Role> = wanted.tokens.iter().copied().collect();
         assert_eq!(writes(&settle(&wanted, &seen, &all)), 0);
+    }
+
+    /// A box that was set up before its storage had a twin: what the token had there goes, and what another has stays.
+    #[test]
+    fn what_a_twin_takes_the_place_of_is_taken_away() {
+        let mut before = tried();
+        before.scratch.as_mut().unwrap().twins.clear();
+        let mut seen = Seen::default();
+        let secrets: BTreeSet<Role> = Wanted::of(&before).tokens.iter().copied().collect();
+        let steps = settle(&Wanted::of(&before), &seen, &BTreeSet::new());
+        carry_out(&mut seen, &steps);
+        let has = |seen: &Seen, path: &str| -> Vec<String> {
+            let reads = |entry: &&AclEntry| entry.path == path && entry.role == "HfStRead";
+            seen.acl.iter().filter(reads).map(|entry| entry.who.clone()).collect()
+        };
+        let [user, allocate, scratch] = ["", "!allocate", "!scratch"].map(|end| format!("holdfast@pve{end}"));
+        assert_eq!(has(&seen, "/storage/off1"), [user.clone(), allocate.clone(), scratch.clone()]);
+        let steps = settle(&Wanted::of(&tried()), &seen, &secrets);
+        carry_out(&mut seen, &steps);
+        assert_eq!(has(&seen, "/storage/off1"), [user.clone(), allocate]);
+        assert_eq!(has(&seen, "/storage/off1-read"), [user, scratch]);
+        assert_eq!(writes(&settle(&Wanted::of(&tried()), &seen, &secrets)), 0);
     }
 
     #[test]

@@ -23,6 +23,7 @@ fn place() -> TestPlace {
         bridge: "vmbr0".parse().unwrap(),
         memory: 1024.try_into().unwrap(),
         speech: None,
+        twins: BTreeMap::new(),
         cores: 1.try_into().unwrap(),
     }
 }

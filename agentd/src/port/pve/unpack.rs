@@ -41,6 +41,12 @@ pub fn is_unreadable(reason: &str) -> bool {
         || (reason.contains("command 'tar -xpOf ") && reason.contains("' failed: exit code"))
 }
 
+/// Whether what is said is that the key which is there does not open the archive, or that there is none.
+#[must_use]
+pub fn speaks_of_key(said: &str) -> bool {
+    has_any(said, &KEY)
+}
+
 fn has_any(text: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| text.contains(part))
 }

@@ -179,6 +179,9 @@ fn mark(call: &Call<'_>) -> Reply {
             if call.text("notes").is_some() { "notes" } else { "protected" }
         );
     }
+    if attributes && backup_server::is_one(at.definition) {
+        store.may_mark(at.definition)?;
+    }
     if attributes && !place.exists() {
         return Err(missing(&volid));
     }

@@ -129,6 +129,9 @@ pub(super) fn judge(method: &str, segments: &[String], params: &Params) -> Vec<(
             "it leaves more out than what lies beneath a mount".to_owned(),
         ));
     }
+    if method == "DELETE" && segments.last().is_some_and(|last| last == "prunebackups") {
+        found.push(("prunebackups".to_owned(), "it deletes backups that nobody named".to_owned()));
+    }
     if kind == Kind::Destroy {
         let bare = "a destroy is sent bare: what its parameters can do is nothing we want";
         let unnamed = params.keys().filter(|name| !ANYWHERE.iter().any(|(known, _)| known == name));

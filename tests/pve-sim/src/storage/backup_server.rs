@@ -4,6 +4,7 @@
 //! STATE/run/outside/SERVER/            a server that answers
 //!   fingerprint, secret                its certificate's, and the one that it takes
 //!   role                               of the token; `DatastoreBackup` may not remove, which is what it has without this file
+//!   accounts/NAME/secret, role         the same of one account, where it has its own
 //!   plain                              (a mark) its client forgets to encrypt
 //!   DATASTORE[/ns/PART…]/ct/300/2026-11-21T04:36:17Z.tar   a snapshot, and beside it `.sealed`, `.notes`, `.protected`, `.verified`
 //! ```
@@ -103,7 +104,7 @@ impl Store<'_> {
         if definition.get("fingerprint") != Some(fingerprint.as_str()) {
             return datastores(&format!("fingerprint '{}' not verified, abort!", fingerprint.to_uppercase()));
         }
-        if said(self.secrets().join(format!("{name}.pw"))) != said(there.join("secret")) {
+        if said(self.secrets().join(format!("{name}.pw"))) != said(self.account(definition).join("secret")) {
             return datastores("401 Unauthorized");
         }
         let datastore = definition.get("datastore").unwrap_or_default();
@@ -152,18 +153,39 @@ impl Store<'_> {
         })
     }
 
+    /// Where it stands what the account of an entry is on the server.
+    fn account(&self, definition: &Definition) -> PathBuf {
+        let server = self.server(definition);
+        let own = server.join("accounts").join(definition.get("username").unwrap_or_default());
+        if definition.get("username").is_some() && own.is_dir() { own } else { server }
+    }
+
     /// Whether the token may remove what lies there, or the server's own sentence.
     ///
     /// # Errors
     /// That sentence.
     pub fn may_remove(&self, definition: &Definition) -> Fallible<()> {
-        let role = std::fs::read_to_string(self.server(definition).join("role")).unwrap_or_default();
-        if matches!(role.trim(), "DatastorePowerUser" | "DatastoreAdmin") {
+        self.may(definition, &["DatastorePowerUser", "DatastoreAdmin"], "Datastore.Modify|Datastore.Prune")
+    }
+
+    /// Whether the token may write what stands beside a snapshot: notes, and that it is protected.
+    ///
+    /// # Errors
+    /// The server's sentence.
+    pub fn may_mark(&self, definition: &Definition) -> Fallible<()> {
+        let roles = ["DatastoreBackup", "DatastorePowerUser", "DatastoreAdmin"];
+        self.may(definition, &roles, "Datastore.Modify|Datastore.Backup")
+    }
+
+    fn may(&self, definition: &Definition, roles: &[&str], needs: &str) -> Fallible<()> {
+        let role = std::fs::read_to_string(self.account(definition).join("role")).unwrap_or_default();
+        let role = if role.trim().is_empty() { "DatastoreBackup" } else { role.trim() };
+        if roles.contains(&role) {
             return Ok(());
         }
         let of = |name: &str| definition.get(name).map(|text| format!("/{text}")).unwrap_or_default();
         Err(Refusal::die(format!(
-            "proxmox-backup-client failed: Error: permission check failed - missing Datastore.Modify|Datastore.Prune on /datastore{}{}",
+            "proxmox-backup-client failed: Error: permission check failed - missing {needs} on /datastore{}{}",
             of("datastore"),
             of("namespace")
         )))
