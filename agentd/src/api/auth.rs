@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::local::calls::{self, CALLS, Call, Place};
 use holdfast_protocol::secret::TokenHash;
 
 use super::error::ApiError;
@@ -25,13 +26,6 @@ use crate::port::store::holder::Holder;
 
 /// A token is 43 characters; what is far longer is none.
 const TOKEN_CHARS_MAX: usize = 128;
-
-/// The calls that take a query. To all others one is a mistake, and is said to be one.
-const WITH_QUERY: [(Method, &str); 3] = [
-    (Method::GET, "/v1/operations/{id}"),
-    (Method::GET, "/v1/quiesce-windows/{id}"),
-    (Method::GET, "/v1/audit"),
-];
 
 /// Proof that a guest asks, and which.
 #[derive(Debug)]
@@ -108,9 +102,12 @@ fn seen(holder: &Holder, from: IpAddr) -> String {
     format!("token {generation} is used from {used}, and {shown} was shown from {from}")
 }
 
+/// Whether the description of the call has one. To all others a query is a mistake, and is said to be one.
 fn takes_query(parts: &Parts) -> bool {
     let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-    WITH_QUERY.iter().any(|(method, taker)| *method == parts.method && path == Some(*taker))
+    let takes = |call: &&Call| call.parts.iter().any(|part| part.place == Place::Query);
+    let read = CALLS.iter().filter(|call| call.method == calls::Method::Get).filter(takes);
+    parts.method == Method::GET && read.map(|call| call.path).any(|taker| path == Some(taker))
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<TokenHash> {

@@ -12,11 +12,17 @@ use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::Data;
 use super::operations::look;
+use super::wait::Wait;
 
 pub(super) async fn all(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
+    wait: Wait,
 ) -> Result<Data<BackupsView>, ApiError> {
+    wait.for_change(&local, || every(&local, &scope)).await
+}
+
+async fn every(local: &Local, scope: &GuestScope) -> Result<BackupsView, ApiError> {
     let own = local.store.own_backups(scope.uid()).await?;
     let kept = own.kept.into_iter();
     let mut backups: Vec<BackupView> =
@@ -31,24 +37,29 @@ pub(super) async fn all(
         phase: OperationStatus::Queued,
         kept: None,
     }));
-    Ok(Data(BackupsView { backups }))
+    Ok(BackupsView { backups })
 }
 
 pub(super) async fn one(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
     Path(id): Path<String>,
+    wait: Wait,
 ) -> Result<Data<BackupView>, ApiError> {
     let id: OperationId = id.parse().map_err(|_| ApiError::NotFound("backup"))?;
+    wait.for_change(&local, || single(&local, &scope, id)).await
+}
+
+async fn single(local: &Local, scope: &GuestScope, id: OperationId) -> Result<BackupView, ApiError> {
     let own = local.store.own_backups(scope.uid()).await?;
     if let Some((id, kept)) = own.kept.into_iter().find(|(kept, _)| *kept == id) {
-        return Ok(Data(BackupView { id, phase: OperationStatus::Done, kept: Some(kept) }));
+        return Ok(BackupView { id, phase: OperationStatus::Done, kept: Some(kept) });
     }
-    let view = look(&local, &scope, id).await?;
+    let view = look(local, scope, id).await?;
     if !is_backup(view.kind) {
         return Err(ApiError::NotFound("backup"));
     }
-    Ok(Data(BackupView { id: view.id, phase: view.status, kept: None }))
+    Ok(BackupView { id: view.id, phase: view.status, kept: None })
 }
 
 /// Whether it takes one backup and nothing else.

@@ -19,6 +19,7 @@ use super::Local;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::{self, Data};
+use super::wait::Wait;
 use crate::model::policy::Sha256Hex;
 use crate::model::record::ReleaseRecord;
 use crate::port::artifacts::Artifact;
@@ -52,9 +53,13 @@ async fn wanted(
 pub(super) async fn desired(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
+    wait: Wait,
 ) -> Result<Data<DesiredView>, ApiError> {
-    let wanted = wanted(&local, &scope).await?;
-    Ok(Data(DesiredView { controller: wanted.map(|(controller, _)| controller) }))
+    let look = async || {
+        let wanted = wanted(&local, &scope).await?;
+        Ok(DesiredView { controller: wanted.map(|(controller, _)| controller) })
+    };
+    wait.for_change(&local, look).await
 }
 
 pub(super) async fn artifact(

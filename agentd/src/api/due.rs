@@ -15,6 +15,7 @@ use super::Local;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::Data;
+use super::wait::Wait;
 use crate::model::timekeeper::{Belief, Steady};
 use crate::plan::schedule::points::Around;
 use crate::plan::schedule::{Known, owed, promised};
@@ -22,11 +23,16 @@ use crate::plan::schedule::{Known, owed, promised};
 pub(super) async fn due(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
+    wait: Wait,
 ) -> Result<Data<DueView>, ApiError> {
+    wait.for_change(&local, || look(&local, &scope)).await
+}
+
+async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
     let uid = scope.uid();
     let own = local.store.owing(uid).await?;
     let hello = local.store.guest(uid).await?.and_then(|record| record.hello);
-    let Some(promise) = &own.promise else { return Ok(Data(DueView::default())) };
+    let Some(promise) = &own.promise else { return Ok(DueView::default()) };
     let (now, forward) = (local.clock.now(), local.clock.monotonic());
     let (anchor, run) = {
         let view = local.view.borrow();
@@ -64,5 +70,5 @@ pub(super) async fn due(
         }));
         view.next_at = view.next_at.into_iter().chain(owed.next).min();
     }
-    Ok(Data(view))
+    Ok(view)
 }

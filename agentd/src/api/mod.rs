@@ -22,6 +22,7 @@
 //! | [`routes`] | the table of calls |
 //! | [`windows`] | quiesce windows: asked for, entered, left |
 //! | [`test_door`] | what throwaway guests say while a backup is tried |
+//! | [`wait`] | answers that come when they change |
 //! | [`work`] | snapshots, rollback and backups, asked for |
 //! | [`wanted`] | the document in use, by guest |
 
@@ -43,6 +44,7 @@ pub mod restore_tests;
 pub mod routes;
 pub mod seats;
 pub mod test_door;
+pub mod wait;
 pub mod wanted;
 pub mod windows;
 pub mod work;

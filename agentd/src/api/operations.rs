@@ -2,80 +2,28 @@
 //! cancels one that has not begun. What was asked for and waits is an operation that has not begun.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::operation::{OperationStatus, OperationView};
-use serde::Deserialize;
 
 use super::Local;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::Data;
+use super::wait::Wait;
 use super::work::Call;
 use crate::model::request::RequestRecord;
-use crate::port::store::Changes;
 use crate::port::store::request::{Asked, Cancelled};
-
-/// Shorter than what gateways and clients cut off.
-const WAIT_SECONDS_MAX: u64 = 55;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wait {
-    wait: Option<String>,
-}
 
 pub(super) async fn operation(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
     Path(id): Path<String>,
-    ask: Result<Query<Wait>, QueryRejection>,
+    wait: Wait,
 ) -> Result<Data<OperationView>, ApiError> {
     let id: OperationId = id.parse().map_err(|_| ApiError::NotFound("operation"))?;
-    let wait = wait_of(ask)?;
-    // Listened to before the first look, so that no change falls between the two.
-    let mut changes = local.store.changes();
-    let of = |now: &Changes| (now.operations, now.requests);
-    let mut seen = of(&changes.borrow_and_update());
-    let first = look(&local, &scope, id).await?;
-    let Some(wait) = wait.filter(|_| !first.status.is_end()) else { return Ok(Data(first)) };
-    let changed = async {
-        loop {
-            let woken = changes.wait_for(|now| of(now) != seen).await.map(|now| of(&now));
-            match woken {
-                Ok(now) => seen = now,
-                // The store closed: the agent is stopping.
-                Err(_) => return look(&local, &scope, id).await,
-            }
-            let now = look(&local, &scope, id).await?;
-            if now != first {
-                return Ok(now);
-            }
-        }
-    };
-    match tokio::time::timeout(wait, changed).await {
-        Ok(outcome) => outcome.map(Data),
-        Err(_) => Ok(Data(first)),
-    }
-}
-
-/// How long to wait for a change; none is not at all.
-pub(super) fn wait_of(ask: Result<Query<Wait>, QueryRejection>) -> Result<Option<Duration>, ApiError> {
-    let refused = || ApiError::Part { what: "the query", rule: "the only part is wait, of 1s to 55s" };
-    let Query(ask) = ask.map_err(|_| refused())?;
-    match ask.wait.as_deref().map(seconds) {
-        None => Ok(None),
-        Some(Some(wait)) => Ok(Some(wait)),
-        Some(None) => Err(refused()),
-    }
-}
-
-fn seconds(text: &str) -> Option<Duration> {
-    let number = text.strip_suffix('s')?.parse::<u64>().ok()?;
-    (1..=WAIT_SECONDS_MAX).contains(&number).then(|| Duration::from_secs(number))
+    wait.for_change(&local, || look(&local, &scope, id)).await
 }
 
 /// Cancels what has not begun. What is under way says so and goes on.
@@ -124,18 +72,5 @@ fn view_of(record: RequestRecord, scope: &GuestScope) -> OperationView {
         opened_at: record.request.asked_at,
         ended_at,
         problem,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_whole_seconds_within_its_bound() {
-        assert_eq!(seconds("30s"), Some(Duration::from_secs(30)));
-        for bad in ["", "30", "0s", "56s", "-1s", "1.5s", "30m", "s"] {
-            assert_eq!(seconds(bad), None, "{bad:?}");
-        }
     }
 }

@@ -10,6 +10,7 @@ use super::Local;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::Data;
+use super::wait::Wait;
 use crate::model::record::TestRecord;
 
 /// A test a week makes these the last half year.
@@ -18,9 +19,13 @@ const SHOWN: u32 = 26;
 pub(super) async fn all(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
+    wait: Wait,
 ) -> Result<Data<RestoreTestsView>, ApiError> {
-    let tests = local.store.restore_tests(scope.uid(), SHOWN).await?;
-    Ok(Data(RestoreTestsView { tests: tests.into_iter().map(view).collect() }))
+    let look = async || {
+        let tests = local.store.restore_tests(scope.uid(), SHOWN).await?;
+        Ok(RestoreTestsView { tests: tests.into_iter().map(view).collect() })
+    };
+    wait.for_change(&local, look).await
 }
 
 /// A guest is not its own throwaway copy, which has a door of its own.

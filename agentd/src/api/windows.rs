@@ -5,11 +5,9 @@
 //! heard also when nothing can be written.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::window::{
     CANARIES_MAX, DownStack, Quiesced, Released, STACKS_MAX, WindowRequest, WindowView,
@@ -20,12 +18,11 @@ use holdfast_protocol::protection::Tier;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::{Data, InWork};
-use super::operations::{Wait, wait_of};
+use super::wait::Wait;
 use super::work::{Call, fresh_id, own, write_down};
 use super::{Local, body};
 use crate::model::request::Ask;
 use crate::operation::window::{Refused, Said};
-use crate::port::store::Changes;
 use crate::port::store::request::Cancelled;
 use crate::port::store::window::{Moment, SayError, WindowLook};
 
@@ -58,42 +55,10 @@ pub(super) async fn look(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
     Path(id): Path<String>,
-    ask: Result<Query<Wait>, QueryRejection>,
+    wait: Wait,
 ) -> Result<Data<WindowView>, ApiError> {
     let id = window_id(&id)?;
-    let wait = wait_of(ask)?;
-    let mut changes = local.store.changes();
-    let of = |now: &Changes| (now.operations, now.requests, now.windows);
-    let mut seen = of(&changes.borrow_and_update());
-    let first = view(&local, &scope, id).await?;
-    let Some(wait) = wait else { return Ok(Data(first)) };
-    let changed = async {
-        loop {
-            let left = first.left_s.filter(|_| !first.phase.is_over()).map(|left| u64::from(left) + 1);
-            let bound = Duration::from_secs(left.unwrap_or(u64::from(u32::MAX)));
-            let woken = tokio::time::timeout(bound, changes.wait_for(|now| of(now) != seen)).await;
-            match woken.map(|woken| woken.map(|now| of(&now))) {
-                Ok(Ok(now)) => seen = now,
-                // The store closed: the agent is stopping.
-                Ok(Err(_)) => return view(&local, &scope, id).await,
-                Err(_) => {}
-            }
-            let now = view(&local, &scope, id).await?;
-            if !same(&now, &first) {
-                return Ok(now);
-            }
-        }
-    };
-    match tokio::time::timeout(wait, changed).await {
-        Ok(outcome) => outcome.map(Data),
-        Err(_) => view(&local, &scope, id).await.map(Data),
-    }
-}
-
-/// Time alone is no change.
-fn same(one: &WindowView, other: &WindowView) -> bool {
-    let still = |view: &WindowView| WindowView { left_s: None, ..view.clone() };
-    still(one) == still(other)
+    wait.for_change(&local, || view(&local, &scope, id)).await
 }
 
 /// Everything stands still.

@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::auth::GuestScope;
 use super::error::ApiError;
 use super::frame::{Data, InWork};
+use super::wait::Wait;
 use super::{Local, body};
 use crate::model::limits;
 use crate::model::record::SnapshotRecord;
@@ -130,7 +131,12 @@ pub(super) async fn take_backup(
 pub(super) async fn snapshots(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
+    wait: Wait,
 ) -> Result<Data<SnapshotsView>, ApiError> {
+    wait.for_change(&local, || standing(&local, &scope)).await
+}
+
+async fn standing(local: &Local, scope: &GuestScope) -> Result<SnapshotsView, ApiError> {
     let own = local.store.snapshots_asked_by(scope.uid()).await?;
     // What a guest asks for always has its time.
     let view = |snapshot: SnapshotRecord| {
@@ -139,7 +145,7 @@ pub(super) async fn snapshots(
     };
     let snapshots = own.into_iter().filter_map(view);
     let quota = u32::try_from(limits::SNAPSHOTS_PER_GUEST).unwrap_or(u32::MAX);
-    Ok(Data(SnapshotsView { snapshots: snapshots.collect(), quota }))
+    Ok(SnapshotsView { snapshots: snapshots.collect(), quota })
 }
 
 pub(super) async fn write_down(

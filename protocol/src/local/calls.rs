@@ -251,7 +251,15 @@ pub const CALLS: &[Call] = &[
             Answer::Done(framed::<OperationView>),
         )
     },
-    get("/v1/snapshots", "snapshots", "The snapshots of this guest.", Answer::Done(framed::<SnapshotsView>)),
+    Call {
+        parts: &[WAIT],
+        ..get(
+            "/v1/snapshots",
+            "snapshots",
+            "The snapshots of this guest.",
+            Answer::Done(framed::<SnapshotsView>),
+        )
+    },
     work(
         "/v1/snapshots",
         "takeSnapshot",
@@ -275,35 +283,44 @@ pub const CALLS: &[Call] = &[
         "Takes this guest back to a snapshot that was taken through this API. What was written since is lost.",
         (Needed::Always, of::<RollBackRequest>),
     ),
-    get(
-        "/v1/backups",
-        "backups",
-        "The backups of this guest: asked for, under way and kept.",
-        Answer::Done(framed::<BackupsView>),
-    ),
+    Call {
+        parts: &[WAIT],
+        ..get(
+            "/v1/backups",
+            "backups",
+            "The backups of this guest: asked for, under way and kept.",
+            Answer::Done(framed::<BackupsView>),
+        )
+    },
     work(
         "/v1/backups",
         "takeBackup",
         "Takes a backup of this guest now.",
         (Needed::Optional, of::<BackupRequest>),
     ),
-    get(
-        "/v1/backups/due",
-        "due",
-        "Which backups of this guest are due, by which policy, and until when the agent waits for the controller.",
-        Answer::Done(framed::<DueView>),
-    ),
     Call {
-        parts: &[ID],
+        parts: &[WAIT],
+        ..get(
+            "/v1/backups/due",
+            "due",
+            "Which backups of this guest are due, by which policy, and until when the agent waits for the controller.",
+            Answer::Done(framed::<DueView>),
+        )
+    },
+    Call {
+        parts: &[ID, WAIT],
         refusals: &[NotFound, NotYours],
         ..get("/v1/backups/{id}", "backup", "One backup of this guest.", Answer::Done(framed::<BackupView>))
     },
-    get(
-        "/v1/restore-tests",
-        "restoreTests",
-        "What was found when backups of this guest were restored, the newest first.",
-        Answer::Done(framed::<RestoreTestsView>),
-    ),
+    Call {
+        parts: &[WAIT],
+        ..get(
+            "/v1/restore-tests",
+            "restoreTests",
+            "What was found when backups of this guest were restored, the newest first.",
+            Answer::Done(framed::<RestoreTestsView>),
+        )
+    },
     Call {
         method: Method::Post,
         body: Some((Needed::Always, of::<TestReport>)),
@@ -354,12 +371,15 @@ pub const CALLS: &[Call] = &[
         "What was stopped was started again. Taken whenever a window was granted, also when it is over.",
         of::<Released>,
     ),
-    get(
-        "/v1/desired",
-        "desired",
-        "Which controller this guest should run, and whether it is its turn to change.",
-        Answer::Done(framed::<DesiredView>),
-    ),
+    Call {
+        parts: &[WAIT],
+        ..get(
+            "/v1/desired",
+            "desired",
+            "Which controller this guest should run, and whether it is its turn to change.",
+            Answer::Done(framed::<DesiredView>),
+        )
+    },
     Call {
         parts: &[DIGEST],
         refusals: &[NotFound],

@@ -34,8 +34,17 @@ async fn a_guest_is_told_what_is_due_to_it_and_not_while_it_is_taken() {
     assert_eq!(one.since, "2026-11-22T02:30:00Z".parse().unwrap());
     // What is asked for already is not due once more.
     let ask = Request::post("/v1/backups").header("authorization", format!("Bearer {web}"));
-    let asked = world.send(WEB_AT, ask.body(Body::empty()).unwrap()).await;
+    // Who waits for a change hears of it. A look that is asked for beside it and has ended came after its first one.
+    let wait = world.get(WEB_AT, "/v1/backups/due?wait=55s", Some(&web));
+    let asked = async {
+        assert_eq!(told(WEB_AT, &web).await.due.len(), 1);
+        world.send(WEB_AT, ask.body(Body::empty()).unwrap()).await
+    };
+    let both = async { tokio::join!(wait, asked) };
+    let (waited, asked) =
+        tokio::time::timeout(Duration::from_secs(30), both).await.expect("woken by the request");
     assert_eq!(asked.status, StatusCode::ACCEPTED);
+    assert_eq!(waited.data::<DueView>().due, []);
     assert_eq!(told(WEB_AT, &web).await.due, []);
     assert_eq!(world.get(WEB_AT, "/v1/backups/due", None).await.code(), Some(ErrorCode::Unauthenticated));
     assert_eq!(
