@@ -1,6 +1,6 @@
-//! Named moments at which a test has this program die, as by `kill -9`.
+//! Named moments at which a test has this program die, as by `kill -9`, or stand still until it is let go on.
 //!
-//! `GUESTD_DIES_AT` names one. Programs that are built for use do not look at it.
+//! `GUESTD_DIES_AT` or `GUESTD_STANDS_AT` names one. Programs that are built for use do not look at them.
 
 /// A moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +26,16 @@ pub enum Point {
     Swapped,
 }
 
-/// Passes the moment, or dies there.
+/// Passes the moment, dies there, or passes it later.
 #[cfg(debug_assertions)]
 pub fn reached(point: Point) {
-    if std::env::var("GUESTD_DIES_AT").is_ok_and(|name| name == format!("{point:?}")) {
-        let own = rustix::process::getpid();
-        // Nothing runs after this.
-        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+    use rustix::process::Signal;
+    for (variable, signal) in [("GUESTD_DIES_AT", Signal::KILL), ("GUESTD_STANDS_AT", Signal::STOP)] {
+        if std::env::var(variable).is_ok_and(|name| name == format!("{point:?}")) {
+            let own = rustix::process::getpid();
+            // Nothing runs after this; or not before somebody says so.
+            let _ = rustix::process::kill_process(own, signal);
+        }
     }
 }
 

@@ -89,6 +89,14 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
+    /// Runs it; it stands still at this moment, each time it comes there, until it is let go on.
+    pub fn run_to(&self, point: &str) -> Running {
+        let mut command = self.command("run");
+        command.env("GUESTD_STANDS_AT", point);
+        command.stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
     /// Puts the program into the guest, as an image has it. Another process writes it, so that nobody has it open for writing
     /// when it is started.
     pub fn install(&self) -> PathBuf {
@@ -221,6 +229,21 @@ impl Running {
         drop(child.stderr.take());
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         kill_process(pid, Signal::HUP).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.as_ref().unwrap().id()).unwrap()).unwrap()
+    }
+
+    /// Whether it stands still, by the kernel's word.
+    pub fn stands(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid().as_raw_nonzero())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    }
+
+    /// Lets it go on, where it stands still.
+    pub fn go_on(&self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
     }
 
     /// Waits until it was killed, by itself. False when it ended in another way.

@@ -9,7 +9,7 @@ use crate::windows::{guest, plan, told, windows};
 use crate::world::World;
 
 /// Every moment that has a name.
-const POINTS: [&str; 14] = [
+pub const POINTS: [&str; 14] = [
     "Asked",
     "Granted",
     "ProgramLaid",

@@ -16,6 +16,7 @@ mod removed;
 mod restore_test;
 mod stories;
 mod units;
+mod troubled;
 mod update;
 mod windows;
 mod work;

@@ -1,0 +1,107 @@
+//! What befalls a guest at each moment of a window beside a kill: a clock that leaps or goes back, an agent that falls silent, a
+//! full disk. The controller lives, and brings back what it stopped, all of that and nothing else.
+
+use std::path::Path;
+
+use crate::guest::until;
+use crate::killed::POINTS;
+use crate::windows::{guest, plan, told, windows};
+
+/// Every call about windows.
+const CALLS: [&str; 7] = ["due", "ask", "storage", "look", "quiesced", "released", "give_up"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// As after a suspend: more time than the bound at once.
+    Leap,
+    /// More is left than ever was.
+    Back,
+    /// Nobody answers any more, for longer than a restart of an agent takes.
+    Silence,
+    /// Nothing can be written, neither to the disk nor to memory.
+    NoRoom,
+}
+
+async fn comes_back(point: &str, trouble: Trouble) {
+    let (agent, guest, world, before) = guest().await;
+    plan(&agent, |_| {});
+    let controller = guest.run_to(point);
+    let name = format!("{trouble:?} at {point}");
+    until(&format!("{name}: reached"), || controller.stands(), || told(&guest).to_string()).await;
+    // Nothing more is due: what happens now is the bringing back alone.
+    agent.book.lock().unwrap().windows.due = false;
+    match trouble {
+        Trouble::Leap => world.set_time(1_000 + 960),
+        Trouble::Back => world.set_time(5),
+        Trouble::Silence => {
+            agent.book.lock().unwrap().windows.deaf.extend(CALLS);
+            world.set_time(1_000 + 125);
+        }
+        Trouble::NoRoom => {
+            for file in ["guestd.json", "stacks.json", "resume-wished"] {
+                no_room(&guest.path("run/holdfast").join(format!("{file}.new")));
+            }
+            for file in
+                ["quiesce.json", "canary", "canaries.json", "guestd-resume", "untold.json", "volumes.json"]
+            {
+                no_room(&guest.path("var/lib/holdfast").join(format!("{file}.new")));
+            }
+        }
+    }
+    // Where it comes by the same moment again it is not kept.
+    let back = || {
+        controller.go_on();
+        // What it heard right before it stood still may count from when it went on.
+        if trouble == Trouble::Silence && !windows(&agent, |w| w.missed.is_empty()) {
+            world.set_time(1_000 + 250);
+        }
+        world.states() == before && !world.marker()
+    };
+    let heard = || windows(&agent, |w| w.released.len() + w.given_up as usize > 0);
+    let over = || back() && (heard() || told(&guest)["last"].is_object());
+    until(&format!("{name}: all runs"), over, || format!("{:?} {}", world.states(), world.log().join("\n")))
+        .await;
+    let timer = || {
+        controller.go_on();
+        world.timer().is_none()
+    };
+    until(&format!("{name}: the timer is taken back"), timer, || world.log().join("\n")).await;
+    assert_eq!((world.states(), world.marker()), (before, false), "{name}");
+    assert!(world.was_guarded(), "{name}");
+}
+
+/// A folder where a file would be made: nobody can write it, root neither. Whoever would write it stands still.
+fn no_room(path: &Path) {
+    if path.is_file() {
+        std::fs::remove_file(path).unwrap();
+    }
+    std::fs::create_dir_all(path.join("x")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_leaps_at_any_moment_ends_in_running_stacks() {
+    for point in POINTS {
+        comes_back(point, Trouble::Leap).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_goes_back_at_any_moment_ends_in_running_stacks() {
+    for point in POINTS {
+        comes_back(point, Trouble::Back).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_falls_silent_at_any_moment_keeps_nothing_stopped() {
+    for point in POINTS {
+        comes_back(point, Trouble::Silence).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_is_full_at_any_moment_keeps_nothing_stopped() {
+    for point in POINTS {
+        comes_back(point, Trouble::NoRoom).await;
+    }
+}
