@@ -36,8 +36,10 @@ const LOOK: Duration = Duration::from_secs(30);
 /// More archives than can be made within one second.
 const RECORDS: u32 = 8;
 
-/// The line that names the archive comes after some twenty others.
+/// The line that names the archive comes after some twenty others, and in mode `suspend` after what the first copy has to say
+/// of files that changed. So many are read at once, and so many in all.
 const LINES: u64 = 500;
+const LINES_MAX: u64 = 20_000;
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let task = Task::of(context).await?;
@@ -153,41 +155,65 @@ impl Task {
             | Err(PveError::NoSuchTask) => Ended::NobodyKnows,
             Err(error) => return Err(error.into()),
         };
-        let log = match pve.task_log(&upid, LogWindow { start: 0, limit: LINES }).await {
-            Ok(log) => log.lines,
-            Err(PveError::NoSuchTask) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Self { end, archive: log.iter().find_map(|line| archive_in(line)) })
+        Ok(Self { end, archive: named(context, &upid).await? })
     }
 }
 
-/// What follows the colon in the archive's name: `vzdump-lxc-300-….tar.zst`, or `ct/300/2026-11-21T04:36:17Z`.
+/// What the task's log calls the archive.
+async fn named(context: &Context<'_>, upid: &Upid) -> Result<Option<String>, Trouble> {
+    let mut start = 0;
+    while start < LINES_MAX {
+        let log = match context.ports.pve.task_log(upid, LogWindow { start, limit: LINES }).await {
+            Ok(log) => log.lines,
+            Err(PveError::NoSuchTask) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let name = log.iter().find_map(|line| archive_in(line));
+        let read = u64::try_from(log.len()).unwrap_or(u64::MAX);
+        if name.is_some() || read < LINES {
+            return Ok(name);
+        }
+        start = start.saturating_add(read);
+    }
+    Ok(None)
+}
+
+/// What follows the colon in the archive's name: `vzdump-lxc-300-….tar.zst`, or `ct/300/2026-11-21T04:36:17Z`. Lines count
+/// from their beginning: what follows may be a name from inside the guest.
 fn archive_in(line: &str) -> Option<String> {
-    const MOMENTS: [&str; 2] = ["creating vzdump archive '", "creating Proxmox Backup Server archive '"];
-    let rest = MOMENTS.iter().find_map(|moment| Some(line.split_once(moment)?.1))?;
+    const MOMENTS: [&str; 2] =
+        ["INFO: creating vzdump archive '", "INFO: creating Proxmox Backup Server archive '"];
+    let rest = MOMENTS.iter().find_map(|moment| line.strip_prefix(moment))?;
     let path = rest.split('\'').next()?;
     let name = if path.starts_with('/') { path.rsplit('/').next()? } else { path };
     (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// The archive of this try: the one its task named; without that name, one that is younger than the intent and that no
-/// other operation of ours took. Without a task nothing is of this try.
+/// other operation of ours took. Without a task nothing is of this try. The name decides where there is one: Proxmox reads the
+/// time of an archive off a name in the node's local time, which in the hour that autumn repeats is an hour too early.
 async fn listed(context: &Context<'_>, task: &Task) -> Result<Option<StoredVolume>, Trouble> {
     if task.end == Ended::None {
         return Ok(None);
     }
     let others = others(context).await?;
-    let since = context.progress.intended_at(context.place).map(|at| at.as_second());
-    let since = since.and_then(|second| u64::try_from(second).ok()).unwrap_or(u64::MAX);
+    let since = intended_s(context);
     let (pve, vmid) = (&context.ports.pve, vmid(context)?);
     let list = pve.storage_content(Role::Operate, storage(context)?, ContentKind::Backup, Some(vmid)).await?;
     // A backup that still runs on a backup server is listed already, with size 1.
     let whole = list.into_iter().filter(|entry| entry.vmid == Some(vmid) && entry.size > 1);
-    let fresh = whole.filter(|entry| entry.made_epoch_s.is_some_and(|made| made >= since));
-    let named = |entry: &StoredVolume| task.archive.as_ref().is_none_or(|name| entry.volid.ends_with(name));
-    let ours = fresh.filter(|entry| named(entry) && !others.contains(entry.volid.as_str()));
+    let is_this = |entry: &StoredVolume| match &task.archive {
+        Some(name) => entry.volid.ends_with(&format!("/{name}")),
+        None => entry.made_epoch_s.is_some_and(|made| made >= since),
+    };
+    let ours = whole.filter(|entry| is_this(entry) && !others.contains(entry.volid.as_str()));
     Ok(ours.max_by_key(|entry| entry.made_epoch_s))
+}
+
+/// When this try was meant, in whole seconds; the end of time where it was not.
+fn intended_s(context: &Context<'_>) -> u64 {
+    let since = context.progress.intended_at(context.place).map(|at| at.as_second());
+    since.and_then(|second| u64::try_from(second).ok()).unwrap_or(u64::MAX)
 }
 
 /// The last archives of this guest that other operations of ours took.
@@ -199,7 +225,9 @@ async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, Trouble> {
 
 async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Probed, Trouble> {
     step_window::found(context).await?;
-    let made = entry.made_epoch_s.and_then(|second| i64::try_from(second).ok());
+    // It is no older than the wish for it, whatever its name says.
+    let made = entry.made_epoch_s.map(|second| second.max(intended_s(context)));
+    let made = made.and_then(|second| i64::try_from(second).ok());
     let at = made.and_then(|second| Timestamp::from_second(second).ok());
     let at = at.unwrap_or_else(|| context.ports.clock.now());
     let note = Some(format!("{} ({} MiB)", entry.volid, entry.size >> 20));
@@ -288,6 +316,10 @@ mod tests {
             ),
             ("INFO: create storage snapshot 'vzdump'", None),
             ("INFO: creating vzdump archive ''", None),
+            (
+                "INFO: file has vanished: \"/INFO: creating vzdump archive '/dump/vzdump-lxc-300-x.tar'\"",
+                None,
+            ),
         ] {
             assert_eq!(archive_in(line).as_deref(), name, "{line}");
         }

@@ -60,10 +60,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
         );
     }
     if let Some(lock) = &seen.lock {
-        let text = format!(
-            "guest {vmid} is locked ({lock}): wait for the task that holds it; if none runs, `pct unlock {vmid}` on the node"
-        );
-        return judged.with(ErrorCode::Locked, text);
+        return judged.with(ErrorCode::Locked, locked(vmid, lock, seen.run));
     }
     judged = differences(judged, context.inputs, guest, facts);
     judged = controller::judge(context, judged, made.record);
@@ -73,6 +70,24 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     match next {
         Some(next) => act(context, judged, made, next),
         None => judged,
+    }
+}
+
+/// What a lock is told as. A backup that died leaves it with the guest as it held it: frozen while its snapshot was made or its
+/// last changes were copied, stopped for the whole copy in mode `stop`. Without the lock the agent starts one that stands still.
+fn locked(vmid: Vmid, lock: &str, run: Running) -> String {
+    let wait = format!("guest {vmid} is locked ({lock}): wait for the task that holds it");
+    let unlock = format!("`pct unlock {vmid}` on the node");
+    match (lock, run) {
+        ("backup" | "snapshot", Running::Running) => format!(
+            "{wait}; if none runs, it died and the guest may stand FROZEN, although Proxmox says that it runs: {unlock}, and \
+             `lxc-unfreeze -n {vmid}`"
+        ),
+        ("backup", Running::Stopped) => format!(
+            "{wait}; if none runs, a backup died that may have stopped the guest for its copy: {unlock}, and it is started again \
+             if it is to run"
+        ),
+        _ => format!("{wait}; if none runs, {unlock}"),
     }
 }
 

@@ -56,15 +56,23 @@ async fn a_lost_request_is_no_backup() {
 /// Killed while it held the guest still: Proxmox says running, the guest may stand frozen. Said at once, and loudly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_may_stand_frozen_is_parked_at_once() {
-    let world = World::start().await;
-    let ports = made(&world).await;
-    world.sim.node.faults.arm(killed("snapshotting"));
-    let parked = end(&ports, 1, backup()).await;
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
-    let cause = parked.cause().unwrap();
-    assert!(cause.code == ErrorCode::Locked && cause.message.contains("FROZEN"), "{cause}");
-    assert!(parked.remedy().unwrap().starts_with("pct unlock 300; "), "{}", told(&parked));
-    assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
+    // While its snapshot is made; and where there are none, while its last changes are copied.
+    for phase in ["snapshotting", "final sync"] {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        if phase == "final sync" {
+            world.give_a_plain_volume();
+        }
+        world.sim.node.faults.arm(killed(phase));
+        let parked = end(&ports, 1, backup()).await;
+        assert_eq!(parked.status(), Status::Parked, "{phase}: {}", told(&parked));
+        assert!(world.sim.node.faults.armed().is_empty(), "{phase} was reached");
+        let cause = parked.cause().unwrap();
+        assert!(cause.code == ErrorCode::Locked && cause.message.contains("FROZEN"), "{phase}: {cause}");
+        let remedy = parked.remedy().unwrap();
+        assert!(remedy.starts_with("pct unlock 300; lxc-unfreeze -n 300; "), "{phase}: {remedy}");
+        assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
+    }
 }
 
 /// Killed in the copy, and the copy goes on without its worker: the archive is found and kept, and the lock is told.
@@ -93,6 +101,20 @@ async fn an_ok_without_an_archive_is_no_backup() {
     assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
     assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", told(&undone));
     assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
+}
+
+/// The hour that autumn repeats: Proxmox takes the time of an archive from its name in local time, and so an hour too early.
+/// What the task's own log named is its archive all the same, and no older than the wish for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_whose_name_says_an_hour_too_early_is_found() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    world.sim.node.settable.set_ahead_s(-3_600);
+    let before = ports.clock.now();
+    let done = end(&ports, 1, backup()).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
+    assert!(record.taken_at.as_second() >= before.as_second(), "{record:?}");
 }
 
 /// Killed in the copy, and nothing comes of it: looked for, for a while, and then the lock is left for a person.

@@ -272,10 +272,18 @@ async fn a_window_whose_backup_waits_for_another_ends_at_once() {
 /// Killed while the guest may stand frozen: parked at once, the window is over, and its view says what a person must do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_worker_in_a_window_is_parked_and_told_to_the_controller() {
+    for phase in ["locked", "snapshotting", "first sync", "final sync"] {
+        dead_worker(phase).await;
+    }
+}
+
+async fn dead_worker(phase: &str) {
     let world = World::start().await;
     let ports = made(&world).await;
-    let worker = Fault::KillWorker { task: "vzdump".to_owned(), phase: "snapshotting".to_owned() };
-    world.sim.node.faults.arm(worker);
+    if phase.ends_with("sync") {
+        world.give_a_plain_volume();
+    }
+    world.sim.node.faults.arm(Fault::KillWorker { task: "vzdump".to_owned(), phase: phase.to_owned() });
     let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     let stopped = async {
@@ -283,7 +291,8 @@ async fn a_dead_worker_in_a_window_is_parked_and_told_to_the_controller() {
         say(&ports, id, stands()).await
     };
     let (parked, _) = tokio::join!(run(&ports, progress), stopped);
-    assert_eq!(parked.unwrap().status(), Status::Parked);
+    assert_eq!(parked.unwrap().status(), Status::Parked, "{phase}");
+    assert!(world.sim.node.faults.armed().is_empty(), "{phase} was reached");
     let view = look(&ports, id).await;
     assert_eq!(view.phase, WindowPhase::Cancelled, "programs may be started again");
     let problem = view.problem.unwrap();
@@ -352,15 +361,7 @@ async fn a_guest_that_stands_still_is_granted_no_window() {
 async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
     let world = World::start().await;
     let ports = made(&world).await;
-    // A volume on a storage of plain folders takes no snapshot.
-    let config = "/nodes/pve1/lxc/300/config";
-    for (path, key, value) in [
-        ("/storage/local", "content", "iso,vztmpl,snippets,backup,rootdir"),
-        (config, "protection", "0"),
-        (config, "mp7", "local:1,mp=/plain,backup=1"),
-    ] {
-        assert_eq!(world.by_hand("PUT", path, &[(key, value)]), 200, "{path} {key}");
-    }
+    world.give_a_plain_volume();
     let progress = open(&ports, 1, quiesced()).await;
     let id = progress.id;
     world.sim.node.faults.arm(Fault::HoldWorker {

@@ -247,6 +247,18 @@ impl World {
         }))
     }
 
+    /// A volume on a storage of plain folders takes no snapshot: backups of the guest are in mode `suspend` from now on.
+    pub fn give_a_plain_volume(&self) {
+        let config = "/nodes/pve1/lxc/300/config";
+        for (path, key, value) in [
+            ("/storage/local", "content", "iso,vztmpl,snippets,backup,rootdir"),
+            (config, "protection", "0"),
+            (config, "mp7", "local:1,mp=/plain,backup=1"),
+        ] {
+            assert_eq!(self.by_hand("PUT", path, &[(key, value)]), 200, "{path} {key}");
+        }
+    }
+
     /// A call of an administrator's. Gives the status.
     pub fn by_hand(&self, method: &str, path: &str, params: &[(&str, &str)]) -> u16 {
         let authorization =
