@@ -50,6 +50,7 @@ async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
         snapshots: &[],
         tiers: &own.tiers,
         returned: own.returned,
+        open: None,
         tests: &[],
         proofs: &BTreeMap::new(),
         hello: hello.as_ref(),

@@ -67,7 +67,7 @@ pub fn sit_down<'a>(ports: &Ports, open: impl Iterator<Item = &'a Progress>) {
 
 /// The place of an operation that stands in heavy work: Proxmox works for it, or an earlier step took the place for this one.
 fn at_work(progress: &Progress) -> Option<HeavyTicket> {
-    let Status::During(place) = progress.status() else { return None };
+    let (Status::Before(place) | Status::During(place)) = progress.status() else { return None };
     let work = work(progress.step(place)?)?;
     let before = place.checked_sub(1).and_then(|before| progress.step(before)).and_then(self::work);
     let begun = progress.upid(place).is_some() || before == Some(work);

@@ -223,7 +223,9 @@ enum Course {
 async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, Trouble> {
     let window = own(context).await?;
     let now = context.ports.clock.boot_moment();
-    let ended_by_us = window.told(&now) == WindowPhase::Cancelled && !window.is_given_up();
+    // By this very word, before a kill perhaps. One that was parked meanwhile has another, and nothing stands still for it.
+    let ended_by_us = window.told(&now) == WindowPhase::Cancelled
+        && window.problem(&now).is_some_and(|problem| problem.code == ErrorCode::Busy);
     if window.told(&now) != WindowPhase::Capturing && !ended_by_us {
         return Ok(Course::Own);
     }

@@ -4,15 +4,16 @@
 /// either much slower.
 pub const HEAVY_AT_ONCE: usize = 2;
 
-/// Of these backups: Proxmox runs one backup job at a time on a node, and a second one waits for its lock without having
-/// begun. Whose programs stood still for that one would stand still for the copy of the first.
+/// Of these backups, and of the open ones: Proxmox runs one backup job at a time on a node, and a second one waits for its
+/// lock without having begun. Whose programs stood still for that one would stand still for the copy of the first; and a
+/// backup that is not open yet can be given up, and keeps nothing else of its guest waiting.
 pub const BACKUPS_AT_ONCE: usize = 1;
 
 /// Operations under way at once. Light ones wait on Proxmox, which has three workers; more than this only queue there.
 pub const OPERATIONS_AT_ONCE: usize = 16;
 
 /// Heavy operations open at once, of all that may be: two work, ten have their disks and calls ready, and four places
-/// stay for starts, stops and snapshots however many backups wait.
+/// stay for starts, stops and snapshots however many restores wait.
 pub const HEAVY_OPEN_MAX: usize = 12;
 
 /// Without a promise of local backups, a local one is restored before an off-site one that is up to a day newer: backups

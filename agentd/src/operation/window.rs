@@ -28,8 +28,12 @@ use crate::model::planted::{Bug, planted};
 use crate::model::policy::QuiesceBound;
 use crate::model::record::BackupWhy;
 
-/// How long a grant stands without a word of its controller.
-const QUIESCED_WAIT: Duration = Duration::from_secs(limits::QUIESCED_WAIT_S);
+/// How long a grant stands without a word of its controller: half of the bound that an operator chose for its programs, since
+/// what takes long to stop was given a long one, and never less than the usual.
+fn quiesced_wait(bound: QuiesceBound) -> Duration {
+    let bound = bound.duration();
+    (bound / 2).max(Duration::from_secs(limits::QUIESCED_WAIT_S)).min(bound)
+}
 
 /// What happened to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +231,7 @@ impl Window {
     }
 
     /// How long it may stay in its phase by itself: what is left of its bound, and without a word of its controller no longer
-    /// than any controller needs to stop its stacks.
+    /// than a controller needs to stop its stacks.
     #[must_use]
     pub fn patience(&self, now: &BootMoment) -> Duration {
         let left = self.left(now);
@@ -235,7 +239,7 @@ impl Window {
             return left;
         }
         let passed = now.since(&self.granted);
-        passed.map_or(Duration::ZERO, |passed| left.min(QUIESCED_WAIT.saturating_sub(passed)))
+        passed.map_or(Duration::ZERO, |passed| left.min(quiesced_wait(self.bound).saturating_sub(passed)))
     }
 
     /// How far it is at this moment.
@@ -321,7 +325,7 @@ impl Window {
                 WindowPhase::Released => "its controller let go of the window and stopped nothing".to_owned(),
                 _ => format!(
                     "its controller did not say within {} s that the guest's programs stand still",
-                    self.bound.duration().min(QUIESCED_WAIT).as_secs()
+                    quiesced_wait(self.bound).as_secs()
                 ),
             };
             return crash(&why);
@@ -367,7 +371,7 @@ impl Window {
                     "its bound of {} s passed, or its backup began without it, since nobody said within {} s that all stands \
                      still: start again what was stopped",
                     self.bound.seconds(),
-                    QUIESCED_WAIT.as_secs()
+                    quiesced_wait(self.bound).as_secs()
                 );
                 Some(Problem::new(ErrorCode::WindowOver, text))
             }

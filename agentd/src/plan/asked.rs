@@ -1,4 +1,4 @@
-//! What guests asked for: the first of each queue, held against the host as it is seen.
+//! What guests asked for: the first of each queue, and the first behind its backups, held against the host as it is seen.
 //!
 //! A request begins, is refused with a reason its guest can read, or waits for something that passes: an operation, a
 //! lock, an answer of Proxmox; but not longer than a day. The gate is asked by the road of the guest's own local API.
@@ -20,6 +20,7 @@ use crate::model::limits;
 use crate::model::observed::Detail;
 use crate::model::record::{Access, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
+use crate::operation::lane::Work;
 use crate::operation::{
     Backup, BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
 };
@@ -54,12 +55,21 @@ pub(super) fn refused(code: ErrorCode, text: impl Into<String>) -> Stays {
     Stays::Refused(Problem::new(code, text))
 }
 
-/// Judges the first request of every guest.
+/// Judges the first request of every guest; and where that is a backup, which may have to wait for those of other guests,
+/// the first that is none.
 pub(super) fn judge(context: &Context<'_>) -> Vec<Asked> {
-    let mut seen: BTreeSet<GuestUid> = BTreeSet::new();
+    let (mut backups, mut others): (BTreeSet<GuestUid>, BTreeSet<GuestUid>) = Default::default();
+    let judged = |request: &&QueuedRequest| {
+        // Nothing goes by one that is no backup.
+        if others.contains(&request.guest) {
+            return false;
+        }
+        let is_backup = Work::from(request.ask.kind()).is_backup();
+        if is_backup { &mut backups } else { &mut others }.insert(request.guest)
+    };
     let requests = context.inputs.records.requests.iter();
-    let first = requests.filter(|request| seen.insert(request.guest));
-    first
+    requests
+        .filter(judged)
         .filter_map(|request| Some(Asked { request: request.id, answer: answer(context, request)? }))
         .collect()
 }

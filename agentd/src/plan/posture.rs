@@ -7,6 +7,7 @@
 //! Unknown is a value: what lies on a storage that does not answer is neither there nor gone.
 
 use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier};
+use holdfast_protocol::report::Running;
 
 use super::aside;
 use super::bulk::Bulk;
@@ -15,6 +16,7 @@ use super::schedule::{Known, Promised};
 use super::tested::Tested;
 use crate::gate::retention::taken_at;
 use crate::model::observed::{Observed, Shelf};
+use crate::model::record::BackupRecord;
 
 /// What is to be said of one tier.
 struct Said {
@@ -124,18 +126,20 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
 }
 
 /// The newest backup that was taken for the tier holds programs that ran on, where they should have stood still. One that
-/// somebody asked for without a window, and one that was taken before labels were, say nothing of that.
+/// somebody asked for without a window, and one that was taken before labels were, say nothing of that; no more does the one
+/// whose operation is open, since its controller may yet say what makes it better. Of a guest that stands still nothing ran.
 fn only_crash(promised: &Promised<'_>, known: &Known<'_>) -> Option<String> {
-    let for_tier = known.good(promised).filter(|backup| backup.tier.is_some());
+    let settled = |backup: &&BackupRecord| backup.tier.is_some() && known.open != Some(backup.taken_by);
+    let for_tier = known.good(promised).filter(settled);
     let newest = for_tier.max_by_key(|backup| taken_at(backup))?;
     let label = newest.label.as_ref()?;
     match (promised.consistency, label.consistency) {
-        (Consistency::Application, Consistency::Crash) => Some(format!(
+        (Consistency::Application, Consistency::Crash) if known.run != Running::Stopped => Some(format!(
             "its newest {} backup of {} is only crash-consistent: {}",
             promised.tier,
             taken_at(newest),
             label.why
         )),
-        (Consistency::Application, Consistency::Application) | (Consistency::Crash, _) => None,
+        (Consistency::Application, _) | (Consistency::Crash, _) => None,
     }
 }

@@ -79,7 +79,7 @@ async fn ten_wishes_of_one_guest_come_one_after_another_and_others_beside() {
     for ask in asks {
         ids.push(agent.ask(1, ask).await);
     }
-    let others = [agent.ask(2, Ask::Backup).await, agent.ask(3, snapshot("s1")).await];
+    let others = [agent.ask(2, snapshot("s1")).await, agent.ask(3, snapshot("s1")).await];
     agent.ended(&ids[..2]).await;
     ids.push(agent.ask(1, Ask::ExpireSnapshot { name: "s5".parse().unwrap() }).await);
     agent.ended(&ids).await;

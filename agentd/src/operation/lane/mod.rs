@@ -1,7 +1,7 @@
 //! The law of lanes: who may begin, who waits behind whom, who is turned away.
 //!
 //! One lane for each guest: its open operation holds it, what was asked for waits in it, in the order of arrival. One
-//! lane for storage work of the whole host, and one for heavy work (whole archives). Every lane is bounded. What comes
+//! lane for storage work of the whole host, one for its backups, and one for heavy work (whole archives). Every lane is bounded. What comes
 //! in: what is in the lanes, and what arrives. What goes out: an [`Admission`] for one that arrives ([`admit`]), and the
 //! wishes whose turn it is ([`turn::turns`]). Pure. Deliberately absent: keeping the queues (`port::store::request`,
 //! `execute::heavy`).
@@ -151,6 +151,12 @@ impl Work {
             | Self::SwapGuest
             | Self::UpdateController => Weight::Light,
         }
+    }
+
+    /// Whether it is a backup, of which one is open on a host at a time: Proxmox runs no two on a node.
+    #[must_use]
+    pub const fn is_backup(self) -> bool {
+        matches!(self, Self::Backup | Self::QuiescedBackup)
     }
 
     /// Which lane it needs beside its guest's.

@@ -42,6 +42,7 @@ fn the_page_is_the_table() {
         ("of these heavy ones", limits::HEAVY_OPEN_MAX),
         ("heavy steps at work", limits::HEAVY_AT_ONCE),
         ("of these backups", limits::BACKUPS_AT_ONCE),
+        ("backups open on a host", limits::BACKUPS_AT_ONCE),
         ("storage works of the host", limits::STORAGE_AT_ONCE),
     ] {
         let line = format!("| {what} | {bound} |");
@@ -211,7 +212,9 @@ impl Host {
             let overtaken = self.waits.iter().any(|(n, other, _)| {
                 let shares = other.claim.guests.iter().any(|guest| wish.claim.guests.contains(guest));
                 let stays = !begun.iter().any(|place| self.waits[*place].0 == *n);
-                shares && stays && other.arrival < wish.arrival
+                // A backup that waits for the others' backups holds nobody up.
+                let for_backups = other.claim.work.is_backup() && self.backups(&begun) > 0;
+                shares && stays && !for_backups && other.arrival < wish.arrival
             });
             assert!(!overtaken, "{wish:?} overtook in its lane");
         }
@@ -221,6 +224,13 @@ impl Host {
         }
         let open = &self.open;
         self.waits.retain(|(n, ..)| !open.contains_key(n));
+    }
+
+    /// How many are open, with those that begin.
+    fn backups(&self, begun: &[usize]) -> usize {
+        let open = self.open.values().map(|(claim, _)| claim);
+        let begin = begun.iter().map(|place| &self.waits[*place].1.claim);
+        open.chain(begin).filter(|claim| claim.work.is_backup()).count()
     }
 
     fn end_one(&mut self, dice: &mut Dice) {
@@ -240,6 +250,7 @@ impl Host {
         let of = |is: fn(Work) -> bool| self.open.values().filter(|(claim, _)| is(claim.work)).count();
         assert!(self.open.len() <= limits::OPERATIONS_AT_ONCE);
         assert!(of(|work| work.weight() == Weight::Heavy) <= limits::HEAVY_OPEN_MAX);
+        assert!(of(Work::is_backup) <= limits::BACKUPS_AT_ONCE);
         assert!(of(|work| work.reach() == Reach::HostStorage) <= limits::STORAGE_AT_ONCE);
         assert!(self.waits.len() <= limits::HOST_WAITING_MAX);
         for guest in 0..GUESTS {
@@ -281,18 +292,37 @@ fn a_long_walk_keeps_every_lane_in_order_and_everybody_gets_their_turn() {
     }
 }
 
-/// Many guests, all with backups: light work of a guest that has none still begins.
+/// Many guests, all lost: light work of a guest that is there still begins.
 #[test]
 fn heavy_work_leaves_places_for_light_work() {
     let claim = |n: u64, work| Claim { guests: vec![uid(n)], work };
-    let backup = |n: u64| Wish { claim: claim(n, Work::Backup), arrival: Arrival::of_request(n) };
-    let mut wishes: Vec<Wish> = (1..=40).map(backup).collect();
+    let restore = |n: u64| Wish { claim: claim(n, Work::Provision), arrival: Arrival::of_request(n) };
+    let mut wishes: Vec<Wish> = (1..=40).map(restore).collect();
     wishes.push(Wish { claim: claim(99, Work::Start), arrival: Arrival::of_request(99) });
     let begun = turns(&[], &wishes);
     assert_eq!(begun.len(), limits::HEAVY_OPEN_MAX + 1);
     assert_eq!(begun.last(), Some(&40), "the start, last to come, begins");
     let heavy: Vec<usize> = (0..limits::HEAVY_OPEN_MAX).collect();
-    assert_eq!(begun[..limits::HEAVY_OPEN_MAX], heavy[..], "backups by arrival");
+    assert_eq!(begun[..limits::HEAVY_OPEN_MAX], heavy[..], "restores by arrival");
+}
+
+/// A night of backups, of which one is at work: those that wait keep neither a restore waiting nor anything of their own
+/// guests, and begin one after the other.
+#[test]
+fn one_backup_is_open_and_those_that_wait_hold_nobody_up() {
+    let claim = |n: u64, work| Claim { guests: vec![uid(n)], work };
+    let wish = |n: u64, work, at| Wish { claim: claim(n, work), arrival: Arrival::of_request(at) };
+    let mut wishes: Vec<Wish> = (1..=40).map(|n| wish(n, Work::QuiescedBackup, n)).collect();
+    wishes.push(wish(50, Work::Provision, 50));
+    wishes.push(wish(7, Work::Stop, 51));
+    wishes.push(wish(1, Work::Stop, 52));
+    assert_eq!(turns(&[], &wishes), [0, 40, 41], "the first backup, the restore, the stop of another guest");
+    let hangs = claim(1, Work::Backup);
+    assert_eq!(turns(std::slice::from_ref(&hangs), &wishes), [40, 41], "whatever the one at work does");
+    // Its place is free, its guest is not: what came later to that guest stays behind it.
+    let busy = claim(2, Work::Snapshot);
+    let waits = [wish(2, Work::Backup, 1), wish(2, Work::Stop, 2), wish(3, Work::Backup, 3)];
+    assert_eq!(turns(&[busy], &waits), [2]);
 }
 
 /// A wish of the document stands behind the requests that were there when it was first seen, and before all later ones.

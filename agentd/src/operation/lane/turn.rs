@@ -1,8 +1,11 @@
 //! Whose turn it is: of all that wait on a host, those that may begin now.
 //!
-//! By arrival, one mutating operation on each guest, one on the host's storages, and two caps: on all operations, and on
-//! heavy ones, so that a night of backups leaves places for a start. Who waits keeps those behind it in its own lanes
-//! waiting too; so nobody is overtaken in a lane, and nobody waits for ever. Deliberately absent: what the wishes are.
+//! By arrival, one mutating operation on each guest, one on the host's storages, one backup on the host, and two caps: on
+//! all operations, and on heavy ones, so that a night of restores leaves places for a start. Who waits keeps those behind
+//! it in its own lanes waiting too; so nobody is overtaken in a lane, and nobody waits for ever. But for one: a backup that
+//! waits for nothing but the other guests' backups before it holds up nothing else of its own guest. A night of backups is
+//! hours long, and a copy that hangs is longer: a guest is started, stopped and updated meanwhile. Deliberately absent: what
+//! the wishes are.
 
 use std::collections::BTreeSet;
 
@@ -54,25 +57,39 @@ pub struct Wish {
 struct Taken {
     guests: BTreeSet<GuestUid>,
     storage: usize,
+    backups: usize,
     heavy: usize,
     all: usize,
+}
+
+/// What keeps a wish from its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// Its guests, the host's storages, or a full host.
+    InItsLanes,
+    /// Nothing but the backup at work for another guest.
+    ForABackup,
 }
 
 impl Taken {
     fn take(&mut self, claim: &Claim) {
         self.guests.extend(claim.guests.iter().copied());
         self.storage += usize::from(claim.work.reach() == Reach::HostStorage);
+        self.backups += usize::from(claim.work.is_backup());
         self.heavy += usize::from(claim.work.weight() == Weight::Heavy);
         self.all += 1;
     }
 
-    fn has_room_for(&self, claim: &Claim) -> bool {
+    fn waits(&self, claim: &Claim) -> Option<Waits> {
         let heavy_full = claim.work.weight() == Weight::Heavy && self.heavy >= limits::HEAVY_OPEN_MAX;
         let storage_full =
             claim.work.reach() == Reach::HostStorage && self.storage >= limits::STORAGE_AT_ONCE;
         let guest_taken = claim.guests.iter().any(|guest| self.guests.contains(guest));
         let host_full = self.all >= limits::OPERATIONS_AT_ONCE;
-        !(host_full || heavy_full || storage_full || guest_taken)
+        if host_full || heavy_full || storage_full || guest_taken {
+            return Some(Waits::InItsLanes);
+        }
+        (claim.work.is_backup() && self.backups >= limits::BACKUPS_AT_ONCE).then_some(Waits::ForABackup)
     }
 }
 
@@ -91,13 +108,17 @@ pub fn turns(open: &[Claim], wishes: &[Wish]) -> Vec<usize> {
     for place in order {
         let Some(Wish { claim, .. }) = wishes.get(place) else { continue };
         let storage = claim.work.reach() == Reach::HostStorage;
-        if taken.has_room_for(claim) && !(storage && storage_waits) {
-            taken.take(claim);
-            begin.push(place);
-        } else {
+        match taken.waits(claim) {
+            None if !(storage && storage_waits) => {
+                taken.take(claim);
+                begin.push(place);
+            }
+            Some(Waits::ForABackup) => {}
             // Whoever comes later on the same guests, or for the same lane, stays behind it.
-            taken.guests.extend(claim.guests.iter().copied());
-            storage_waits |= storage;
+            None | Some(Waits::InItsLanes) => {
+                taken.guests.extend(claim.guests.iter().copied());
+                storage_waits |= storage;
+            }
         }
     }
     begin

@@ -140,17 +140,17 @@ fn a_label_says_what_was_seen_and_why() {
             "never said",
             vec![(bound + 1, Said::Began), (bound + 2, Said::Captured)],
             Consistency::Crash,
-            "did not say within 300 s",
+            "did not say within 450 s",
         ),
         (
             "said when nobody waited for it any more",
-            vec![(300_000, stand()), (300_001, Said::Began), (300_002, Said::Captured), (300_003, let_go())],
+            vec![(450_000, stand()), (450_001, Said::Began), (450_002, Said::Captured), (450_003, let_go())],
             Consistency::Crash,
-            "did not say within 300 s",
+            "did not say within 450 s",
         ),
         (
             "said just in time",
-            vec![(299_999, stand()), (600_001, Said::Began), (600_002, Said::Captured), (600_003, let_go())],
+            vec![(449_999, stand()), (600_001, Said::Began), (600_002, Said::Captured), (600_003, let_go())],
             Consistency::Application,
             "stood still",
         ),
@@ -223,6 +223,19 @@ fn the_bound_counts_through_a_restart_and_not_through_a_reboot() {
         );
     }
     assert!(window.problem(&rebooted(0)).unwrap().message.contains("start again"));
+}
+
+/// What takes long to stop was given a long bound, and has half of it; a short bound holds as it is.
+#[test]
+fn a_grant_stands_for_half_of_its_bound_and_five_minutes_at_least() {
+    for (bound_s, wait_s) in [(60, 60), (300, 300), (420, 300), (900, 450), (3_600, 1_800)] {
+        let window = Window::granted(QuiesceBound::try_from(bound_s).unwrap(), at(1_000));
+        let last = at(1_000 + wait_s * 1_000 - 1);
+        assert_eq!(window.told(&last), WindowPhase::Granted, "{bound_s}");
+        assert_eq!(window.told(&at(1_000 + wait_s * 1_000)), WindowPhase::Expired, "{bound_s}");
+        let said = window.apply(&Said::Quiesced(standing("shop")), &last).unwrap();
+        assert_eq!(said.patience(&last), said.left(&last), "from then on the bound counts");
+    }
 }
 
 #[test]

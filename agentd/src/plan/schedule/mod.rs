@@ -114,6 +114,8 @@ pub struct Known<'a> {
     pub tiers: &'a [TierRecord],
     /// When it came back from a loss.
     pub returned: Option<Timestamp>,
+    /// The open operation on it. What it took is not yet called what it will be called.
+    pub open: Option<OperationId>,
     /// The last restore tests of its backups.
     pub tests: &'a [TestRecord],
     /// When backups were last proved, by the operations that took them.
@@ -280,6 +282,7 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
         snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
         returned: records.returned.get(&record.uid).copied(),
+        open: records.open.iter().find(|open| open.guest == record.uid).map(|open| open.id),
         tests: part(&records.tests, record.uid, |test| test.guest),
         proofs: &records.proofs,
         hello: record.hello.as_ref(),

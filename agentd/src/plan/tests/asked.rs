@@ -35,7 +35,7 @@ const SITUATIONS: &[Situation] = &[
         w.policy.backup_storage = None;
         w.records.requests.push(request(1, 1, Ask::Backup));
     }),
-    ("only the first of each guest", |w| {
+    ("only the first of each guest, and the first behind its backups", |w| {
         w.records.requests.push(request(1, 1, Ask::Backup));
         w.records.requests.push(request(2, 1, Ask::Snapshot { name: name("s1"), keep_s: None }));
         w.records.requests.push(request(3, 2, Ask::Snapshot { name: name("s1"), keep_s: Some(7_200) }));

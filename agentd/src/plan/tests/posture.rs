@@ -11,7 +11,7 @@ use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::observed::Shelf;
 use crate::model::offsite::Verification;
-use crate::model::record::{TestRecord, VolumeId};
+use crate::model::record::{OpenOperation, TestRecord, VolumeId};
 use crate::plan::report;
 
 pub(super) fn posture(life: &Life) -> PostureReport {
@@ -170,6 +170,14 @@ fn a_backup_that_holds_less_than_was_promised_is_told() {
         assert_eq!(posture(&life).is, is, "{:?}", posture(&life));
         let told = "its newest local backup of 2026-06-10T00:30:00Z is only crash-consistent: no window was asked for";
         assert_eq!(posture(&life).why[0].starts_with(told), is == Posture::Attention, "{:?}", posture(&life));
+        // While its operation is open its controller may yet say what makes it better; where nothing runs, nothing ran on.
+        let id = life.world.records.backups[0].taken_by;
+        let open = OpenOperation { id, kind: OperationKind::QuiescedBackup, guest: uid(1) };
+        life.world.records.open.push(open);
+        assert_eq!(posture(&life).is, Posture::Protected, "{:?}", posture(&life));
+        life.world.records.open.clear();
+        life.world.seen(300).run = Running::Stopped;
+        assert_eq!(posture(&life).is, Posture::Protected, "{:?}", posture(&life));
     }
 }
 

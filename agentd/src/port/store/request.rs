@@ -170,15 +170,19 @@ pub(super) fn asked_backups(
     connection: &Connection,
     now: Timestamp,
 ) -> Result<BTreeMap<GuestUid, u32>, StoreError> {
-    let since = micros(now).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000));
+    // What lies ahead of now was asked for by a clock that was wrong: it would count until that time comes.
+    let (since, until) = (
+        micros(now).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000)),
+        micros(now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX)),
+    );
     let rows: Vec<(String, u32)> = connection
         .prepare_cached(
             "SELECT r.guest, count(*) FROM request AS r LEFT JOIN operation AS o ON o.id = r.id
-             WHERE r.kind IN ('backup', 'quiesced_backup') AND r.state IN ('queued', 'opened') AND r.asked_at > ?1
+             WHERE r.kind IN ('backup', 'quiesced_backup') AND r.state IN ('queued', 'opened') AND r.asked_at BETWEEN ?1 AND ?2
              AND coalesce(json_extract(o.spec, '$.quiesced_backup.backup.due'), json_extract(o.spec, '$.backup.due')) IS NULL
              GROUP BY r.guest",
         )
-        .and_then(|mut select| select.query_map([since], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .and_then(|mut select| select.query_map([since, until], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
         .map_err(StoreError::sqlite("count the backups that were asked for"))?;
     rows.into_iter().map(|(guest, count)| Ok((parsed("a guest", &guest)?, count))).collect()
 }

@@ -78,9 +78,13 @@ impl Store {
         self.read(move |connection| {
             let waiting = super::request::queued(connection)?.into_iter();
             let waiting = waiting.filter(|request| request.guest == guest);
+            let (mut kept, open) = (backups(connection, guest)?, journal::open_on(connection, guest)?);
+            // What may yet be called better is called nothing.
+            let unsettled = |id: OperationId| open.as_ref().is_some_and(|progress| progress.id == id);
+            kept.iter_mut().filter(|(id, _)| unsettled(*id)).for_each(|(_, kept)| kept.label = None);
             Ok(OwnBackups {
-                kept: backups(connection, guest)?,
-                open: journal::open_on(connection, guest)?,
+                kept,
+                open,
                 waiting: waiting.map(|request| RequestRecord { request, end: None }).collect(),
             })
         })

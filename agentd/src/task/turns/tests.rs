@@ -100,7 +100,13 @@ fn a_wish_that_somebody_asked_for_is_asked_once() {
 #[test]
 fn other_guests_go_on_beside() {
     let records = records((1..=4).map(|n| queued(u64::from(n), n, Ask::Backup)).collect());
-    let all: Vec<Asked> = (1..=4).map(|n| asked(u64::from(n), n)).collect();
+    let start = |n: u32| Answer::Begin(action(Operation::Start(target(n))));
+    let all: Vec<Asked> = (1..=4).map(|n| Asked { request: id(n.into()), answer: start(n) }).collect();
     let turns = Arrivals::default().choose(Vec::new(), &all, &records);
     assert_eq!(origins(&turns), [1, 2, 3, 4].map(|n| Origin::Request(id(n))));
+    // Backups are taken one after another, and what the document wants of a guest whose backup waits goes on.
+    let backups: Vec<Asked> = (1..=4).map(|n| asked(u64::from(n), n)).collect();
+    let start = vec![action(Operation::Start(target(3)))];
+    let turns = Arrivals::default().choose(start, &backups, &records);
+    assert_eq!(origins(&turns), [Origin::Request(id(1)), Origin::Document]);
 }

@@ -10,9 +10,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
+use crate::model::policy::QuiesceBound;
 use crate::model::record::{BackupWhy, Records};
 use crate::operation::log::Event;
-use crate::operation::{Backup, Begun, DuePoint, Operation, Target};
+use crate::operation::{Backup, Begun, DuePoint, Operation, QuiescedBackup, Target};
 use crate::port::store::OpenError;
 
 fn at(second: i64) -> Timestamp {
@@ -233,8 +234,13 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
     };
     let begin = async |n: u32, due: Option<DuePoint>| {
         let mut new = backup_of(n, 1);
-        if let Operation::Backup(backup) = &mut new.operation {
+        if let Operation::Backup(mut backup) = new.operation.clone() {
             backup.due = due;
+            // With a window, or without.
+            new.operation = match n % 2 {
+                0 => Operation::Backup(backup),
+                _ => Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() }),
+            };
         }
         let progress = store.open_request(new).await.unwrap();
         let parked =
@@ -261,4 +267,5 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
     assert!(matches!(ask(300, 19 + day).await, Err(AskError::Backups(_))));
     assert!(store.ask(request(301, 2, Ask::Backup)).await.is_ok(), "another guest's are its own");
     assert!(ask(302, 21 + day).await.is_ok(), "the day is over");
+    assert!(ask(303, -3_600).await.is_ok(), "the others were asked for by a clock that was ahead");
 }
