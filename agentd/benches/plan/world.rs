@@ -61,6 +61,7 @@ fn backup_of(guest: GuestUid, vmid: Vmid, nights_ago: i64) -> Result<BackupRecor
         label: None,
         mounts: None,
         hardware: None,
+        disks: None,
     })
 }
 

@@ -27,6 +27,7 @@
 
 mod attempt;
 mod digest;
+mod disks;
 pub mod entry;
 pub mod escrow;
 mod face;

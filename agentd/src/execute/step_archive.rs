@@ -3,9 +3,11 @@
 //! asks for a right over a number that is usually in no pool any more; afterwards it is judged whatever was shown
 //! (`docs/adr/0034`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::{BridgeName, GuestUid};
 
 use super::attempt::{Acted, Context, Learnt};
@@ -13,6 +15,7 @@ use super::step_room::{Restored, lacks};
 use super::trouble::Trouble;
 use super::{step_beside, step_test};
 use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made, judge_made_again};
+use crate::model::disks::{Content, Share};
 use crate::model::{limits, mark};
 use crate::operation::{Lost, Operation, Provision};
 use crate::port::pve::{AclPath, GuestConfig, PveError, Role, VolumeId};
@@ -59,24 +62,37 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     Ok(Acted::Learnt(Learnt::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
 }
 
-/// A lost guest waits rather than fill a storage that others live on. Its archive can mostly not be looked into, so its
-/// disks are as large as the document wants them: they grow to that anyway.
+/// A lost guest waits rather than fill a storage that others live on: each is asked for the disks that will lie there.
 async fn has_room(context: &Context<'_>, provision: &Provision, lost: &Lost) -> Result<(), Trouble> {
-    let (guest, storage) = (&provision.guest, &provision.storage);
+    let shares = match &lost.disks {
+        Some(disks) => disks.shares(),
+        None => BTreeMap::from([(&provision.storage, whole(&provision.guest))]),
+    };
+    for (storage, share) in shares {
+        let restored = Restored {
+            guest: provision.guest.uid,
+            archive: &lost.backup,
+            disks: share.bytes,
+            content: share.content,
+            most_percent: limits::RESTORE_FILL_MAX_PERCENT,
+        };
+        if let Some(why) = lacks(context, storage, restored).await? {
+            let text = format!(
+                "disks of it would lie on {storage}, which {why}: it is not restored until that is put right, so that no other \
+                 guest there stops; then it comes back by itself"
+            );
+            return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+        }
+    }
+    Ok(())
+}
+
+/// Where nobody wrote its disks down: its archive can mostly not be looked into, so they are as large as the document wants
+/// them. They grow to that anyway.
+fn whole(guest: &DesiredGuest) -> Share {
     let volumes = guest.volumes.iter().map(|volume| volume.size_gib);
     let gib: u64 = volumes.chain([guest.size.rootfs_gib]).map(|size| u64::from(size.get())).sum();
-    let restored = Restored {
-        guest: guest.uid,
-        archive: &lost.backup,
-        disks: gib << 30,
-        most_percent: limits::RESTORE_FILL_MAX_PERCENT,
-    };
-    let Some(why) = lacks(context, storage, restored).await? else { return Ok(()) };
-    let text = format!(
-        "its disks would lie on {storage}, which {why}: it is not restored until there is room, so that no other guest there \
-         stops; make room, and it comes back by itself"
-    );
-    Err(Trouble::give_up(ErrorCode::StorageFull, text))
+    Share { bytes: gib << 30, content: Content::Held }
 }
 
 /// Looks into a lost guest's backup, as far as Proxmox lets us.

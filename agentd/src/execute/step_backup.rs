@@ -16,6 +16,7 @@ use holdfast_protocol::id::{KeyFingerprint, MountPath, StorageName, Vmid};
 use jiff::Timestamp;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
+use super::disks;
 use super::identity::{free_config, vmid};
 use super::step_window;
 use super::trouble::Trouble;
@@ -246,9 +247,12 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     });
     let archive = VolumeId::new(entry.volid);
     let config = context.ports.pve.guest_config(vmid(context)?).await?;
-    let mounts = Some(held(&config, &leaves_out(context, &config)?));
+    let mounts = held(&config, &leaves_out(context, &config)?);
+    let disks = disks::then(&config, &mounts).map(Box::new);
     let hardware = config.nets.get(&0).and_then(|net| HardwareAddress::of(net));
-    let mut facts = vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware }];
+    let mounts = Some(mounts);
+    let mut facts =
+        vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware, disks }];
     facts.extend(unsealed);
     if task.end == Ended::NobodyKnows
         && let Some(lock) = config.lock

@@ -20,6 +20,7 @@ use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::gate::layout::{Layout, layout};
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Verdict, gate};
+use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::mark::{self, Mark};
 use crate::model::record::{self, Place};
@@ -88,6 +89,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
         guest: beside.guest().uid,
         archive: &archive,
         disks: layout.bytes(),
+        content: Content::Held,
         most_percent: limits::SNAPSHOT_FILL_MAX_PERCENT,
     };
     if let Some(why) = lacks(context, storage, restored).await? {

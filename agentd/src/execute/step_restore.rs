@@ -13,7 +13,7 @@ use super::{lost, step_beside, step_test};
 use crate::model::record::VolumeId;
 use crate::operation::log::Fact;
 use crate::operation::{Operation, Provision};
-use crate::port::pve::restore::{Address, BootstrapEnv, NetSpec};
+use crate::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use crate::port::pve::{PveError, RestoreRequest, VmidUse};
 
 /// What the environment holds until the claim is minted: the archive's own must not live again.
@@ -83,7 +83,10 @@ fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreReques
     Ok(RestoreRequest {
         vmid: identity::vmid(context)?,
         archive: archive(provision.source())?,
-        storage: provision.storage.clone(),
+        disks: match provision.lost.as_ref().and_then(|lost| lost.disks.clone()) {
+            Some(disks) => Placing::Each(disks),
+            None => Placing::AllOn(provision.storage.clone()),
+        },
         pool: provision.pool.clone(),
         net0: NetSpec {
             bridge: guest.network.bridge.clone(),

@@ -12,6 +12,7 @@ use super::identity::{free_config, vmid};
 use super::step_update;
 use super::trouble::Trouble;
 use crate::gate::room::{self, Filled, Packed};
+use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::record::{self, TakenBy};
 use crate::operation::{Operation, Snapshot};
@@ -111,7 +112,10 @@ pub(super) async fn lacks(
     }
     let backups = context.ports.store.owing(restored.guest).await?.backups;
     let record = backups.iter().find(|backup| backup.archive == *restored.archive);
-    let packed = record.map(|backup| Packed { name: backup.archive.as_str(), bytes: backup.bytes });
+    let packed = match restored.content {
+        Content::Held => record.map(|backup| Packed { name: backup.archive.as_str(), bytes: backup.bytes }),
+        Content::Empty => Some(Packed { name: restored.archive.as_str(), bytes: 0 }),
+    };
     let filled = Filled { kind: &status.kind, used: status.used, total: status.total };
     Ok(room::lacks(filled, restored.disks, packed, restored.most_percent))
 }
@@ -124,6 +128,8 @@ pub(super) struct Restored<'a> {
     pub archive: &'a record::VolumeId,
     /// The size of its disks.
     pub disks: u64,
+    /// Whether the archive holds anything of them.
+    pub content: Content,
     /// How full the storage may be with it.
     pub most_percent: u64,
 }

@@ -25,6 +25,7 @@ use super::{freed, step_power, undo};
 use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::gate::layout::{Layout, layout};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::mark;
 use crate::model::policy::TestBridge;
@@ -100,6 +101,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
         guest: test.guest,
         archive: &test.backup.archive,
         disks: layout.bytes(),
+        content: Content::Held,
         most_percent: limits::SNAPSHOT_FILL_MAX_PERCENT,
     };
     if let Some(why) = lacks(context, &place.storage, restored).await? {

@@ -1,5 +1,7 @@
 //! Taking back what this operation made, and nothing else: by VMID and mark and volumes, all from its own journal.
 
+use std::collections::BTreeSet;
+
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{OperationId, StorageName, Vmid};
 
@@ -159,10 +161,10 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
 
 /// Takes back a part of the guest that this operation made.
 async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
-    let storage = match &context.progress.operation {
-        Operation::Provision(provision) => &provision.storage,
-        Operation::RestoreBeside(beside) => &beside.storage,
-        Operation::RestoreTest(test) => &test.place.storage,
+    let storages = match &context.progress.operation {
+        Operation::Provision(provision) => provision.restored_to(),
+        Operation::RestoreBeside(beside) => BTreeSet::from([&beside.storage]),
+        Operation::RestoreTest(test) => BTreeSet::from([&test.place.storage]),
         _ => return Err(Trouble::fault("this operation made no guest that could be taken back")),
     };
     permitted(context.progress.id)?;
@@ -170,7 +172,7 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
         return Ok(Left::Nothing(Some("no VMID was chosen".to_owned())));
     };
     if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
-        return gone(context, storage, vmid).await;
+        return gone(context, &storages, vmid).await;
     }
     if context.progress.restored_by().is_none() {
         return Ok(Left::Nothing(Some(format!("nothing was made; guest {vmid} is somebody else's"))));
@@ -225,7 +227,7 @@ fn permitted(undoing: OperationId) -> Result<(), Trouble> {
 
 /// The guest is gone; its volumes must be as well. Those that the journal knows were read while it was there: a list that
 /// does not show them now proves nothing, the end of our own destroy does.
-async fn gone(context: &Context<'_>, storage: &StorageName, vmid: Vmid) -> Result<Left, Trouble> {
+async fn gone(context: &Context<'_>, storages: &BTreeSet<&StorageName>, vmid: Vmid) -> Result<Left, Trouble> {
     if context.step.undo() != Undo::DestroyGuest {
         return Ok(Left::Nothing(Some(format!("guest {vmid} is gone"))));
     }
@@ -239,15 +241,18 @@ async fn gone(context: &Context<'_>, storage: &StorageName, vmid: Vmid) -> Resul
         return Ok(Left::Nothing(None));
     }
     // Nothing was ever seen of it: the restore itself failed, and Proxmox takes back what it had begun.
-    let list =
-        context.ports.pve.storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(vmid)).await?;
-    match list.into_iter().find(|entry| entry.vmid == Some(vmid)) {
-        Some(left) => {
+    for storage in storages {
+        let list = context
+            .ports
+            .pve
+            .storage_content(Role::Operate, storage, ContentKind::Rootdir, Some(vmid))
+            .await?;
+        if let Some(left) = list.into_iter().find(|entry| entry.vmid == Some(vmid)) {
             let text = format!("guest {vmid} is gone, but its volume {} is left", left.volid);
-            Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)))
+            return Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)));
         }
-        None => Ok(Left::Nothing(None)),
     }
+    Ok(Left::Nothing(None))
 }
 
 async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Trouble> {

@@ -128,6 +128,8 @@ mod tests {
         assert!(tried("lvm", zstd, 20).is_some());
         let told = tried("lvmthin", zstd, 80).unwrap();
         assert!(told.contains("92 % full with up to 320 GiB on its disks of 500 GiB"), "{told}");
+        assert_eq!(tried("lvmthin", zstd, 0), None, "empty disks");
+        assert!(tried("lvm", zstd, 0).is_some(), "which are given away whole where it is thick");
         assert!(
             tried("lvmthin", zstd, 200).unwrap().contains("with its disks of 500 GiB"),
             "never more than the disks"

@@ -4,6 +4,7 @@
 //! absent: reading anything, and deciding anything.
 
 pub mod boot;
+pub mod disks;
 pub mod escrow;
 pub mod hardware;
 pub mod holder;

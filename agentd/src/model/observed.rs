@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::{GoldenVersion, GuestUid, StorageName, Vmid};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::storage::report::PrunedBy;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
@@ -183,12 +185,25 @@ pub struct MountFacts {
 }
 
 /// Whether Proxmox takes a mount into the guest's backups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BackupFlag {
     /// It does.
     On,
     /// It does not.
     Off,
+}
+
+impl BackupFlag {
+    /// For a volume of the document. What goes to a target of its own is kept out of other backups call by call: Proxmox
+    /// takes a change of the flag from the next stop on (`docs/adr/0031`).
+    #[must_use]
+    pub const fn of(kind: &VolumeKind) -> Self {
+        match kind {
+            VolumeKind::Hot | VolumeKind::Bulk(BulkBackup::BackupTo(_)) => Self::On,
+            VolumeKind::Bulk(BulkBackup::None(_)) => Self::Off,
+        }
+    }
 }
 
 /// Whether Proxmox refuses to destroy a guest.

@@ -18,6 +18,7 @@ use holdfast_protocol::report::Health;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::disks::Disks;
 use super::escrow::CodeRecord;
 use super::hardware::HardwareAddress;
 use super::left::Left;
@@ -249,6 +250,9 @@ pub struct BackupRecord {
     /// The hardware address that its guest's first network had then; none for those that were taken before that was written
     /// down.
     pub hardware: Option<HardwareAddress>,
+    /// The disks of its guest then; none for those that were taken before that was written down, and where one of them could
+    /// not be written out again.
+    pub disks: Option<Disks>,
 }
 
 /// Which of its guest's mounts a backup holds, by their paths.

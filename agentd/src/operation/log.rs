@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::swap_guest::face::Faces;
 use super::update_controller::Came;
 use crate::model::boot::BootMoment;
+use crate::model::disks::Disks;
 use crate::model::hardware::HardwareAddress;
 use crate::model::record::{HeldMounts, VolumeId};
 
@@ -178,6 +179,9 @@ pub enum Fact {
         /// The hardware address of its guest's first network.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hardware: Option<HardwareAddress>,
+        /// The disks of its guest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        disks: Option<Box<Disks>>,
     },
     /// The quiesce window was granted, at this moment on the clock that runs through suspend.
     WindowGranted(BootMoment),

@@ -7,6 +7,7 @@ use holdfast_protocol::id::{OperationId, PoolName, StorageName, Vmid};
 use serde::{Deserialize, Serialize};
 
 use super::step::Step;
+use crate::model::disks::Disks;
 use crate::model::hardware::HardwareAddress;
 use crate::model::policy::{Sha256Hex, VmidRange};
 use crate::model::record::VolumeId;
@@ -59,6 +60,10 @@ pub struct Lost {
     /// The hardware address that it keeps; none where the one it had may still be somebody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareAddress>,
+    /// Its disks, each where it is made again; none where nobody wrote them down, and all that the archive names is made on the
+    /// storage of root disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disks: Option<Disks>,
 }
 
 /// Where a guest was lost, and so what its token is worth.
@@ -84,6 +89,15 @@ impl Provision {
     #[must_use]
     pub fn source(&self) -> &VolumeId {
         self.lost.as_ref().map_or(&self.archive, |lost| &lost.backup)
+    }
+
+    /// Where the restore makes disks.
+    #[must_use]
+    pub fn restored_to(&self) -> BTreeSet<&StorageName> {
+        match self.lost.as_ref().and_then(|lost| lost.disks.as_ref()) {
+            Some(disks) => disks.shares().into_keys().collect(),
+            None => BTreeSet::from([&self.storage]),
+        }
     }
 
     /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the
@@ -139,4 +153,19 @@ pub enum NumberWish {
         /// Numbers of the range that the document asks for by name, for other guests.
         except: Vec<Vmid>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the journal has a guest that was being made again when the agent was exchanged.
+    #[test]
+    fn a_journal_from_before_disks_were_written_down_is_read() {
+        let by = OperationId::new(uuid::Uuid::nil());
+        let text = format!(r#"{{"backup":"backup2:backup/x","vmid":300,"volumes":[],"by":"{by}"}}"#);
+        let lost: Lost = serde_json::from_str(&text).unwrap();
+        assert_eq!((&lost.disks, lost.whence), (&None, Whence::ThisBox));
+        assert_eq!(serde_json::to_string(&lost).unwrap(), text);
+    }
 }

@@ -51,15 +51,17 @@ pub fn elsewhere(
     promise: Option<&Protection>,
     storage: &StorageName,
 ) -> Vec<MountPath> {
-    let kind = |volume: &DesiredVolume| {
-        let kept = promise?.volumes.iter().find(|kept| kept.name == volume.name)?;
-        Some(kept.kind.clone())
-    };
     let goes_elsewhere = |volume: &&DesiredVolume| {
-        let kind = kind(volume).unwrap_or_else(|| volume.kind.clone());
-        matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(target)) if target != *storage)
+        let kind = in_force(volume, promise);
+        matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(target)) if target != storage)
     };
     volumes.iter().filter(goes_elsewhere).map(|volume| volume.mount.clone()).collect()
+}
+
+/// What a volume is: by the promise, and where that names it not, by the document.
+pub(super) fn in_force<'a>(volume: &'a DesiredVolume, promise: Option<&'a Protection>) -> &'a VolumeKind {
+    let kept = promise.and_then(|promise| promise.volumes.iter().find(|kept| kept.name == volume.name));
+    kept.map_or(&volume.kind, |kept| &kept.kind)
 }
 
 /// Judges what is promised of a guest's bulk volumes.

@@ -3,25 +3,25 @@
 //! Gone is more than not seen. Either the node's task list shows that its number was destroyed since we made it; or none of its
 //! volumes is listed, and our right to see its number was proved, which is nobody's or somebody else's. Then it is made again
 //! from the best of its own backups (`survivor`), under another number: the old one is never fought over, and who has it is
-//! never touched. It keeps its hardware address where nobody else can have it (`docs/adr/0042`). One whose volumes are still
+//! never touched. Its disks go where such disks go (`disks`). It keeps its hardware address where nobody else can have it
+//! (`docs/adr/0042`). One whose volumes are still
 //! listed lost its configuration alone: that is told, with what root does. Deliberately absent: conclusions from a number that
 //! somebody has whom we may not see, which may be our own guest outside its pool.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
 use super::survivor::{self, Nothing};
-use super::{Action, Context, Judged, golden, left, number, passes, placement};
+use super::{Action, Context, Judged, disks, golden, left, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::hardware::HardwareAddress;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, LossProof, Observed, ObservedGuest, Sight};
-use crate::model::record::{BackupRecord, HeldMounts, Place, Records, VolumeId};
+use crate::model::record::{BackupRecord, Place, Records, VolumeId};
 use crate::operation::{Lost, Operation, Provision, Whence};
 
 /// A guest that may be gone: what is asked about it.
@@ -133,6 +133,11 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     let whence = left::whence(context.inputs, made.record);
     let (source, volumes) = (backup.archive.clone(), made.volumes.clone());
     let hardware = kept_address(context.inputs.observed, loss.proof, backup, (vmid, whence));
+    let disks = match disks::again(context.inputs, guest, backup) {
+        Ok(disks) => disks,
+        Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
+    };
+    let told = disks::told(context.inputs, guest, (backup, disks.as_ref()), (vmid, made.volumes));
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
@@ -143,7 +148,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
-        lost: Some(Lost { backup: source, vmid, volumes, by: *by, whence, hardware }),
+        lost: Some(Lost { backup: source, vmid, volumes, by: *by, whence, hardware, disks }),
     }));
     let mut reason =
         format!("it is gone from VMID {vmid} with its volumes: it is made again from {}", backup.archive);
@@ -154,9 +159,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Some(hardware) => format!("; it keeps its hardware address {hardware}"),
         None => "; its hardware address is a new one".to_owned(),
     });
-    if let Some(said) = empty_volumes(guest, backup.mounts.as_ref(), (vmid, made.volumes)) {
-        reason.push_str(&said);
-    }
+    reason.push_str(&told);
     Judged { action: Some(Action { operation, reason }), ..judged }
 }
 
@@ -200,33 +203,6 @@ fn without_configuration(context: &Context<'_>, made: &Made<'_>, standing: &BTre
 fn are(names: &[&str]) -> String {
     let verb = if names.len() == 1 { "is" } else { "are" };
     format!("{} {verb}", names.join(", "))
-}
-
-/// Which of its volumes come back empty, and what root does should an old one have outlived its guest: no token of ours may
-/// see or use a volume of a number that is nobody's (`docs/adr/0041`).
-fn empty_volumes(
-    guest: &DesiredGuest,
-    mounts: Option<&HeldMounts>,
-    (vmid, volumes): (Vmid, &BTreeSet<VolumeId>),
-) -> Option<String> {
-    // Of backups from before that was written down it is known of bulk volumes alone.
-    let is_empty = |volume: &&DesiredVolume| match mounts {
-        Some(mounts) => mounts.holds.iter().all(|path| path != volume.mount.as_str()),
-        None => matches!(volume.kind, VolumeKind::Bulk(_)),
-    };
-    let paths: Vec<&str> =
-        guest.volumes.iter().filter(is_empty).map(|volume| volume.mount.as_str()).collect();
-    if paths.is_empty() {
-        return None;
-    }
-    let storages: BTreeSet<&str> = volumes.iter().filter_map(|volume| volume.storage()).collect();
-    let looks: Vec<String> =
-        storages.iter().map(|storage| format!("`pvesm list {storage} --vmid {vmid}`")).collect();
-    let (paths, looks) = (paths.join(", "), looks.join(", "));
-    Some(format!(
-        "; empty when it is back, since this backup does not hold them: {paths}; should an old volume of it still be there, root finds \
-         it with {looks} and puts it in the new one's place with `pct set`"
-    ))
 }
 
 /// Why nothing is made in its place.

@@ -28,6 +28,7 @@
 //! | [`storage`] | what becomes of each storage target |
 //! | `swap` | which copy takes its guest's place, and what stays behind |
 //! | `placement` | where a guest's disks may be made |
+//! | `disks` | where those of a lost guest are made again |
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`offsite`] | what is made of a backup server's word |
@@ -49,6 +50,7 @@ mod beside;
 pub mod bulk;
 mod controller;
 mod detach;
+mod disks;
 pub mod entry;
 pub mod escrow;
 mod expiry;

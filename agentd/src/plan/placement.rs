@@ -3,8 +3,9 @@
 //! Root disks and hot volumes are written all the time. The class of a storage is the one that an operator signed for when
 //! the target of that name was attached; a storage that is no target of the manifest was named by root in the settings, and
 //! root's word counts. The same rule holds for new guests, for volumes that come later and for lost guests that are made
-//! again: one of which a volume has no place is not made. Disks that are there stay where they are. Not held to it yet: the
-//! restore of a lost guest names one storage, the fast one, and all that its archive names comes back there, bulk or not.
+//! again: one of which a volume has no place is not made. Disks that are there stay where they are. Not held to it: a lost guest
+//! whose backup was taken before its disks were written down with it. All that its archive names comes back on the storage of
+//! root disks, bulk or not, and that is told (`disks`).
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};

@@ -172,6 +172,7 @@ mod tests {
             label: None,
             mounts: None,
             hardware: None,
+            disks: None,
         };
         Remains { backup, tested: None }
     }

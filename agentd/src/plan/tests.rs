@@ -3,6 +3,7 @@
 mod asked;
 mod beside;
 mod bulk;
+mod disks;
 mod goldens;
 mod lost;
 mod placement;

@@ -120,6 +120,7 @@ fn theirs(
             label: None,
             mounts: None,
             hardware: None,
+            disks: None,
         })
     };
     let mut all: Vec<BackupRecord> = list.iter().filter(whole).filter_map(record).collect();

@@ -21,8 +21,8 @@ use crate::gate::stranger;
 use crate::model::hardware::HardwareAddress;
 use crate::model::mark;
 use crate::model::observed::{
-    BackupFlag, Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight,
-    StorageFact, VmidFact,
+    Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
+    VmidFact,
 };
 use crate::model::record::VolumeId;
 use crate::plan::Questions;
@@ -30,7 +30,6 @@ use crate::port::clock::Clock;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::{GuestStatus, Power};
 use crate::port::pve::sight::{self, Wanted};
-use crate::port::pve::volume::InBackup;
 use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
 /// A configuration that nothing points at is read again after this long: the list does not tell of everything.
@@ -242,10 +241,7 @@ impl Eye {
 fn facts(config: &GuestConfig) -> GuestFacts {
     let mounts = config.mounts.iter().map(|(slot, disk)| {
         let volume = disk.volume().map(|id| VolumeId::new(id.as_str()));
-        let backup = match disk.in_backup {
-            InBackup::Yes => BackupFlag::On,
-            InBackup::No => BackupFlag::Off,
-        };
+        let backup = disk.in_backup.flag();
         let path = disk.mount.clone().unwrap_or_default();
         (*slot, MountFacts { volume, path, bytes: disk.size, backup })
     });

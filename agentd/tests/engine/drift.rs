@@ -43,7 +43,8 @@ pub struct Agent {
 #[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
 pub async fn start_with(world: &World, policy: Policy) -> Agent {
     let ports = world.sound().await;
-    let storages: BTreeSet<_> = [policy.storage.clone(), "backup2".parse().unwrap()].into();
+    let disks = std::iter::once(&policy.storage).chain(&policy.bulk_storage).cloned();
+    let storages: BTreeSet<_> = disks.chain(["backup2".parse().unwrap()]).collect();
     let eye = Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
     let (sender, view) = watch::channel(Arc::new(View::default()));
     let (stopper, stop) = stop::pair();

@@ -14,7 +14,7 @@ use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::{Backup, Lost, NumberWish, Operation, Target, Whence};
 use agentd::port::pve::read::Power;
-use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec};
+use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use agentd::port::pve::undo::{Evidence, Made, UndoProof};
 use agentd::port::pve::{RestoreRequest, Role, VmidUse};
 use holdfast_protocol::code::ErrorCode;
@@ -73,7 +73,7 @@ async fn newcomer(world: &World) {
     let request = RestoreRequest {
         vmid: vmid(300),
         archive: ARCHIVE.parse().unwrap(),
-        storage: "tank".parse().unwrap(),
+        disks: Placing::AllOn("tank".parse().unwrap()),
         pool: "holdfast".parse().unwrap(),
         net0: NetSpec {
             bridge: "vmbr0".parse().unwrap(),
@@ -114,7 +114,7 @@ pub async fn says_hello(ports: &Ports, world: &World) {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("it was never started again");
+    panic!("it was never started again: {:#?}", ports.store.operation_views(10).await.unwrap());
 }
 
 /// What the plan proposes when it was lost: made again from this backup.
@@ -124,8 +124,8 @@ pub fn again(world: &World, backup: &BackupRecord) -> Operation {
     let by = OperationId::new(uuid::Uuid::from_u128(0));
     again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
     let whence = Whence::ThisBox;
-    let (backup, hardware) = (backup.archive.clone(), backup.hardware);
-    again.lost = Some(Lost { backup, vmid: vmid(300), volumes, by, whence, hardware });
+    let BackupRecord { archive, hardware, disks, .. } = backup.clone();
+    again.lost = Some(Lost { backup: archive, vmid: vmid(300), volumes, by, whence, hardware, disks });
     Operation::Provision(again)
 }
 
@@ -138,7 +138,7 @@ fn the_seed_grants_what_setup_prints() {
         node: "pve1".parse().unwrap(),
         pool: "holdfast".parse().unwrap(),
         scratch: None,
-        guest_storages: names(&["tank"]),
+        guest_storages: names(&["tank", "shed"]),
         backup_storages: names(&["backup2", "off1"]),
         archive_storages: Vec::new(),
         targets: BTreeSet::new(),
@@ -187,13 +187,15 @@ async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
     let storage = world.policy().backup_storage.unwrap();
     let backup =
         Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
-    let more = end(&agent.ports, 9, Operation::Backup(backup)).await;
+    // Who runs an operation is alone with it.
+    let ports = agent.ports.clone();
+    agent.stop().await;
+    let more = end(&ports, 9, Operation::Backup(backup)).await;
     assert_eq!(more.status(), Status::Done, "{}", told(&more));
-    let all = agent.ports.store.backups(uid(1), 10).await.unwrap();
+    let all = ports.store.backups(uid(1), 10).await.unwrap();
     let numbers: Vec<u32> = all.iter().map(|backup| backup.vmid.number()).collect();
     assert_eq!(numbers, [301, 300], "the newest first: {all:#?}");
     assert_eq!(all[1], first[0], "the old one is as it was");
-    agent.stop().await;
 }
 
 /// Its calendar's next point is in the night: what it did since its return would be in no backup until then.
@@ -297,7 +299,7 @@ async fn a_guest_whose_disks_are_still_there_is_not_lost() {
     agent.stop().await;
 }
 
-fn is_back(view: &View) -> bool {
+pub fn is_back(view: &View) -> bool {
     report(view, 1).is_some_and(|report| {
         report.vmid == Some(vmid(301))
             && report.run == Running::Running
@@ -429,7 +431,7 @@ async fn one_that_would_fill_its_storage_waits() {
     destroyed(&world).await;
     world.large_backups();
     let Operation::Provision(mut large) = again(&world, &record) else { panic!("a provision") };
-    large.guest.size.rootfs_gib = 65_536.try_into().unwrap();
+    large.lost.as_mut().unwrap().disks.as_mut().unwrap().rootfs.size = 65_536.try_into().unwrap();
     let ended = end(&ports, 2, Operation::Provision(large)).await;
     assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
     let cause = ended.cause().unwrap();

@@ -23,6 +23,7 @@
 //! | `fault` | lost replies, dead workers, somebody else's guests |
 //! | `long` | what takes longer than anybody thought is followed to its end |
 //! | `lost` | a guest destroyed by hand, and its number reused |
+//! | `lost_disks` | on which storages its disks come back |
 //! | `hand` | edits by hand at a chosen moment |
 //! | `hand_over` | a volume changes hands, both guests held; else it is as it was |
 //! | `swap` | a copy takes the place of its guest, which is kept; else all is as it was |
@@ -52,6 +53,7 @@ mod lanes;
 mod left;
 mod long;
 mod lost;
+mod lost_disks;
 mod offsite;
 mod parked;
 mod protection;

@@ -176,6 +176,7 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
             by: refused.id,
             whence: Whence::ThisBox,
             hardware: None,
+            disks: None,
         };
         let Operation::Provision(mut provision) = world.provision(1) else { unreachable!() };
         provision.lost = Some(lost);

@@ -80,6 +80,8 @@ pub struct World {
     pub dir: tempfile::TempDir,
     pub golden: PathBuf,
     pub golden_sha256: String,
+    /// Where bulk volumes go.
+    pub bulk: &'static str,
 }
 
 pub fn uid(n: u8) -> GuestUid {
@@ -137,7 +139,7 @@ impl World {
         std::fs::create_dir_all(dir.path().join("net/hftest0/brif")).unwrap();
         let golden = find(&state, "vzdump-lxc-155-2026_11_21-04_02_15.tar.zst");
         let golden_sha256 = agentd::execute::DigestCache::default().sha256(&golden).unwrap();
-        Self { sim, dir, golden, golden_sha256 }
+        Self { sim, dir, golden, golden_sha256, bulk: "tank" }
     }
 
     pub fn pve(&self) -> Arc<dyn Pve> {
@@ -211,7 +213,7 @@ impl World {
             range: VmidRange::try_from([vmid(300), vmid(309)]).unwrap(),
             pool: "holdfast".parse().unwrap(),
             storage: "tank".parse().unwrap(),
-            bulk_storage: Some("tank".parse().unwrap()),
+            bulk_storage: Some(self.bulk.parse().unwrap()),
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),

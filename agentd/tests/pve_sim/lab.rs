@@ -8,7 +8,7 @@ use std::time::Duration;
 use agentd::cli::setup::{SetupArguments, SetupError};
 use agentd::port::pve::change::{Description, MountSlot, NewVolume};
 use agentd::port::pve::error::PveError;
-use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec};
+use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use agentd::port::pve::task::Patience;
 use agentd::port::pve::undo::{Evidence, Made};
 use agentd::port::pve::volume::InBackup;
@@ -130,7 +130,7 @@ pub fn request(number: u32, archive: &str) -> RestoreRequest {
     RestoreRequest {
         vmid: vmid(number),
         archive: archive.parse().unwrap(),
-        storage: "labbtrfs".parse().unwrap(),
+        disks: Placing::AllOn("labbtrfs".parse().unwrap()),
         pool: "holdfast".parse().unwrap(),
         net0: NetSpec {
             bridge: "vmbr0".parse().unwrap(),

@@ -173,6 +173,7 @@ fn record(made: Made, name: &str, n: usize) -> BackupRecord {
         label: None,
         mounts: None,
         hardware: None,
+        disks: None,
     }
 }
 

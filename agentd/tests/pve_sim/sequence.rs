@@ -2,13 +2,17 @@
 
 use agentd::cli::doctor::{State, examine};
 use agentd::gate::archive::Lines;
+use agentd::model::disks::{Content, Disks, MountDisk, RootDisk};
+use agentd::model::observed::BackupFlag;
 use agentd::port::pve::error::PveError;
 use agentd::port::pve::read::Power;
+use agentd::port::pve::restore::Placing;
 use agentd::port::pve::sight::{Sight, Wanted};
 use agentd::port::pve::undo::NotOurs;
+use agentd::port::pve::volume::{Disk, InBackup};
 use agentd::port::pve::{
-    AclPath, ConfigChange, ConfigUpdate, ContentKind, DiskSlot, LiftProof, Pve, PveClient, Role, TaskKind,
-    TaskOutcome, TaskQuery, UndoProof, VmidUse, VolumeId, prove_sight,
+    AclPath, ConfigChange, ConfigUpdate, ContentKind, DiskSlot, LiftProof, Pve, PveClient, RestoreRequest,
+    Role, TaskKind, TaskOutcome, TaskQuery, UndoProof, VmidUse, VolumeId, prove_sight,
 };
 
 use super::lab::*;
@@ -133,6 +137,45 @@ async fn undo(client: &PveClient) {
     assert!(!rest.iter().any(|volume| volume.vmid == Some(vmid(300))), "{rest:?}");
     // A destroyed guest leaves its pool, and with it goes our right to look there: absence alone proves nothing.
     assert!(prove_sight(client, Role::Operate, &wanted).await.unwrap().is_err());
+}
+
+/// The form of `09-restore`, *rootfs + mps given*, with the tokens that setup makes: each disk on the storage that it names, and
+/// none that it does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_that_writes_its_disks_out_makes_each_where_it_says() {
+    let lab = Lab::start().await;
+    lab.setup(&[]).await.unwrap();
+    let (client, _) = lab.client();
+    let mount = |slot: u8, path: &str, storage: &str, backup, content| MountDisk {
+        slot,
+        path: path.parse().unwrap(),
+        storage: storage.parse().unwrap(),
+        size: 1.try_into().unwrap(),
+        backup,
+        content,
+    };
+    let disks = Disks {
+        rootfs: RootDisk { storage: "labbtrfs".parse().unwrap(), size: 2.try_into().unwrap() },
+        mounts: vec![
+            mount(0, "/data", "labdir", BackupFlag::Off, Content::Empty),
+            mount(1, "/inc", "labdir", BackupFlag::On, Content::Held),
+        ],
+    };
+    let archive = format!("backup2:backup/{GOLDEN}");
+    let each = |disks| RestoreRequest { disks: Placing::Each(disks), ..request(300, &archive) };
+    done(&client, client.restore(&each(disks.clone())).await).await;
+    let config = client.guest_config(vmid(300)).await.unwrap();
+    let lies =
+        |disk: &Disk| (disk.volume().unwrap().storage().to_owned(), disk.in_backup, disk.size.unwrap() >> 30);
+    assert_eq!(lies(config.rootfs.as_ref().unwrap()), ("labbtrfs".to_owned(), InBackup::Yes, 2));
+    assert_eq!(lies(&config.mounts[&0]), ("labdir".to_owned(), InBackup::No, 1));
+    assert_eq!(lies(&config.mounts[&1]), ("labdir".to_owned(), InBackup::Yes, 1));
+    assert_eq!(config.mounts.len(), 2);
+
+    let mut strange = disks;
+    strange.mounts[0].storage = "backup2".parse().unwrap();
+    let refused = client.restore(&RestoreRequest { vmid: vmid(301), ..each(strange) }).await.unwrap_err();
+    assert!(matches!(refused, PveError::Parameters { .. }), "a storage of no disks: {refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

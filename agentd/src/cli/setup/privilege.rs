@@ -118,7 +118,7 @@ pub const NEEDS: &[Need] = &[
     ),
     need("read a guest's own archive for a restore", Role::Allocate, Place::Pool, &["VM.Backup"]),
     need(
-        "pass bootstrap, size, name and network in the restore itself",
+        "pass bootstrap, size, name, network and disks in the restore itself",
         Role::Allocate,
         Place::Pool,
         &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],

@@ -42,6 +42,7 @@ fn backup(n: u64, hours: i64) -> BackupRecord {
         label: None,
         mounts: None,
         hardware: None,
+        disks: None,
     }
 }
 

@@ -39,6 +39,7 @@ pub fn remains(archive: &str) -> Loss {
         label: None,
         mounts: None,
         hardware: None,
+        disks: None,
     };
     Loss { proof: LossProof::Destroyed, remains: vec![Remains { backup, tested: None }] }
 }

@@ -105,6 +105,7 @@ impl Life {
             label: None,
             mounts: None,
             hardware: None,
+            disks: None,
         };
         let all = Arc::make_mut(&mut self.world.records.backups);
         all.push(record);

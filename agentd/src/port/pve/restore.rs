@@ -1,7 +1,8 @@
 //! Making a guest: the one form of restore we ever send.
 //!
 //! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. It can only say *restore this
-//! archive to a fresh VMID, unprivileged, in this pool*. Deliberately absent, and not to be added: `force` (it destroys
+//! archive to a fresh VMID, unprivileged, in this pool*, and where the disks go: told one storage, Proxmox makes there all that
+//! the archive's configuration names; told a root disk, it makes the disks that the call writes out and no other. Deliberately absent, and not to be added: `force` (it destroys
 //! every volume of the guest that has the VMID), `unique` (with it Proxmox silently ignores `net0`), `features` (kept
 //! from the archive; a token may not pass it), `tags` (checked on a path the token lacks; set afterwards), `start`.
 
@@ -14,7 +15,9 @@ use holdfast_protocol::size::{Cores, MemoryMib, SwapMib, VlanTag};
 
 use super::call::{Params, Value};
 use super::volume::VolumeId;
+use crate::model::disks::{Disks, MountDisk};
 use crate::model::hardware::HardwareAddress;
+use crate::model::observed::BackupFlag;
 
 /// The name under which a guest finds its bootstrap.
 pub const BOOTSTRAP_ENV: &str = "HOLDFAST_BOOTSTRAP";
@@ -107,6 +110,38 @@ impl BootstrapEnv {
     }
 }
 
+/// Where the disks of a restore go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// All that the archive's configuration names go here, as large as it says; those that the archive does not hold are made
+    /// empty.
+    AllOn(StorageName),
+    /// These are made, and no other.
+    Each(Disks),
+}
+
+impl Placing {
+    fn params(&self) -> Params {
+        match self {
+            Self::AllOn(storage) => vec![("storage".into(), storage.as_str().into())],
+            Self::Each(Disks { rootfs, mounts }) => {
+                let root = format!("{}:{}", rootfs.storage, rootfs.size.get());
+                let mount = |mount: &MountDisk| (format!("mp{}", mount.slot).into(), property(mount).into());
+                mounts.iter().map(mount).chain([("rootfs".into(), root.into())]).collect()
+            }
+        }
+    }
+}
+
+fn property(mount: &MountDisk) -> String {
+    let MountDisk { storage, size, path, backup, .. } = mount;
+    let backup = match backup {
+        BackupFlag::On => 1,
+        BackupFlag::Off => 0,
+    };
+    format!("{storage}:{},mp={path},backup={backup}", size.get())
+}
+
 /// One restore to a fresh VMID.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest {
@@ -115,7 +150,7 @@ pub struct RestoreRequest {
     /// The archive.
     pub archive: VolumeId,
     /// Where the disks go.
-    pub storage: StorageName,
+    pub disks: Placing,
     /// The pool whose rights are used. The guest becomes its member at the very end of the task.
     pub pool: PoolName,
     /// The first network.
@@ -134,12 +169,14 @@ pub struct RestoreRequest {
 
 impl RestoreRequest {
     pub(super) fn params(&self) -> Params {
-        vec![
+        let mut params: Params = vec![
             ("vmid".into(), self.vmid.into()),
             ("restore".into(), Value::On),
             ("unprivileged".into(), Value::On),
             ("ostemplate".into(), self.archive.as_str().into()),
-            ("storage".into(), self.storage.as_str().into()),
+        ];
+        params.extend(self.disks.params());
+        params.extend([
             ("pool".into(), self.pool.as_str().into()),
             ("net0".into(), self.net0.property().into()),
             ("env".into(), Value::Secret(self.env.property())),
@@ -147,13 +184,15 @@ impl RestoreRequest {
             ("memory".into(), self.memory.get().into()),
             ("swap".into(), self.swap.get().into()),
             ("cores".into(), self.cores.get().into()),
-        ]
+        ]);
+        params
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::disks::{Content, RootDisk};
 
     #[test]
     fn a_network_is_written_out_and_has_a_hardware_address_only_where_it_keeps_one() {
@@ -172,6 +211,35 @@ mod tests {
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=dhcp");
         net.hardware = Some("BC:24:11:EE:25:8E".parse().unwrap());
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:EE:25:8E,ip=dhcp");
+    }
+
+    /// The form that was recorded (`09-restore`, *rootfs + mps given*): no storage beside it, and each mount with its flag.
+    #[test]
+    fn each_disk_is_written_out_or_all_go_to_one_storage() {
+        let text = |placing: Placing| {
+            let params = placing.params().into_iter();
+            params.map(|(key, value)| format!("{key}={}", value.expose())).collect::<Vec<_>>()
+        };
+        assert_eq!(text(Placing::AllOn("labbtrfs".parse().unwrap())), ["storage=labbtrfs"]);
+        let mount = |slot, path: &str, backup, content| MountDisk {
+            slot,
+            path: path.parse().unwrap(),
+            storage: "labdir".parse().unwrap(),
+            size: 1.try_into().unwrap(),
+            backup,
+            content,
+        };
+        let disks = Disks {
+            rootfs: RootDisk { storage: "labbtrfs".parse().unwrap(), size: 2.try_into().unwrap() },
+            mounts: vec![
+                mount(0, "/data", BackupFlag::Off, Content::Empty),
+                mount(1, "/inc", BackupFlag::On, Content::Held),
+            ],
+        };
+        assert_eq!(
+            text(Placing::Each(disks)),
+            ["mp0=labdir:1,mp=/data,backup=0", "mp1=labdir:1,mp=/inc,backup=1", "rootfs=labbtrfs:2"]
+        );
     }
 
     #[test]

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use holdfast_protocol::desired::{BulkBackup, VolumeKind};
-
+use holdfast_protocol::desired::VolumeKind;
 use serde::{Deserialize, Serialize};
+
+use crate::model::observed::BackupFlag;
 
 /// The name of a volume: `storage:path-on-it`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,13 +95,21 @@ pub enum InBackup {
 }
 
 impl InBackup {
-    /// For a volume of the document. What goes to a target of its own is kept out of other backups call by call: Proxmox
-    /// takes a change of the flag from the next stop on (`docs/adr/0031`).
+    /// For a volume of the document.
     #[must_use]
     pub const fn of(kind: &VolumeKind) -> Self {
-        match kind {
-            VolumeKind::Hot | VolumeKind::Bulk(BulkBackup::BackupTo(_)) => Self::Yes,
-            VolumeKind::Bulk(BulkBackup::None(_)) => Self::No,
+        match BackupFlag::of(kind) {
+            BackupFlag::On => Self::Yes,
+            BackupFlag::Off => Self::No,
+        }
+    }
+
+    /// The same, as what is decided by knows it.
+    #[must_use]
+    pub const fn flag(self) -> BackupFlag {
+        match self {
+            Self::Yes => BackupFlag::On,
+            Self::No => BackupFlag::Off,
         }
     }
 }

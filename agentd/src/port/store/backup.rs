@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time, vmid, word};
 use super::{Part, Store, StoreError, audit, window};
+use crate::model::disks::Disks;
 use crate::model::hardware::HardwareAddress;
 use crate::model::record::{BackupRecord, BackupWhy, HeldMounts, VolumeId};
 use crate::operation::PruneBackup;
@@ -15,7 +16,7 @@ use crate::operation::progress::Progress;
 use crate::operation::window::without;
 
 const COLUMNS: &str = "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label, \
-     mounts, hardware";
+     mounts, hardware, disks";
 
 struct Raw {
     texts: [String; 5],
@@ -27,6 +28,7 @@ struct Raw {
     label: Option<String>,
     mounts: Option<String>,
     hardware: Option<String>,
+    disks: Option<String>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -40,6 +42,7 @@ fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
         label: row.get(12)?,
         mounts: row.get(13)?,
         hardware: row.get(14)?,
+        disks: row.get(15)?,
     })
 }
 
@@ -63,6 +66,7 @@ impl Raw {
             label: self.label.map(|label| from_json("a backup's label", &label)).transpose()?,
             mounts: self.mounts.map(|mounts| from_json("a backup's mounts", &mounts)).transpose()?,
             hardware: self.hardware.map(|text| parsed("a hardware address", &text)).transpose()?,
+            disks: self.disks.map(|disks| from_json("a guest's disks", &disks)).transpose()?,
         })
     }
 }
@@ -89,6 +93,7 @@ pub(super) struct Found<'a> {
     pub sealed: Option<&'a KeyFingerprint>,
     pub mounts: Option<&'a HeldMounts>,
     pub hardware: Option<HardwareAddress>,
+    pub disks: Option<&'a Disks>,
 }
 
 /// One was found.
@@ -97,7 +102,7 @@ pub(super) fn found(
     progress: &Progress,
     found: &Found<'_>,
 ) -> Result<(), StoreError> {
-    let Found { archive, bytes, at, sealed, mounts, hardware } = *found;
+    let Found { archive, bytes, at, sealed, mounts, hardware, disks } = *found;
     let due = progress.operation.due();
     let why = progress.operation.backup().map_or(BackupWhy::First, |backup| backup.why);
     // What stood still is the window's to say; its row and the backup's are written in one breath.
@@ -115,7 +120,7 @@ pub(super) fn found(
         .execute(
             &format!(
                 "INSERT OR REPLACE INTO backup ({COLUMNS})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13, ?14)"
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13, ?14, ?15)"
             ),
             (
                 archive.as_str(),
@@ -132,6 +137,7 @@ pub(super) fn found(
                 json("a backup's label", &label)?,
                 mounts.map(|mounts| json("a backup's mounts", mounts)).transpose()?,
                 hardware.map(|address| address.to_string()),
+                disks.map(|disks| json("a guest's disks", disks)).transpose()?,
             ),
         )
         .map_err(StoreError::sqlite("note a backup"))?;

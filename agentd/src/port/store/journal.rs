@@ -272,9 +272,10 @@ fn learn(
         }
         (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
         (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
-        (Fact::BackupFound { archive, bytes, at, sealed, mounts, hardware }, _) => {
+        (Fact::BackupFound { archive, bytes, at, sealed, mounts, hardware, disks }, _) => {
             let (sealed, mounts, hardware) = (sealed.as_ref(), mounts.as_ref(), *hardware);
-            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts, hardware };
+            let disks = disks.as_deref();
+            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts, hardware, disks };
             backup::found(transaction, after, &found)
         }
         _ => Ok(()),

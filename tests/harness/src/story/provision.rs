@@ -1,8 +1,10 @@
 //! Making a guest: to its end, and taken back from two places; and making one again that was lost.
 
+use agentd::model::disks::Disks;
 use agentd::operation::log::Status;
 use agentd::operation::{Lost, NumberWish, Operation, Provision, Whence};
 use holdfast_protocol::id::OperationId;
+use serde_json::json;
 
 use super::Story;
 use super::restore_beside::{archive, volumes};
@@ -53,9 +55,23 @@ pub(super) fn stories() -> Vec<Story> {
 fn again(kit: &Kit, whence: Whence) -> Operation {
     let by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::GuestRuns.number())));
     let hardware = (whence == Whence::ThisBox).then(|| "BC:24:11:00:03:00".parse().expect("an address"));
-    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware };
+    // A lost box's backups come without a word about disks.
+    let disks = (whence == Whence::ThisBox).then(disks);
+    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware, disks };
     let number = NumberWish::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
     wrap(Provision { number, lost: Some(lost), ..kit.provision(1) })
+}
+
+/// Each where it belongs: the bulk volume, of which the backup holds nothing, on a storage of its own.
+fn disks() -> Disks {
+    serde_json::from_value(json!({
+        "rootfs": { "storage": "tank", "size": 2 },
+        "mounts": [
+            { "slot": 0, "path": "/srv/db", "storage": "tank", "size": 1, "backup": "on", "content": "held" },
+            { "slot": 1, "path": "/srv/media", "storage": "shed", "size": 1, "backup": "off", "content": "empty" }
+        ]
+    }))
+    .expect("disks")
 }
 
 fn wrap(provision: Provision) -> Operation {

@@ -4,14 +4,16 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::super::change::{ConfigChange, Description, MountSlot, NetSlot, NewVolume};
 use super::super::config::{GuestConfig, Switch};
-use super::super::restore::{Address, BootstrapEnv, NetSpec};
+use super::super::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use super::super::snapshot::{Found, Snapshot};
 use super::super::task::TaskKind;
 use super::super::undo::{Evidence, Made};
 use super::super::volume::InBackup;
 use super::*;
 use crate::gate::warrant::{Allows, Seen, Warrant};
+use crate::model::disks::{Content, Disks, MountDisk, RootDisk};
 use crate::model::mark;
+use crate::model::observed::BackupFlag;
 use holdfast_protocol::id::{GuestUid, JobId};
 use serde_json::{Value as Json, json};
 
@@ -43,7 +45,7 @@ fn restore() -> RestoreRequest {
     RestoreRequest {
         vmid: vmid(),
         archive: "backup2:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst".parse().unwrap(),
-        storage: "labbtrfs".parse().unwrap(),
+        disks: Placing::AllOn("labbtrfs".parse().unwrap()),
         pool: "holdfast".parse().unwrap(),
         net0: NetSpec {
             bridge: "vmbr0".parse().unwrap(),
@@ -57,6 +59,20 @@ fn restore() -> RestoreRequest {
         swap: 0.try_into().unwrap(),
         cores: 2.try_into().unwrap(),
     }
+}
+
+fn restore_each() -> RestoreRequest {
+    let size = 1.try_into().unwrap();
+    let mount = MountDisk {
+        slot: 4,
+        path: "/srv/media".parse().unwrap(),
+        storage: "labdir".parse().unwrap(),
+        size,
+        backup: BackupFlag::Off,
+        content: Content::Empty,
+    };
+    let rootfs = RootDisk { storage: "labbtrfs".parse().unwrap(), size };
+    RestoreRequest { disks: Placing::Each(Disks { rootfs, mounts: vec![mount] }), ..restore() }
 }
 
 fn restore_beside() -> BesideRequest {
@@ -175,6 +191,7 @@ fn all() -> Vec<Call> {
         Call::node_status(&node),
         Call::guests(&node),
         Call::restore(&node, &restore()),
+        Call::restore(&node, &restore_each()),
         Call::restore_beside(&node, &restore_beside()),
         Call::guest_config(&node, vmid()),
         Call::configure(&node, vmid(), &update()),

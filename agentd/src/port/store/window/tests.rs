@@ -60,8 +60,15 @@ async fn granted(store: &Store, n: u128) -> Progress {
 /// The backup is found, and the operation ends.
 async fn taken(store: &Store, mut progress: Progress) {
     let archive = VolumeId::new(format!("backup2:backup/{}.tar.zst", progress.id));
-    let found =
-        vec![Fact::BackupFound { archive, bytes: 7, at: at(20), sealed: None, mounts: None, hardware: None }];
+    let found = vec![Fact::BackupFound {
+        archive,
+        bytes: 7,
+        at: at(20),
+        sealed: None,
+        mounts: None,
+        hardware: None,
+        disks: None,
+    }];
     let succeeded = |step, facts| Event::Succeeded { step, facts, note: None };
     for event in [
         Event::Intended { step: 1 },

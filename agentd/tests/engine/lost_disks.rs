@@ -1,0 +1,148 @@
+//! On which storages the disks of a guest come back that somebody destroyed.
+
+use std::path::PathBuf;
+
+use agentd::execute::Ports;
+use agentd::model::disks::Content;
+use agentd::operation::log::Status;
+use agentd::operation::{Backup, Operation};
+use agentd::port::pve::volume::{Disk, InBackup};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredGuest;
+use serde_json::json;
+
+use super::drift::{Agent, serves, start};
+use super::lost::{again, destroyed, is_back, says_hello};
+use super::world::{World, asked_backup, end, guest, told, uid, vmid};
+
+/// A hot volume, a bulk one that no backup holds, and one that the backups to `backup2` hold.
+fn wished() -> DesiredGuest {
+    let files = json!({ "name": "files", "mount": "/srv/files", "size_gib": 1, "kind": { "bulk": { "backup_to": "backup2" } } });
+    let mut guest = guest(1);
+    guest.volumes.push(serde_json::from_value(files).unwrap());
+    guest
+}
+
+/// The box has a storage for what is bulk, and the guest was made there.
+async fn lives(world: &mut World) -> Agent {
+    world.bulk = "shed";
+    let mut agent = start(world).await;
+    agent.wish(1, vec![wished()]).await;
+    agent.until("a guest that serves", |view| serves(view, 1)).await;
+    assert_eq!(layout(world, 300).await, EACH_ON_ITS_OWN);
+    agent
+}
+
+/// Who runs an operation is alone with it.
+async fn alone(agent: Agent) -> Ports {
+    let ports = agent.ports.clone();
+    agent.stop().await;
+    ports
+}
+
+/// Where a volume's data lies.
+fn tree(world: &World, storage: &str, number: u32, disk: u8) -> PathBuf {
+    let image = format!("pve/root/mnt/{storage}/images/{number}/vm-{number}-disk-{disk}/tree");
+    world.dir.path().join(image)
+}
+
+const EACH_ON_ITS_OWN: [&str; 4] =
+    ["tank: root", "tank: /srv/db in backups", "shed: /srv/media", "shed: /srv/files in backups"];
+
+/// Each disk by its storage.
+async fn layout(world: &World, number: u32) -> Vec<String> {
+    let config = world.pve().guest_config(vmid(number)).await.unwrap();
+    let mount = |disk: &Disk| {
+        let flag = if disk.in_backup == InBackup::Yes { " in backups" } else { "" };
+        format!("{}: {}{flag}", disk.volume().unwrap().storage(), disk.mount.as_deref().unwrap())
+    };
+    let root = format!("{}: root", config.rootfs.as_ref().unwrap().volume().unwrap().storage());
+    std::iter::once(root).chain(config.mounts.values().map(mount)).collect()
+}
+
+/// What is hot is fast again and what is bulk is on the bulk storage; of that the backup's part is there, and the other is
+/// mounted, empty, and still left out of the backups.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_comes_back_on_its_own_storage() {
+    let mut world = World::start().await;
+    let disks = {
+        let ports = alone(lives(&mut world).await).await;
+        for (storage, disk, file) in [("tank", 1, "rows"), ("shed", 0, "picture"), ("shed", 1, "letter")] {
+            std::fs::write(tree(&world, storage, 300, disk).join(file), file).unwrap();
+        }
+        let taken = end(&ports, 9, Operation::Backup(asked_backup())).await;
+        assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+        ports.store.backup_of(taken.id).await.unwrap().unwrap().disks.unwrap()
+    };
+    let contents: Vec<Content> = disks.mounts.iter().map(|mount| mount.content).collect();
+    assert_eq!(contents, [Content::Held, Content::Empty, Content::Held]);
+
+    destroyed(&world).await;
+    let mut agent = start(&world).await;
+    says_hello(&agent.ports, &world).await;
+    agent.until("back under another number", is_back).await;
+    assert_eq!(layout(&world, 301).await, EACH_ON_ITS_OWN);
+    let read = |storage: &str, disk: u8, file: &str| {
+        std::fs::read_to_string(tree(&world, storage, 301, disk).join(file)).ok()
+    };
+    assert_eq!(read("tank", 1, "rows").as_deref(), Some("rows"));
+    assert_eq!(read("shed", 1, "letter").as_deref(), Some("letter"));
+    assert_eq!(read("shed", 0, "picture"), None);
+    let ports = alone(agent).await;
+    let audit = ports.store.audit(200).await.unwrap();
+    for said in [
+        "its disks are made on tank, but /srv/media on shed, /srv/files on shed",
+        "empty when it is back, since this backup does not hold them: /srv/media;",
+    ] {
+        assert!(audit.iter().any(|line| line.detail.contains(said)), "{said}: {audit:#?}");
+    }
+
+    // The next backup goes by what is there now, and so does what would come back from it.
+    let mut target = asked_backup().target;
+    target.vmid = vmid(301);
+    let more = end(&ports, 10, Operation::Backup(Backup { target, ..asked_backup() })).await;
+    assert_eq!(more.status(), Status::Done, "{}", told(&more));
+    assert_eq!(ports.store.backup_of(more.id).await.unwrap().unwrap().disks, Some(disks));
+}
+
+/// A backup from before disks were written down: nobody knows how large they were, so Proxmox makes what the archive names,
+/// all on the one storage, and that is said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_backup_comes_back_on_one_storage_and_says_so() {
+    let mut world = World::start().await;
+    drop(alone(lives(&mut world).await).await);
+    world.records("UPDATE backup SET disks = NULL");
+    destroyed(&world).await;
+    let mut agent = start(&world).await;
+    says_hello(&agent.ports, &world).await;
+    agent.until("back under another number", is_back).await;
+    let on_one =
+        ["tank: root", "tank: /srv/db in backups", "tank: /srv/media", "tank: /srv/files in backups"];
+    assert_eq!(layout(&world, 301).await, on_one);
+    let audit = agent.ports.store.audit(200).await.unwrap();
+    let said =
+        "all of them are made on tank, /srv/media, /srv/files as well, and stay there until root moves them";
+    assert!(audit.iter().any(|line| line.detail.contains(said)), "{audit:#?}");
+    agent.stop().await;
+}
+
+/// The storage of bulk volumes is as little filled up as that of root disks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_storage_is_asked_for_what_will_lie_there() {
+    let mut world = World::start().await;
+    let ports = alone(lives(&mut world).await).await;
+    let record = ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+    destroyed(&world).await;
+    world.large_backups();
+    let Operation::Provision(mut large) = again(&world, &record) else { panic!("a provision") };
+    let disks = large.lost.as_mut().unwrap().disks.as_mut().unwrap();
+    disks.mounts[2].size = 65_536.try_into().unwrap();
+    let ended = end(&ports, 2, Operation::Provision(large)).await;
+    assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
+    let cause = ended.cause().unwrap();
+    assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
+    for words in ["disks of it would lie on shed", "with its disks of 65537 GiB"] {
+        assert!(cause.message.contains(words), "{words}: {cause}");
+    }
+    assert_eq!(world.restores(301).await, 0);
+}
