@@ -3,13 +3,14 @@
 //! What comes in: the records, what is seen of the guests, and one list from each storage that holds backups. What goes out:
 //! which storages answered, what Proxmox refuses to delete, and in the records since when a backup is not listed any more.
 //! Absence is concluded only from a list that answered, for a guest that stands in our pool under the number that the backup
-//! carries: without that our token is not shown its backups. Deliberately absent: removing anything.
+//! carries, before the list and after it: without that our token is not shown its backups. Deliberately absent: removing
+//! anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::id::{GuestUid, StorageName};
+use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 
@@ -55,6 +56,7 @@ impl Shelves {
             let shelf = match list {
                 Ok(list) => {
                     let listed = held_against(&list, &storage, records, observed);
+                    let listed = still_shown(ports, listed).await;
                     if !listed.is_empty() && ports.store.refusal().is_none() {
                         ports.store.note_listed(listed, now).await?;
                     }
@@ -104,20 +106,39 @@ fn held_against(
     storage: &StorageName,
     records: &Records,
     observed: &Observed,
-) -> Vec<Listed> {
+) -> Vec<(Vmid, Listed)> {
     let rows: BTreeMap<&str, &StoredVolume> = list.iter().map(|row| (row.volid.as_str(), row)).collect();
     let busy: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
     let differs = |backup: &&BackupRecord| backup.storage == *storage && !busy.contains(&backup.guest);
     let judged = records.backups.iter().filter(differs).filter_map(|backup| {
         match (rows.get(backup.archive.as_str()), backup.missing_since) {
             (Some(row), missing) if missing.is_some() || row.sealed != backup.sealed => {
-                Some(Listed::Again { archive: backup.archive.clone(), sealed: row.sealed.clone() })
+                let (archive, sealed) = (backup.archive.clone(), row.sealed.clone());
+                Some((backup.vmid, Listed::Again { archive, sealed }))
             }
-            (None, None) if shown(backup, records, observed) => Some(Listed::Not(backup.archive.clone())),
+            (None, None) if shown(backup, records, observed) => {
+                Some((backup.vmid, Listed::Not(backup.archive.clone())))
+            }
             _ => None,
         }
     });
     judged.collect()
+}
+
+/// Without what nothing follows from: a guest that was destroyed between the look at it and the list took its backups out of
+/// the list with it, and is made again from them. One that can still be read was there when the list was made.
+async fn still_shown(ports: &Ports, listed: Vec<(Vmid, Listed)>) -> Vec<Listed> {
+    let absent = listed.iter().filter(|(_, listed)| matches!(listed, Listed::Not(_)));
+    let guests: BTreeSet<Vmid> = absent.map(|(vmid, _)| *vmid).collect();
+    let mut there = BTreeSet::new();
+    for vmid in guests {
+        if ports.pve.guest_config(vmid).await.is_ok() {
+            there.insert(vmid);
+        }
+    }
+    let follows =
+        |(vmid, listed): &(Vmid, Listed)| matches!(listed, Listed::Again { .. }) || there.contains(vmid);
+    listed.into_iter().filter(follows).map(|(_, listed)| listed).collect()
 }
 
 /// Whether the list would show a backup if it were there.
