@@ -269,3 +269,44 @@ impl<'a> Run<'a> {
         Ok(self.ports.failpoints.reached(Point { step, side, moment })?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::policy::QuiesceBound;
+    use crate::model::record::BackupWhy;
+    use crate::operation::log::Entry;
+    use crate::operation::{Backup, Operation, QuiescedBackup, Target};
+
+    /// Killed after each line of a backup's journal: its place is its own from the grant of its window to the end of its copy,
+    /// also between two lines; nobody else's programs stand still for it.
+    #[test]
+    fn whose_window_is_granted_sits_until_its_copy_is_done() {
+        let at = Timestamp::from_second(1_800_000_000).unwrap();
+        let target = Target {
+            uid: GuestUid::new(Uuid::from_u128(1)),
+            name: "web-1".parse().unwrap(),
+            vmid: Vmid::try_from(300).unwrap(),
+        };
+        let storage = "backup2".parse().unwrap();
+        let backup =
+            Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
+        let operation = Operation::QuiescedBackup(QuiescedBackup { backup, bound: QuiesceBound::usual() });
+        let id = OperationId::new(Uuid::from_u128(2));
+        let each =
+            |step| [Event::Intended { step }, Event::Succeeded { step, facts: Vec::new(), note: None }];
+        let journal: Vec<Event> = std::iter::once(Event::Begun).chain((0..4).flat_map(each)).collect();
+        let sits = (0..=journal.len()).map(|length| {
+            let lines = (1..).zip(journal.iter().take(length).cloned());
+            let entries: Vec<Entry> = lines.map(|(number, event)| Entry { number, at, event }).collect();
+            at_work(&Progress::replay(id, operation.clone(), at, &entries).unwrap()).is_some()
+        });
+        // Nothing, begun, the grant intended; granted, waiting, told, the copy; it is done, and the release.
+        let sits: Vec<bool> = sits.collect();
+        assert_eq!(sits, [false, false, false, true, true, true, true, false, false, false]);
+    }
+}
