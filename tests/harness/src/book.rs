@@ -34,6 +34,17 @@ pub struct BackupLabel {
     pub consistency: String,
 }
 
+/// When a window's copy was seen to be fixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The window.
+    pub window: String,
+    /// After how long, in milliseconds from the grant.
+    pub at_ms: i64,
+    /// Its bound, in seconds.
+    pub bound_s: i64,
+}
+
 /// A backup on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
@@ -68,6 +79,8 @@ pub struct Book {
     pub parked: BTreeSet<u32>,
     /// What backups are called.
     pub labels: Vec<BackupLabel>,
+    /// When what they hold was fixed.
+    pub captures: Vec<Capture>,
     /// Backups that are on record, oldest first.
     pub backups: Vec<Kept>,
 }
@@ -138,6 +151,16 @@ impl Book {
             |row| {
                 let (operation, archive) = (row.get(0)?, row.get(1)?);
                 book.labels.push(BackupLabel { operation, archive, consistency: row.get(2)? });
+                Ok(())
+            },
+        );
+        each(
+            &connection,
+            "SELECT operation, body ->> '$.captured_ms', body ->> '$.bound' FROM quiesce_window
+             WHERE body ->> '$.captured_ms' IS NOT NULL ORDER BY operation",
+            |row| {
+                let (window, at_ms) = (row.get(0)?, row.get(1)?);
+                book.captures.push(Capture { window, at_ms, bound_s: row.get(2)? });
                 Ok(())
             },
         );

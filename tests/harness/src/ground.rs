@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use agentd::model::record::BackupWhy;
 use agentd::operation::Operation;
 use agentd::operation::log::Status;
 use agentd::plan::protect::Raise;
@@ -94,7 +95,7 @@ impl Ground {
                 Some(Operation::Provision(Box::new(taker)))
             }),
             Self::TwoStand => (Some(Self::Taker), |_| Some(Operation::Stop(target(2)))),
-            Self::BackedUp => (Some(Self::GuestRuns), |_| Some(backup("backup2"))),
+            Self::BackedUp => (Some(Self::GuestRuns), |_| Some(backup("backup2", BackupWhy::Schedule))),
             Self::Promised => (Some(Self::BackedUp), |_| None),
             Self::Scheduled => (Some(Self::GuestRuns), |_| Some(scheduled())),
             Self::LetGo => (Some(Self::Scheduled), |_| None),

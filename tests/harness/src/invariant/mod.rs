@@ -122,6 +122,7 @@ pub const ALL: &[(&str, Invariant)] = &[
     ("I3", whole::nothing_half_built),
     ("I4", window::nothing_stands_past_its_bound),
     ("I4", window::nothing_waits_standing_still),
+    ("label", window::nothing_is_captured_late),
     ("label", window::labels_are_honest),
     ("label", window::labels_are_as_earned),
     ("I6", |evidence| one_task_at_a_time(evidence.tasks)),

@@ -35,6 +35,14 @@ pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Found {
     found
 }
 
+/// Past its bound its programs run, or may: what is fixed then is no capture of it.
+pub(super) fn nothing_is_captured_late(evidence: &Evidence<'_>) -> Found {
+    let captures = evidence.book.captures.iter();
+    let late = captures.filter(|capture| capture.at_ms >= capture.bound_s * 1_000);
+    late.map(|capture| format!("a capture counts that came after the bound of its window: {capture:?}"))
+        .collect()
+}
+
 /// A backup is called `application` only when programs stood still as the simulator fixed its copy.
 pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();

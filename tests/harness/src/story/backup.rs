@@ -9,17 +9,17 @@ use crate::kit::target;
 
 pub(super) fn take() -> Vec<Story> {
     vec![
-        Story::done("backup", Ground::GuestRuns, |_| backup("backup2")),
-        Story::undone("backup, no storage", Ground::GuestRuns, |_| backup("nosuch")),
+        Story::done("backup", Ground::GuestRuns, |_| backup("backup2", BackupWhy::Asked)),
+        Story::undone("backup, no storage", Ground::GuestRuns, |_| backup("nosuch", BackupWhy::Asked)),
     ]
 }
 
 /// A backup that somebody asked for. A ground is made by it, too.
-pub(crate) fn backup(storage: &str) -> Operation {
+pub(crate) fn backup(storage: &str, why: BackupWhy) -> Operation {
     Operation::Backup(Backup {
         target: target(1),
         storage: storage.parse().unwrap(),
-        why: BackupWhy::Asked,
+        why,
         due: None,
         key: None,
         leaves_out: Vec::new(),
