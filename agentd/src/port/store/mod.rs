@@ -80,7 +80,6 @@ pub mod test_access;
 mod tier;
 pub mod window;
 
-use std::fs::File;
 use std::sync::{Arc, Mutex};
 
 use rusqlite::{Connection, DropBehavior, Transaction, TransactionBehavior};
@@ -154,7 +153,7 @@ enum Work {
 enum Worker {
     Thread(mpsc::Sender<Job>),
     /// With the lock that keeps a second agent away.
-    Caller(Arc<Mutex<(Connection, File)>>),
+    Caller(Arc<Mutex<(Connection, open::Hold)>>),
 }
 
 /// The handle. Cheap to clone; the file closes when the last one is dropped.
@@ -203,11 +202,11 @@ impl Store {
         }
     }
 
-    /// The lock is held by the worker, for as long as the file is open.
+    /// The lock is held by the worker, until after the file is closed.
     fn start(
         mut connection: Connection,
         health: Health,
-        lock: File,
+        lock: open::Hold,
         work: Work,
     ) -> Result<Self, std::io::Error> {
         let worker = match work {

@@ -95,16 +95,28 @@ fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal
     Ok((connection, Some(Refusal::Damaged { set_aside })))
 }
 
+/// The folder is ours, until this is dropped.
+pub(super) struct Hold(File);
+
+impl Drop for Hold {
+    /// By word and not by closing alone: a program that is being started beside us has our open files for a moment.
+    fn drop(&mut self) {
+        if let Err(errno) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::warn!(%errno, "the folder's lock goes with its file alone");
+        }
+    }
+}
+
 /// Two agents on one folder would both believe they are the one writer.
-fn hold(folder: &Path) -> Result<File, OpenError> {
+fn hold(folder: &Path) -> Result<Hold, OpenError> {
     let path = folder.join("agent.lock");
     let failed = |source| OpenError::Folder { path: path.clone(), source };
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
     if planted(Bug::NoLock) {
-        return Ok(file);
+        return Ok(Hold(file));
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Hold(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Held(folder.to_owned())),
         Err(errno) => Err(failed(errno.into())),
     }
