@@ -23,6 +23,9 @@ pub enum ApiError {
     /// The token's guest is frozen.
     #[error("this guest's access is frozen: two held its claim or its token, and an operator must look")]
     Frozen,
+    /// The document does not name the guest, and it was not seen yet: nobody can say from where it must call.
+    #[error("the agent has not seen this guest's address yet: ask again in a moment")]
+    NotSeen,
     /// The claim is unknown, too old, or comes from another address than its guest's. Never told apart.
     #[error("the claim is not accepted: it must be used within ten minutes, from the guest's own address")]
     ClaimRefused,
@@ -129,7 +132,7 @@ impl ApiError {
             Self::NotGranted => ErrorCode::Locked,
             Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
             Self::Store(StoreError::Refusing(refusal)) => refusal.code(),
-            Self::Artifact(_) => ErrorCode::Unavailable,
+            Self::Artifact(_) | Self::NotSeen => ErrorCode::Unavailable,
             Self::Store(_) | Self::MadeName(_) | Self::Randomness(_) | Self::Unwritable(_) => {
                 ErrorCode::Internal
             }

@@ -57,11 +57,12 @@ use holdfast_protocol::local::{BODY_BYTES_MAX, Limits};
 use holdfast_protocol::pin::Pin;
 use tokio::sync::watch;
 
+use self::error::ApiError;
 use crate::model::policy::QuiesceBound;
 use crate::model::view::View;
 use crate::port::artifacts::Artifacts;
 use crate::port::clock::Clock;
-use crate::port::store::{Store, StoreError};
+use crate::port::store::Store;
 
 /// A controller says hello at most once a minute and follows an operation now and then; two a second is ten times that.
 pub const REQUESTS_PER_MINUTE: u32 = 120;
@@ -139,14 +140,15 @@ impl Local {
     }
 
     /// The address this guest must call from: the wanted one, or for a guest that is wanted no more the one it was last
-    /// seen with.
-    async fn address_of(&self, uid: GuestUid) -> Result<Option<IpAddr>, StoreError> {
+    /// seen with. An agent that just began has seen none: to refuse a claim then would be final, and to judge a token would
+    /// be by half.
+    async fn address_of(&self, uid: GuestUid) -> Result<Option<IpAddr>, ApiError> {
         if let Some(guest) = self.wanted.guest(uid).await? {
             return Ok(Some(IpAddr::V4(guest.network.address.address())));
         }
         let view = self.view.borrow();
-        let seen = view.guests.iter().find(|guest| guest.uid == Some(uid));
-        Ok(seen.and_then(|guest| guest.address).map(|cidr| IpAddr::V4(cidr.address())))
+        let seen = view.guests.iter().find(|guest| guest.uid == Some(uid)).ok_or(ApiError::NotSeen)?;
+        Ok(seen.address.map(|cidr| IpAddr::V4(cidr.address())))
     }
 }
 

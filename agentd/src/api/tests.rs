@@ -7,6 +7,7 @@ mod fuzz;
 mod holders;
 mod openapi;
 mod test_door;
+mod unseen;
 mod windows;
 mod work;
 
@@ -78,6 +79,8 @@ struct World {
     router: Router,
     /// The door of throwaway guests.
     tests: Router,
+    /// What the agent has seen; at first nothing.
+    view: watch::Sender<Arc<View>>,
     _dir: tempfile::TempDir,
 }
 
@@ -123,7 +126,7 @@ impl World {
         });
         let store = Store::open(dir.path(), clock.now()).unwrap();
         store.offer_desired(desired(), clock.now()).await.unwrap();
-        let (_, view) = watch::channel(Arc::new(View::default()));
+        let (seen, view) = watch::channel(Arc::new(View::default()));
         let pin = Pin::of(PinKind::Leaf, b"leaf");
         let as_clock: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let local = Local::new(
@@ -139,7 +142,7 @@ impl World {
             },
         );
         let tests = routes::test_router(Arc::clone(&local));
-        Self { store, clock, router: routes::router(local), tests, _dir: dir }
+        Self { store, clock, router: routes::router(local), tests, view: seen, _dir: dir }
     }
 
     fn pass(&self, seconds: i64) {
