@@ -177,3 +177,20 @@ fn with_tail(path: &Path, tail: &str) -> PathBuf {
     text.push(tail);
     text.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As between a fork and its exec, in a program that another thread starts.
+    #[test]
+    fn the_folder_is_free_though_the_locks_file_is_still_open_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = hold(folder.path()).unwrap();
+        let elsewhere = ours.0.try_clone().unwrap();
+        assert!(matches!(hold(folder.path()), Err(OpenError::Held(_))));
+        drop(ours);
+        hold(folder.path()).unwrap();
+        drop(elsewhere);
+    }
+}
