@@ -145,6 +145,8 @@ codes! {
     KeyUnknown = "KEY_UNKNOWN", 403
     /// The guest or storage is locked by other work.
     Locked = "LOCKED", 409
+    /// The path is there, and takes other methods: `Allow` names them.
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", 405
     /// A field that must be there is not.
     Missing = "MISSING", 400
     /// The request names another host than the one it came to.

@@ -5,7 +5,7 @@
 //! calls is asked. So no handler ever sees a call in a second spelling, and a page in somebody's browser that was sent
 //! here under a name of its own (DNS rebinding) is turned away. Deliberately absent: who asks.
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
@@ -30,10 +30,12 @@ fn judge(request: &Request) -> Result<(), ApiError> {
     if uri.scheme().is_some() || uri.authority().is_some() || !is_called(request.headers(), &peer.to) {
         return Err(ApiError::Misdirected);
     }
-    // HEAD too: the router would answer it by calling what GET calls.
-    let known = [Method::GET, Method::POST, Method::PUT, Method::DELETE].contains(request.method());
-    if !known || !is_plain(uri.path()) {
+    if !is_plain(uri.path()) {
         return Err(ApiError::NoSuchCall);
+    }
+    // The router would answer it by calling what GET calls.
+    if request.method() == Method::HEAD {
+        return Err(if is_known(request) { ApiError::OtherMethod } else { ApiError::NoSuchCall });
     }
     // A second way to say where a body ends is where two readers come to differ. Ours are short and their length is known.
     if request.headers().contains_key(TRANSFER_ENCODING) {
@@ -43,6 +45,10 @@ fn judge(request: &Request) -> Result<(), ApiError> {
         });
     }
     Ok(())
+}
+
+fn is_known(request: &Request) -> bool {
+    request.extensions().get::<MatchedPath>().is_some()
 }
 
 /// Whether the one `Host` is the address that was called, as it stands in every bootstrap.json.

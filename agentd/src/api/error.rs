@@ -38,9 +38,12 @@ pub enum ApiError {
     /// No such thing.
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// No such path, or not with this method.
+    /// No such path.
     #[error("there is no such call: GET /v1/openapi.json lists them")]
     NoSuchCall,
+    /// Such a path, and not with this method.
+    #[error("this call is not made by this method: `Allow` names those that it takes")]
+    OtherMethod,
     /// Not for the address that was called, or in the form that proxies are spoken to.
     #[error("this agent answers at its own address alone: call the endpoint in bootstrap.json")]
     Misdirected,
@@ -119,6 +122,7 @@ impl ApiError {
             Self::NotYours => ErrorCode::NotYours,
             Self::NoTest => ErrorCode::Forbidden,
             Self::NotFound(_) | Self::NoSuchCall | Self::Unmanaged => ErrorCode::NotFound,
+            Self::OtherMethod => ErrorCode::MethodNotAllowed,
             Self::Misdirected => ErrorCode::Misdirected,
             Self::Body(error) => error.code(),
             Self::TooLarge => ErrorCode::Size,

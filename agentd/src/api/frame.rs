@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -17,6 +17,7 @@ use holdfast_protocol::envelope::{
     CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, Metadata, Problem, REQUEST_ID_HEADER,
 };
 use holdfast_protocol::id::{CorrelationId, RequestId};
+use holdfast_protocol::local::calls::CALLS;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -117,23 +118,36 @@ pub async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, ne
     request.extensions_mut().insert(ids);
     // The door refuses such a body unread, and nobody knows where the next request would begin.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
+    let path = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_else(|| {
-        // Only the router itself answers without an outcome: no such path, or not with this method.
+        // Only the router itself answers without an outcome: no such path.
         let problem = ApiError::NoSuchCall.problem();
         Outcome::Problem { problem, retry_after_s: None }
     });
     if matches!(&outcome, Outcome::Problem { problem, .. } if problem.code == ErrorCode::RateLimited) {
         clock.sleep(REFUSAL_PAUSE).await;
     }
+    let refused =
+        matches!(&outcome, Outcome::Problem { problem, .. } if problem.code == ErrorCode::MethodNotAllowed);
     let mut response = match outcome {
         Outcome::Bytes => named(ids, response, "application/octet-stream"),
         other => write(ids, other, clock.now()),
     };
+    if let Some(allow) = path.filter(|_| refused).and_then(|path| allowed(path.as_str())) {
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
     if last {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// The methods that a path takes, as it is described.
+fn allowed(path: &str) -> Option<HeaderValue> {
+    let methods: Vec<&str> =
+        CALLS.iter().filter(|call| call.path == path).map(|call| call.method.verb()).collect();
+    HeaderValue::from_str(&methods.join(", ")).ok()
 }
 
 fn write(ids: Ids, outcome: Outcome, now: jiff::Timestamp) -> Response {

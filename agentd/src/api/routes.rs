@@ -65,7 +65,7 @@ pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
     let throttle = from_fn_with_state(Arc::clone(&local), auth::throttle);
     let routes = calls.into_iter().fold(Router::new(), |routes, (path, call)| routes.route(path, call));
     routes
-        .method_not_allowed_fallback(no_such_call)
+        .method_not_allowed_fallback(other_method)
         .fallback(no_such_call)
         .with_state(local)
         .layer(from_fn(door))
@@ -81,6 +81,10 @@ pub(super) async fn healthz() -> Data<Healthy> {
 pub(super) async fn openapi() -> Response {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
     described(&DOCUMENT)
+}
+
+async fn other_method() -> Response {
+    ApiError::OtherMethod.into_response()
 }
 
 async fn no_such_call() -> Response {

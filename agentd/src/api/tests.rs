@@ -88,6 +88,7 @@ struct Answer {
     status: StatusCode,
     body: Vec<u8>,
     retry_after: Option<String>,
+    allow: Option<String>,
 }
 
 impl Answer {
@@ -195,10 +196,11 @@ impl World {
         request.extensions_mut().insert(Peer { from: IpAddr::from(from), to });
         let response = router.clone().oneshot(request).await.unwrap();
         let status = response.status();
-        let retry_after =
-            response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+        let header =
+            |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let (retry_after, allow) = (header("retry-after"), header("allow"));
         let body = to_bytes(response.into_body(), 1 << 20).await.unwrap().to_vec();
-        Answer { status, body, retry_after }
+        Answer { status, body, retry_after, allow }
     }
 
     async fn get(&self, from: [u8; 4], path: &str, token: Option<&str>) -> Answer {
@@ -326,7 +328,7 @@ async fn an_operation_is_its_own_guests_alone() {
         (format!("/v1/operations/{others}?wait=1h"), ErrorCode::Range),
         (format!("/v1/operations/{others}?guest=1"), ErrorCode::Range),
         ("/v1/unknown".to_owned(), ErrorCode::NotFound),
-        ("/v1/claim".to_owned(), ErrorCode::NotFound),
+        ("/v1/claim".to_owned(), ErrorCode::MethodNotAllowed),
     ] {
         assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(code), "{path}");
     }

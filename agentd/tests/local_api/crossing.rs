@@ -52,15 +52,6 @@ impl Owned {
     }
 }
 
-const fn verb(call: &Call) -> &'static str {
-    match call.method {
-        Method::Get => "GET",
-        Method::Post => "POST",
-        Method::Put => "PUT",
-        Method::Delete => "DELETE",
-    }
-}
-
 /// A body that is right but for whom it may be about.
 fn body(call: &Call, about: Option<&str>, snapshot: &str) -> String {
     let mut body = match call.path {
@@ -104,7 +95,7 @@ pub async fn all(world: &World) -> usize {
     world.serves(DB_AT, &anew).await;
     let mut cells = 0;
     for call in CALLS.iter().filter(|call| call.caller == Caller::Guest) {
-        let verb = verb(call);
+        let verb = call.method.verb();
         let named = |what: &str| format!("{what}: {verb} {}", call.path);
         let (own_path, own_body) = (web.path(call), body(call, Some(WEB), web.snapshot));
         let crossings = [
@@ -134,9 +125,10 @@ async fn frozen(
     anew: &str,
 ) -> usize {
     for (from, token) in shown {
-        let name = format!("{from}: {} {}", verb(call), call.path);
+        let name = format!("{from}: {} {}", call.method.verb(), call.path);
         let before = world.state();
-        let request = world.request(verb(call), &db.path(call), Some(token), &body(call, None, db.snapshot));
+        let request =
+            world.request(call.method.verb(), &db.path(call), Some(token), &body(call, None, db.snapshot));
         let told = world.ask(*from, &request).await.unwrap();
         assert_eq!(told, *nothing, "{name}");
         let after = world.state();

@@ -92,12 +92,12 @@ async fn methods(world: &World) -> usize {
             .replace("{sha256}", &"ab".repeat(32));
         for method in METHODS.iter().filter(|method| !takes.contains(method)) {
             let request = world.request(method, &path, Some(&world.web), "");
-            let expect = Expect::Unheard(ErrorCode::NotFound);
+            let expect = Expect::Allows(takes);
             world.refuses(&format!("{method} {path}"), WEB_AT, request.as_bytes(), expect).await;
             count += 1;
         }
         let request = world.request("HEAD", &path, Some(&world.web), "");
-        world.refuses(&format!("HEAD {path}"), WEB_AT, request.as_bytes(), Expect::HeadAlone(404)).await;
+        world.refuses(&format!("HEAD {path}"), WEB_AT, request.as_bytes(), Expect::HeadAlone(405)).await;
         count += 1;
     }
     count

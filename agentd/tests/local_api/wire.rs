@@ -20,12 +20,17 @@ pub struct Wire {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
-    /// Without the date.
+    /// Without the date, in small letters.
     pub head: Vec<String>,
     pub body: Vec<u8>,
 }
 
 impl Answer {
+    /// What this header says.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
     /// The code, where there is an envelope around it.
     pub fn code(&self) -> Option<ErrorCode> {
         let envelope: Envelope<serde_json::Value> = serde_json::from_slice(&self.body).ok()?;

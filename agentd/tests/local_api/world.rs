@@ -88,6 +88,8 @@ pub enum Expect {
     Code(ErrorCode),
     /// This code, and no handler was called.
     Unheard(ErrorCode),
+    /// Not by this method, and no handler was called; these are told to be taken.
+    Allows(&'static [&'static str]),
     /// The same without a body, since that is how a HEAD is answered.
     HeadAlone(u16),
     /// The connection ends, after a bare refusal of the HTTP library or without one; no handler was called.
@@ -292,6 +294,15 @@ impl World {
         match expect {
             Expect::Code(wanted) => assert_eq!(code, Some(wanted), "{name}: {told:?}"),
             Expect::Unheard(wanted) => assert_eq!(code, Some(wanted), "{name}: {told:?}"),
+            Expect::Allows(methods) => {
+                assert_eq!(code, Some(ErrorCode::MethodNotAllowed), "{name}: {told:?}");
+                let allow = answer.as_ref().and_then(|answer| answer.header("allow"));
+                let mut said: Vec<&str> = allow.unwrap_or_default().split(", ").collect();
+                let mut taken: Vec<String> = methods.iter().map(|method| method.to_lowercase()).collect();
+                said.sort_unstable();
+                taken.sort_unstable();
+                assert_eq!(said, taken, "{name}");
+            }
             Expect::HeadAlone(status) => {
                 assert_eq!(answer.as_ref().map(|answer| answer.status), Some(status), "{name}: {told:?}");
             }

@@ -35,6 +35,19 @@ pub enum Method {
     Delete,
 }
 
+impl Method {
+    /// As it is written in a request.
+    #[must_use]
+    pub const fn verb(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {

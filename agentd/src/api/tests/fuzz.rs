@@ -89,7 +89,11 @@ impl Spoken<'_> {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = self.said["requestBody"]["content"]["application/json"].get("schema");
-        let body = body.filter(|_| !dice.one_in(20)).map(|schema| schemas.say(schema, dice).to_string());
+        let body = body.filter(|_| !dice.one_in(20)).map(|schema| {
+            let mut body = schemas.say(schema, dice);
+            remember(&mut body, known, dice);
+            body.to_string()
+        });
         request.header(CONTENT_TYPE, "application/json").body(Body::from(body.unwrap_or_default())).unwrap()
     }
 
@@ -99,12 +103,24 @@ impl Spoken<'_> {
     }
 }
 
+/// What names a thing.
+const IDS: [&str; 5] = ["id", "operation", "snapshot", "name", "sha256"];
+
+/// Half of the names in a body are of things that there are.
+fn remember(body: &mut Value, known: &[String], dice: &mut Dice) {
+    for (name, value) in body.as_object_mut().into_iter().flatten() {
+        if IDS.contains(&name.as_str()) && !known.is_empty() && dice.one_in(2) {
+            *value = Value::String(dice.of(known).clone());
+        }
+    }
+}
+
 /// Ids and names that an answer gave us: they are asked for later.
 fn learn(known: &mut Vec<String>, value: &Value) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
-                let id = ["id", "operation", "snapshot", "name", "sha256"].contains(&name.as_str());
+                let id = IDS.contains(&name.as_str());
                 match value {
                     Value::String(text) if id && known.len() < 64 && !known.contains(text) => {
                         known.push(text.clone());
@@ -120,6 +136,34 @@ fn learn(known: &mut Vec<String>, value: &Value) {
 
 fn chosen(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Each path by each method that the document does not have for it.
+#[tokio::test(start_paused = true)]
+async fn a_method_that_the_document_does_not_have_is_told_which_there_are() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    let document: Value =
+        serde_json::from_slice(&world.get(WEB_AT, "/v1/openapi.json", None).await.body).unwrap();
+    for (path, calls) in document["paths"].as_object().unwrap() {
+        let mut taken: Vec<String> =
+            calls.as_object().unwrap().keys().map(|name| name.to_uppercase()).collect();
+        taken.sort_unstable();
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+            if taken.iter().any(|one| one == method) {
+                continue;
+            }
+            world.pass(5);
+            let request = Request::builder().method(method).uri(path.replace(['{', '}'], ""));
+            let request =
+                request.header("authorization", format!("Bearer {token}")).body(Body::empty()).unwrap();
+            let answer = world.send(WEB_AT, request).await;
+            assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            let mut said: Vec<&str> = answer.allow.as_deref().unwrap().split(", ").collect();
+            said.sort_unstable();
+            assert_eq!(said, taken, "{method} {path}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,11 +207,15 @@ async fn whoever_knows_the_document_alone_is_never_surprised() {
         }
         learn(&mut known, &value);
     }
-    // It got somewhere: most calls were answered as asked at least once.
-    let answered: std::collections::BTreeSet<&str> =
-        heard.keys().filter(|(_, status)| *status < 300).map(|(path, _)| *path).collect();
     println!("{} requests by seed {seed}: {heard:?}", heard.values().sum::<u64>());
-    assert!(answered.len() >= 10, "{answered:?}");
+    // It got everywhere: all calls but these were answered as asked.
+    let answered = |path: &str| heard.keys().any(|(heard, status)| *heard == path && *status < 300);
+    let never: Vec<&str> = calls.iter().map(|call| call.path).filter(|path| !answered(path)).collect();
+    // A claim is nothing that a document tells, no guest that is real has a test to report, nobody takes the snapshots here
+    // that were asked for, and what stands still is said of a window once, in its first minutes.
+    let cannot =
+        ["/v1/claim", "/v1/quiesce-windows/{id}/quiesced", "/v1/restore-tests/report", "/v1/rollback"];
+    assert!(never.iter().all(|path| cannot.contains(path)), "{never:?}");
     for code in [ErrorCode::WindowOver, ErrorCode::NotFound, ErrorCode::Range] {
         assert!(codes.contains(code.as_str()), "{code:?} was never met: {codes:?}");
     }
