@@ -219,7 +219,7 @@ impl AccessConfig {
         self.roles.get(role).map(|privs| privs.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The pool a guest is in.
+    /// The pool a guest is in. The file may list it in several; the first of them counts, by name.
     #[must_use]
     pub fn pool_of(&self, vmid: u32) -> Option<&str> {
         self.pools.iter().find(|(_, pool)| pool.vms.contains(&vmid)).map(|(name, _)| name.as_str())

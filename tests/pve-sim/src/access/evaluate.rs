@@ -106,11 +106,10 @@ impl Judge<'_> {
     fn pool_roles(&self, path: &str) -> BTreeSet<String> {
         let vmid = path.strip_prefix("/vms/").and_then(|id| id.parse::<u32>().ok());
         let storage = path.strip_prefix("/storage/");
-        let member = |pool: &super::config::Pool| {
-            vmid.is_some_and(|id| pool.vms.contains(&id))
-                || storage.is_some_and(|id| pool.storage.contains(id))
-        };
-        let pools = self.config.pools.iter().filter(|(_, pool)| member(pool));
+        let member = |pool: &super::config::Pool| storage.is_some_and(|id| pool.storage.contains(id));
+        let home = vmid.and_then(|id| self.config.pool_of(id));
+        let pools =
+            self.config.pools.iter().filter(|(name, pool)| home == Some(name.as_str()) || member(pool));
         pools.flat_map(|(name, _)| self.roles(&format!("/pool/{name}")).into_keys()).collect()
     }
 

@@ -157,6 +157,25 @@ pub fn storage_row(node: &Node, world: &World, name: &str) -> Option<Value> {
     Some(row)
 }
 
+/// A pool, with the sums of those of its guests that run.
+fn pool_row(node: &Node, world: &World, pool: &str) -> Value {
+    let mut row = json!({"id": format!("/pool/{pool}"), "pool": pool, "type": "pool"});
+    let own = world.guests.all().keys().filter(|vmid| world.access.pool_of(**vmid) == Some(pool));
+    let running: Vec<Value> = own
+        .filter_map(|vmid| guest_row(node, world, *vmid))
+        .filter(|row| row.get("status").and_then(Value::as_str) == Some("running"))
+        .collect();
+    let figures = |key: &str| running.iter().filter_map(|row| row.get(key)?.as_u64()).collect::<Vec<_>>();
+    if let Some(map) = row.as_object_mut().filter(|_| !running.is_empty()) {
+        for key in ["mem", "maxmem", "maxcpu"] {
+            map.insert(key.to_owned(), json!(figures(key).iter().sum::<u64>()));
+        }
+        map.insert("uptime".to_owned(), json!(figures("uptime").into_iter().max()));
+        map.insert("cpu".to_owned(), json!(0));
+    }
+    row
+}
+
 fn resources(call: &Call<'_>) -> Reply {
     let (node, world) = (call.node, call.node.world());
     let judge = world.judge(&call.who);
@@ -166,7 +185,7 @@ fn resources(call: &Call<'_>) -> Reply {
     if kind.is_none() {
         let pools =
             world.access.pools.keys().filter(|pool| judge.has(&format!("/pool/{pool}"), &["Pool.Audit"]));
-        rows.extend(pools.map(|pool| json!({"id": format!("/pool/{pool}"), "pool": pool, "type": "pool"})));
+        rows.extend(pools.map(|pool| pool_row(node, &world, pool)));
     }
     if wanted("vm") {
         for vmid in world.guests.all().keys().filter(|vmid| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]))

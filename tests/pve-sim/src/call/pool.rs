@@ -60,7 +60,8 @@ fn info(call: &Call<'_>, id: &str) -> Fallible<Value> {
     let wanted = |name: &str| kind.as_deref().is_none_or(|held| held == name);
     let mut members = Vec::new();
     if wanted("lxc") {
-        let rows = pool.vms.iter().filter_map(|vmid| super::cluster::guest_row(call.node, &world, *vmid));
+        let own = pool.vms.iter().filter(|vmid| world.access.pool_of(**vmid) == Some(id));
+        let rows = own.filter_map(|vmid| super::cluster::guest_row(call.node, &world, *vmid));
         members.extend(rows.map(|mut row| {
             // Members are told by their figures alone.
             for key in ["tags", "lock"] {
