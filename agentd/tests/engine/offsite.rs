@@ -229,7 +229,9 @@ async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
     assert_eq!(verdict("no encryption key file found").await, TestVerdict::Failed);
     entry("encryption-key", KEY_FILE);
     std::fs::rename(server.place.join("store1"), server.place.join("elsewhere")).unwrap();
-    assert_eq!(verdict("Cannot find datastore").await, TestVerdict::NotRun);
+    assert_eq!(verdict("permission check failed").await, TestVerdict::NotRun);
+    std::fs::rename(&server.place, server.place.with_extension("away")).unwrap();
+    assert_eq!(verdict("tcp connect error").await, TestVerdict::NotRun);
 }
 
 /// Lost with its volumes, and nothing of it is left but what left the box: it comes back by what setup granted, from a

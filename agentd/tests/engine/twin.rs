@@ -142,7 +142,8 @@ async fn a_backup_is_tried_by_a_token_that_has_nothing_where_it_lies() {
             "off1-read",
             "content/{}",
             vec![("protected", "0")],
-            "500 proxmox-backup-client failed: Error: permission check failed - missing Datastore.Modify|Datastore.Backup on /datastore/store1/hf",
+            // Not the client's doing but a call of the node's own, which tells no more than the status.
+            "500 403 Forbidden",
         ),
     ] {
         let path = format!("/nodes/pve1/storage/{entry}/{}", path.replace("{}", &format!("{entry}:{name}")));
@@ -158,7 +159,8 @@ async fn a_backup_is_tried_by_a_token_that_has_nothing_where_it_lies() {
             &[("prune-backups", "keep-last=1")],
         )
         .await;
-    assert!(pruned.contains("missing Datastore.Modify|Datastore.Prune on /datastore/store1/hf"), "{pruned}");
+    // What the server said to it stands in the task's log.
+    assert_eq!(pruned, "error pruning backups - check log");
     let left: Vec<String> = listed(&ports).await.into_iter().map(|row| row.volid).collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }

@@ -136,6 +136,32 @@ pub fn archive_stamp(seconds: i64) -> String {
     format!("{y:04}_{mo:02}_{d:02}-{h:02}_{mi:02}_{s:02}")
 }
 
+const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// `Sat Nov 21 04:36:17 2026`, in UTC.
+#[must_use]
+pub fn wordy(seconds: i64) -> String {
+    let (y, mo, d, h, mi, s) = civil(seconds);
+    let nth = |list: &[&'static str], at: i64| {
+        usize::try_from(at).ok().and_then(|at| list.get(at).copied()).unwrap_or_default()
+    };
+    let day = nth(&DAYS, seconds.div_euclid(86_400).rem_euclid(7));
+    let month = nth(&MONTHS, mo - 1);
+    format!("{day} {month} {d:2} {h:02}:{mi:02}:{s:02} {y}")
+}
+
+/// The reverse of [`wordy`].
+#[must_use]
+pub fn parse_wordy(text: &str) -> Option<i64> {
+    let mut words = text.split_whitespace().skip(1);
+    let (month, day, time, year) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|held| *held == month)? + 1;
+    let stamp = format!("{year}_{month:02}_{day:0>2}-{}", time.replace(':', "_"));
+    parse_archive_stamp(&stamp).filter(|seconds| wordy(*seconds) == text)
+}
+
 /// The reverse of [`archive_stamp`].
 #[must_use]
 pub fn parse_archive_stamp(text: &str) -> Option<i64> {
@@ -170,5 +196,9 @@ mod tests {
             assert_eq!(parse_archive_stamp(&archive_stamp(seconds)), Some(seconds), "{seconds}");
         }
         assert_eq!(parse_archive_stamp("2026_11_21"), None);
+        for text in ["Sat Nov 21 04:36:17 2026", "Thu Jan  1 00:00:00 1970", "Tue Feb 29 23:59:59 2000"] {
+            assert_eq!(parse_wordy(text).map(wordy).as_deref(), Some(text));
+        }
+        assert_eq!(parse_wordy("Sun Nov 21 04:36:17 2026"), None);
     }
 }

@@ -6,6 +6,7 @@ use crate::die;
 use crate::fail::{Fallible, Refusal, host};
 use crate::guest::rights::volume_access;
 use crate::node::World;
+use crate::storage::backup_client::{self, Act};
 use crate::storage::backup_server;
 use crate::storage::content::{Row, beside, file_bytes, files, images, is_protected, note};
 use crate::storage::volume::{Located, Store, VolumeName, missing};
@@ -180,7 +181,7 @@ fn mark(call: &Call<'_>) -> Reply {
         );
     }
     if attributes && backup_server::is_one(at.definition) {
-        store.may_mark(at.definition)?;
+        may_mark(call, &store, &at)?;
     }
     if attributes && !place.exists() {
         return Err(missing(&volid));
@@ -199,6 +200,17 @@ fn mark(call: &Call<'_>) -> Reply {
         if on { std::fs::write(path, "").map_err(failed)? } else { remove(&path).map_err(failed)? }
     }
     NOTHING
+}
+
+/// Notes are written by the client, the protection by a call of the node's own.
+fn may_mark(call: &Call<'_>, store: &Store<'_>, at: &Located<'_>) -> Fallible<()> {
+    let allowed = store.may(at.definition, Act::Mark);
+    if call.text("notes").is_some() {
+        let entered = store.enter(at.storage, at.definition);
+        entered.and(allowed).map_err(|complaint| backup_client::failed(&complaint))
+    } else {
+        allowed.map_err(|_| Refusal::die("403 Forbidden"))
+    }
 }
 
 fn remove(path: &std::path::Path) -> std::io::Result<()> {
@@ -268,7 +280,7 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
     store.activate(at.storage)?;
     let place = store.place(&at);
     if backup_server::is_one(at.definition) {
-        return forget(&store, &at, &place).map(|()| None);
+        return store.forget(&at).map(|()| None);
     }
     if kind == "backup" && is_protected(&place) {
         die!("cannot remove protected volume 'backup/{name}' on '{}'", at.storage);
@@ -286,21 +298,6 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
         }
     }
     Ok(told)
-}
-
-/// A backup server says of its own whether it lets a snapshot go.
-fn forget(store: &Store<'_>, at: &Located<'_>, place: &std::path::Path) -> Fallible<()> {
-    store.may_remove(at.definition)?;
-    let refused = |why: &str| Refusal::die(format!("proxmox-backup-client failed: Error: {why}"));
-    if is_protected(place) {
-        return Err(refused("cannot remove protected snapshot"));
-    }
-    if !place.is_file() {
-        return Err(refused("failed to delete snapshot - No such file or directory (os error 2)"));
-    }
-    let failed = |error: std::io::Error| host("removal of snapshot", &error);
-    std::fs::remove_file(place).map_err(failed)?;
-    ["notes", "sealed", "verified"].iter().try_for_each(|what| remove(&beside(place, what)).map_err(failed))
 }
 
 /// The log beside a backup: its name up to `.tar`, then `.log`.

@@ -11,6 +11,7 @@ pub mod node;
 pub mod outside;
 pub mod pool;
 pub mod prune;
+pub mod prune_server;
 pub mod rrd;
 pub mod storage;
 pub mod task;

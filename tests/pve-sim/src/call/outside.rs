@@ -2,70 +2,119 @@
 //!
 //! In: a definition with its secrets. Out: the real sentence of what is wrong, or nothing. `STATE/run/outside/SERVER` is a server that
 //! answers; what a backup server has there stands in [`crate::storage::backup_server`]. As on the real node little is checked: no
-//! namespace, no key but its JSON. Deliberately absent: the data of shares.
+//! namespace, no key but its JSON, and nothing at all when an entry is changed. Deliberately absent: the data of shares, master keys.
 use serde_json::{Value, json};
 
 use super::Call;
 use crate::die;
 use crate::fail::{Fallible, Refusal, host};
 use crate::node::World;
+use crate::storage::backup_key;
 use crate::storage::config::Definition;
 
 /// What never stands in `storage.cfg` as it was given.
 pub const SECRETS: [&str; 2] = ["password", "encryption-key"];
 
-/// Takes a new definition's secrets: their files, and what of them stands in the file for all to see.
+fn has_secrets(definition: &Definition) -> bool {
+    matches!(definition.kind.as_str(), "pbs" | "cifs")
+}
+
+/// A definition is new: its secrets get their files, and those that an entry of the same name left behind go.
 ///
 /// # Errors
-/// When the key is none.
-pub fn take_secrets(
-    call: &Call<'_>,
-    world: &World,
-    name: &str,
-    definition: &mut Definition,
-) -> Fallible<Value> {
-    if !matches!(definition.kind.as_str(), "pbs" | "cifs") {
+/// When the key is none; its password is kept all the same, as the real node does it.
+pub fn added(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) -> Fallible<Value> {
+    if !has_secrets(definition) {
         return Ok(Value::Null);
     }
-    if let Some(password) = call.text("password") {
-        keep(world, &format!("{name}.pw"), &password)?;
+    match call.text("password") {
+        Some(password) => keep(world, &format!("{name}.pw"), &format!("{password}\n"))?,
+        None => remove(world, name, "pw"),
     }
     if definition.kind == "cifs" {
         return Ok(Value::Null);
     }
-    let Some(given) = call.text("encryption-key") else { return Ok(json!({})) };
-    let text = if given == "autogen" { autogen() } else { given };
-    let key: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-    if key.get("data").is_none() {
-        return Err(Refusal::die("Value does not seems like a valid, JSON formatted encryption key!"));
+    if call.text("encryption-key").is_none() {
+        remove(world, name, "enc");
     }
-    keep(world, &format!("{name}.enc"), &text)?;
+    key(call, world, name, definition)
+}
+
+/// A definition changes: what of its secrets is given, or is to go.
+///
+/// # Errors
+/// When the key is none.
+pub fn changed(
+    call: &Call<'_>,
+    world: &World,
+    name: &str,
+    definition: &mut Definition,
+    deleted: &[&str],
+) -> Fallible<Value> {
+    if !has_secrets(definition) {
+        return Ok(Value::Null);
+    }
+    if let Some(password) = call.text("password") {
+        keep(world, &format!("{name}.pw"), &format!("{password}\n"))?;
+    } else if deleted.contains(&"password") {
+        remove(world, name, "pw");
+    }
+    if definition.kind == "cifs" {
+        return Ok(Value::Null);
+    }
+    if call.text("encryption-key").is_none() && deleted.contains(&"encryption-key") {
+        remove(world, name, "enc");
+    }
+    key(call, world, name, definition)
+}
+
+/// Takes a key that is given or to be made; gives it whole, which nobody does ever again.
+fn key(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) -> Fallible<Value> {
+    let Some(given) = call.text("encryption-key") else { return Ok(json!({})) };
+    let file = format!("{name}.enc");
+    let text = if given == "autogen" {
+        aside(world, &file);
+        let mut raw = [0; 32];
+        call.node.clock.random(&mut raw);
+        let made = backup_key::made(&raw, call.node.clock.now_s());
+        keep(world, &file, &made)?;
+        made
+    } else {
+        let key: Value = serde_json::from_str(&given).unwrap_or(Value::Null);
+        if key.get("data").is_none() {
+            die!("Value does not seems like a valid, JSON formatted encryption key!");
+        }
+        keep(world, &file, &format!("{given}\n"))?;
+        given
+    };
+    let key: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     let shown = key.get("fingerprint").and_then(Value::as_str).unwrap_or("1");
     definition.props.insert("encryption-key".to_owned(), shown.to_owned());
     Ok(json!({ "encryption-key": text }))
 }
 
-/// Not a secret of anybody's: a simulated key.
-fn autogen() -> String {
-    let fingerprint = vec!["b2"; 32].join(":");
-    json!({ "kdf": null, "created": "2026-11-21T04:33:52+00:00", "modified": "2026-11-21T04:33:52+00:00",
-        "data": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "fingerprint": fingerprint })
-    .to_string()
+/// A key that a new one is made over is the only one of which a copy stays.
+fn aside(world: &World, file: &str) {
+    let folder = world.store().secrets();
+    // There may be none yet.
+    let _moved = std::fs::rename(folder.join(file), folder.join(format!("{file}.old")));
 }
 
 fn keep(world: &World, file: &str, text: &str) -> Fallible<()> {
     let folder = world.store().secrets();
     std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(folder.join(file), format!("{text}\n")))
+        .and_then(|()| std::fs::write(folder.join(file), text))
         .map_err(|error| host("keeping a secret", &error))
 }
 
-/// Takes the files away again, as a definition that failed its check does.
+fn remove(world: &World, name: &str, end: &str) {
+    // One that was never there is gone as well.
+    let _gone = std::fs::remove_file(world.store().secrets().join(format!("{name}.{end}")));
+}
+
+/// Takes the files away again: the definition goes, or failed its check. A key that was put aside stays.
 pub fn drop_secrets(world: &World, name: &str) {
-    for end in ["pw", "enc"] {
-        // One that was never there is gone as well.
-        let _gone = std::fs::remove_file(world.store().secrets().join(format!("{name}.{end}")));
-    }
+    ["pw", "enc"].iter().for_each(|end| remove(world, name, end));
 }
 
 /// Looks at the server, as the real node does once when a storage is defined.
@@ -75,7 +124,7 @@ pub fn drop_secrets(world: &World, name: &str) {
 pub fn reach(world: &World, name: &str, definition: &Definition) -> Fallible<()> {
     match definition.kind.as_str() {
         "nfs" | "cifs" if !world.store().server(definition).is_dir() => {
-            die!("storage '{name}' is not online")
+            Err(Refusal::die(format!("storage '{name}' is not online")))
         }
         "pbs" => world.store().reach(name, definition),
         _ => Ok(()),

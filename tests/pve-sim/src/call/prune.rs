@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::prune_server::{self, Effect};
 use super::{Call, Reply, data};
 use crate::fail::{Fallible, Refusal};
 use crate::node::World;
 use crate::schema::property::{self, Properties};
+use crate::storage::backup_server;
 use crate::storage::content::{Row, is_protected};
 
 /// Names the period that a time lies in.
@@ -141,10 +143,16 @@ fn vmid(call: &Call<'_>) -> Option<u32> {
 /// # Errors
 /// When there is no retention.
 pub fn preview(call: &Call<'_>) -> Reply {
-    let storage = call.need("storage")?;
+    let (storage, kind) = (call.need("storage")?, call.text("type"));
     let world = call.node.world();
     let keep = retention(call, &world, &storage)?;
-    let found = marks(&world, &storage, &keep, vmid(call))?;
+    let found = if backup_server::is_one(world.storage.get(&storage)?) {
+        let ask =
+            prune_server::Ask { storage: &storage, keep: &keep, vmid: vmid(call), kind: kind.as_deref() };
+        prune_server::marks(&world, &ask, Effect::Told, |_| {})?
+    } else {
+        marks(&world, &storage, &keep, vmid(call))?
+    };
     data(found.iter().map(|marked| json!({"volid": marked.row.volid, "ctime": marked.row.ctime, "type": "lxc", "vmid": marked.row.vmid, "mark": marked.mark})).collect::<Vec<Value>>())
 }
 
@@ -153,7 +161,7 @@ pub fn preview(call: &Call<'_>) -> Reply {
 /// # Errors
 /// When it is not allowed or there is no retention.
 pub fn prune(call: &Call<'_>) -> Reply {
-    let storage = call.need("storage")?;
+    let (storage, kind) = (call.need("storage")?, call.text("type"));
     let vmid = vmid(call);
     let keep = {
         let world = call.node.world();
@@ -170,6 +178,12 @@ pub fn prune(call: &Call<'_>) -> Reply {
     };
     let id = vmid.map_or_else(|| storage.clone(), |vmid| format!("{vmid}@{storage}"));
     call.spawn("prunebackups", &id, move |task| {
+        let on_server = backup_server::is_one(task.node.world().storage.get(&storage)?);
+        if on_server {
+            let ask = prune_server::Ask { storage: &storage, keep: &keep, vmid, kind: kind.as_deref() };
+            prune_server::marks(&task.node.world(), &ask, Effect::Done, |line| task.log(line))?;
+            return Ok(());
+        }
         let found = marks(&task.node.world(), &storage, &keep, vmid)?;
         for marked in found.iter().filter(|marked| marked.mark == "remove") {
             task.log(format!("removing backup '{}'", marked.row.volid));

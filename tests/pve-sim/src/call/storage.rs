@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use super::node::{Space, space_of};
 use super::{Call, Handler, NOTHING, Reply, data, outside};
 use crate::die;
-use crate::fail::Refusal;
+use crate::fail::{Fallible, Refusal};
 use crate::node::World;
 use crate::schema::format::split_list;
 use crate::storage::config::Definition;
@@ -32,6 +32,9 @@ pub fn handler(at: &str) -> Option<Handler> {
 fn shown(world: &World, name: &str, definition: &Definition) -> Value {
     let mut row: Map<String, Value> =
         definition.props.iter().map(|(key, value)| (key.clone(), property(key, value))).collect();
+    if definition.is_beyond() {
+        row.insert("shared".to_owned(), json!(1));
+    }
     row.extend([
         ("storage".to_owned(), json!(name)),
         ("type".to_owned(), json!(definition.kind)),
@@ -66,48 +69,51 @@ fn definition(call: &Call<'_>) -> Reply {
     data(shown(&world, &name, world.storage.get(&name)?))
 }
 
+/// The sentence of a refusal that came with the storages' file in hand.
+fn while_doing(what: &str) -> impl Fn(Refusal) -> Refusal {
+    move |refusal| Refusal { message: format!("{what} storage failed: {}", refusal.message), ..refusal }
+}
+
 fn create(call: &Call<'_>) -> Reply {
     let (name, kind) = (call.need("storage")?, call.need("type")?);
-    let mut world = call.node.world();
-    if world.storage.find(&name).is_some() {
-        die!("create storage failed: storage ID '{name}' already defined");
-    }
-    let (needed, content): (&[&str], &str) = match kind.as_str() {
-        "dir" | "btrfs" => (&["path"], "images,rootdir"),
-        "nfs" => (&["server", "export"], "images"),
-        "cifs" => (&["server", "share"], "images"),
-        "pbs" => (&["server", "datastore"], "backup"),
+    let content = match kind.as_str() {
+        "dir" | "btrfs" => "images,rootdir",
+        "nfs" | "cifs" => "images",
+        "pbs" => "backup",
         _ => die!("create storage failed: this simulator plays no storages of type '{kind}'"),
     };
     let mut definition = Definition { kind: kind.clone(), ..Definition::default() };
     fill(call, &mut definition);
-    for name in needed {
-        if definition.get(name).is_none() {
-            return Err(Refusal::param(name, "property is missing and it is not optional"));
-        }
+    if let Some(key) = definition.fixed().iter().find(|key| definition.get(key).is_none()) {
+        die!("missing value for required option '{key}'");
     }
     definition.props.entry("content".to_owned()).or_insert_with(|| content.to_owned());
     if matches!(kind.as_str(), "nfs" | "cifs") {
         definition.props.entry("path".to_owned()).or_insert_with(|| format!("/mnt/pve/{name}"));
     }
-    let failed = |refusal: Refusal| Refusal {
-        message: format!("create storage failed: {}", refusal.message),
-        ..refusal
-    };
-    let config = outside::take_secrets(call, &world, &name, &mut definition).map_err(failed)?;
-    world.storage.all.push((name.clone(), definition.clone()));
+    let config = add(call, &name, definition).map_err(while_doing("create"))?;
+    data(answered(&name, &kind, config))
+}
+
+fn add(call: &Call<'_>, name: &str, mut definition: Definition) -> Fallible<Value> {
+    let mut world = call.node.world();
+    if world.storage.find(name).is_some() {
+        die!("storage ID '{name}' already defined");
+    }
+    let config = outside::added(call, &world, name, &mut definition)?;
+    world.storage.all.push((name.to_owned(), definition.clone()));
     let reached = if definition.is_disabled() {
         Ok(())
     } else {
-        outside::reach(&world, &name, &definition).and_then(|()| world.store().activate(&name))
+        outside::reach(&world, name, &definition).and_then(|()| world.store().activate(name))
     };
     if let Err(refusal) = reached {
-        world.storage.all.retain(|(known, _)| *known != name);
-        outside::drop_secrets(&world, &name);
-        return Err(failed(refusal));
+        world.storage.all.retain(|(known, _)| known != name);
+        outside::drop_secrets(&world, name);
+        return Err(refusal);
     }
     world.save_storage()?;
-    data(answered(&name, &kind, config))
+    Ok(config)
 }
 
 fn answered(name: &str, kind: &str, config: Value) -> Value {
@@ -132,35 +138,48 @@ fn fill(call: &Call<'_>, definition: &mut Definition) {
 
 fn change(call: &Call<'_>) -> Reply {
     let name = call.need("storage")?;
+    let (kind, config) = update(call, &name).map_err(while_doing("update"))?;
+    data(answered(&name, &kind, config))
+}
+
+fn update(call: &Call<'_>, name: &str) -> Fallible<(String, Value)> {
     let mut world = call.node.world();
-    let held = world.storage.get(&name)?.clone();
     if call.text("digest").is_some_and(|digest| digest != world.storage.digest()) {
         die!("detected modified configuration - file changed by other user? Try again.");
     }
-    let fixed = ["path", "server", "datastore", "export"];
-    if let Some(key) =
-        fixed.iter().find(|key| call.text(key).is_some_and(|value| held.get(key) != Some(&value)))
-    {
-        die!("update storage failed: can't change value of fixed parameter '{key}'");
+    let mut changed = world.storage.get(name)?.clone();
+    // Whether it is the same value is not asked.
+    if let Some(key) = changed.fixed().iter().find(|key| call.text(key).is_some()) {
+        die!("can't change value of fixed parameter '{key}'");
     }
-    let mut changed = held.clone();
-    fill(call, &mut changed);
+    let list = call.text("delete").unwrap_or_default();
+    let deleted: Vec<&str> = split_list(&list).collect();
+    for key in &deleted {
+        if changed.fixed().contains(key) {
+            die!("unable to delete required option '{key}'");
+        }
+        if call.text(key).is_some() && !outside::SECRETS.contains(key) {
+            die!("cannot set and delete property '{key}' at the same time!");
+        }
+    }
     // Nothing of it is looked at: a wrong one is stored as well.
-    let config = outside::take_secrets(call, &world, &name, &mut changed)?;
-    for key in split_list(&call.text("delete").unwrap_or_default()) {
-        changed.props.remove(key);
+    let config = outside::changed(call, &world, name, &mut changed, &deleted)?;
+    for key in deleted.iter().filter(|key| call.text(key).is_none()) {
+        changed.props.remove(*key);
     }
-    if let Some((_, target)) = world.storage.all.iter_mut().find(|(known, _)| *known == name) {
+    fill(call, &mut changed);
+    let kind = changed.kind.clone();
+    if let Some((_, target)) = world.storage.all.iter_mut().find(|(known, _)| known == name) {
         *target = changed;
     }
     world.save_storage()?;
-    data(answered(&name, &held.kind, config))
+    Ok((kind, config))
 }
 
 fn delete(call: &Call<'_>) -> Reply {
     let name = call.need("storage")?;
     let mut world = call.node.world();
-    world.storage.get(&name)?;
+    world.storage.get(&name).map_err(while_doing("delete"))?;
     world.storage.all.retain(|(known, _)| *known != name);
     outside::drop_secrets(&world, &name);
     world.access.acl.remove(&format!("/storage/{name}"));

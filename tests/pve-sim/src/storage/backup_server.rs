@@ -3,22 +3,28 @@
 //! ```text
 //! STATE/run/outside/SERVER/            a server that answers
 //!   fingerprint, secret                its certificate's, and the one that it takes
+//!   port                               where it listens; 8007 without this file
 //!   role                               of the token; `DatastoreBackup` may not remove, which is what it has without this file
 //!   accounts/NAME/secret, role         the same of one account, where it has its own
 //!   plain                              (a mark) its client forgets to encrypt
-//!   DATASTORE[/ns/PART…]/ct/300/2026-11-21T04:36:17Z.tar   a snapshot, and beside it `.sealed`, `.notes`, `.protected`, `.verified`
+//!   DATASTORE[/ns/PART…]/ct/300/2026-11-21T04:36:17Z.tar   a snapshot, and beside it `.sealed`, `.split`, `.notes`, `.protected`, `.verified`
 //! ```
 //! Nothing is encrypted for real: a snapshot has the fingerprint of the key beside it, and whoever opens it must hold that key.
 //! What is still being written ends in `.dat`. As on the real node little is checked when a storage is readied: no namespace, no key.
+//! What the client says that the node runs for a snapshot stands in [`super::backup_client`].
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::backup_key;
 use super::config::Definition;
 use super::content::{Row, beside};
 use super::volume::Store;
 use crate::clock::{parse_archive_stamp, stamp};
 use crate::fail::{Fallible, Refusal};
+
+/// Where a backup server listens when nothing else is said.
+pub const USUAL_PORT: &str = "8007";
 
 /// `2026-11-21T04:36:17Z`
 #[must_use]
@@ -59,9 +65,46 @@ pub fn verification(place: &Path) -> Option<Value> {
     serde_json::from_str(&std::fs::read_to_string(beside(place, "verified")).ok()?).ok()
 }
 
-/// As messages show a fingerprint: its first eight bytes.
-fn short(fingerprint: &str) -> &str {
-    fingerprint.get(..23).unwrap_or(fingerprint)
+/// What is between a node and its backup server, in the order in which it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bar {
+    /// Nothing listens there.
+    Silent {
+        /// The server.
+        host: String,
+        /// Where it was called.
+        port: String,
+    },
+    /// Its certificate is not the one that the entry names; this is its fingerprint.
+    Stranger(String),
+    /// It does not take the secret.
+    Secret,
+    /// It shows no datastore of this name.
+    Datastore(String),
+}
+
+impl Bar {
+    /// As the node's own calls to the server tell it.
+    fn told(&self) -> String {
+        let fetching = |what: &str| format!("error fetching datastores - {what}");
+        match self {
+            Self::Silent { host, port } => {
+                fetching(&format!("500 Can't connect to {host}:{port} (Connection refused)"))
+            }
+            Self::Stranger(held) => {
+                fetching(&format!("fingerprint '{}' not verified, abort!", held.to_uppercase()))
+            }
+            Self::Secret => fetching("401 Unauthorized"),
+            Self::Datastore(name) => {
+                format!("Cannot find datastore '{name}', check permissions and existence!")
+            }
+        }
+    }
+}
+
+/// A word in a file, without the end of its line.
+fn said(file: PathBuf) -> String {
+    std::fs::read_to_string(file).unwrap_or_default().trim().to_owned()
 }
 
 impl Store<'_> {
@@ -91,66 +134,49 @@ impl Store<'_> {
     /// # Errors
     /// The real sentence.
     pub fn reach(&self, name: &str, definition: &Definition) -> Fallible<()> {
-        let there = self.server(definition);
-        let failed = |what: String| Err(Refusal::die(format!("{name}: {what}")));
-        let datastores = |what: &str| failed(format!("error fetching datastores - {what}"));
-        if !there.is_dir() {
-            let server = definition.get("server").unwrap_or_default();
-            let port = definition.get("port").unwrap_or("8007");
-            return datastores(&format!("500 Can't connect to {server}:{port} (Connection refused)"));
+        match self.bar(name, definition) {
+            Some(bar) => Err(Refusal::die(format!("{name}: {}", bar.told()))),
+            None => Ok(()),
         }
-        let said = |file: PathBuf| std::fs::read_to_string(file).unwrap_or_default().trim().to_owned();
-        let fingerprint = said(there.join("fingerprint"));
-        if definition.get("fingerprint") != Some(fingerprint.as_str()) {
-            return datastores(&format!("fingerprint '{}' not verified, abort!", fingerprint.to_uppercase()));
+    }
+
+    /// What stands between an entry and its server.
+    #[must_use]
+    pub fn bar(&self, name: &str, definition: &Definition) -> Option<Bar> {
+        let there = self.server(definition);
+        let of = |property: &str| definition.get(property).unwrap_or_default().to_owned();
+        let listens = Some(said(there.join("port"))).filter(|port| !port.is_empty());
+        let called = definition.get("port").unwrap_or(USUAL_PORT);
+        if !there.is_dir() || listens.as_deref().unwrap_or(USUAL_PORT) != called {
+            return Some(Bar::Silent { host: of("server"), port: called.to_owned() });
+        }
+        let held = said(there.join("fingerprint"));
+        if !of("fingerprint").eq_ignore_ascii_case(&held) {
+            return Some(Bar::Stranger(held));
         }
         if said(self.secrets().join(format!("{name}.pw"))) != said(self.account(definition).join("secret")) {
-            return datastores("401 Unauthorized");
+            return Some(Bar::Secret);
         }
-        let datastore = definition.get("datastore").unwrap_or_default();
-        if !there.join(datastore).is_dir() {
-            return failed(format!("Cannot find datastore '{datastore}', check permissions and existence!"));
-        }
-        Ok(())
+        (!there.join(of("datastore")).is_dir()).then(|| Bar::Datastore(of("datastore")))
     }
 
-    /// The key of an entry, by its fingerprint; none where the entry has none.
+    /// The key of an entry, by its fingerprint; none where it has none. Its file counts, not what the entry says.
     ///
     /// # Errors
-    /// When its file is gone.
+    /// When the entry speaks of a key and its file is gone.
     pub fn key_of(&self, name: &str, definition: &Definition) -> Fallible<Option<String>> {
-        let Some(shown) = definition.get("encryption-key") else { return Ok(None) };
-        let Ok(text) = std::fs::read_to_string(self.secrets().join(format!("{name}.enc"))) else {
-            let text = format!("encryption configured ('{shown}') but no encryption key file found!");
-            return Err(Refusal::die(text));
-        };
-        let key: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Ok(key.get("fingerprint").and_then(Value::as_str).map(str::to_owned))
-    }
-
-    /// Opens a snapshot with the key of its entry: gives the lines of the client's log.
-    ///
-    /// # Errors
-    /// The lines with the reason last.
-    pub fn unlock(
-        &self,
-        name: &str,
-        definition: &Definition,
-        place: &Path,
-    ) -> Fallible<Result<Vec<String>, String>> {
-        let (held, wanted) = (self.key_of(name, definition)?, sealed(place));
-        Ok(match (held, wanted) {
-            (held, None) => Ok(held.map(|key| key_lines(&key)).unwrap_or_default()),
-            (Some(held), Some(wanted)) if held == wanted => Ok(key_lines(&held)),
-            (None, Some(wanted)) => {
-                Err(format!("missing key - manifest was created with key {}", short(&wanted)))
+        let file = std::fs::read_to_string(self.secrets().join(format!("{name}.enc")));
+        match (file, definition.get("encryption-key")) {
+            (Ok(text), _) => {
+                let key: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+                Ok(backup_key::fingerprint(&key))
             }
-            (Some(held), Some(wanted)) => Err(format!(
-                "wrong key - unable to verify signature since manifest's key {} does not match provided key {}",
-                short(&wanted),
-                short(&held)
-            )),
-        })
+            (Err(_), None) => Ok(None),
+            (Err(_), Some(shown)) => {
+                let text = format!("encryption configured ('{shown}') but no encryption key file found!");
+                Err(Refusal::die(text))
+            }
+        }
     }
 
     /// Where it stands what the account of an entry is on the server.
@@ -160,35 +186,11 @@ impl Store<'_> {
         if definition.get("username").is_some() && own.is_dir() { own } else { server }
     }
 
-    /// Whether the token may remove what lies there, or the server's own sentence.
-    ///
-    /// # Errors
-    /// That sentence.
-    pub fn may_remove(&self, definition: &Definition) -> Fallible<()> {
-        self.may(definition, &["DatastorePowerUser", "DatastoreAdmin"], "Datastore.Modify|Datastore.Prune")
-    }
-
-    /// Whether the token may write what stands beside a snapshot: notes, and that it is protected.
-    ///
-    /// # Errors
-    /// The server's sentence.
-    pub fn may_mark(&self, definition: &Definition) -> Fallible<()> {
-        let roles = ["DatastoreBackup", "DatastorePowerUser", "DatastoreAdmin"];
-        self.may(definition, &roles, "Datastore.Modify|Datastore.Backup")
-    }
-
-    fn may(&self, definition: &Definition, roles: &[&str], needs: &str) -> Fallible<()> {
-        let role = std::fs::read_to_string(self.account(definition).join("role")).unwrap_or_default();
-        let role = if role.trim().is_empty() { "DatastoreBackup" } else { role.trim() };
-        if roles.contains(&role) {
-            return Ok(());
-        }
-        let of = |name: &str| definition.get(name).map(|text| format!("/{text}")).unwrap_or_default();
-        Err(Refusal::die(format!(
-            "proxmox-backup-client failed: Error: permission check failed - missing {needs} on /datastore{}{}",
-            of("datastore"),
-            of("namespace")
-        )))
+    /// The role of an entry's account.
+    #[must_use]
+    pub fn role(&self, definition: &Definition) -> String {
+        let role = said(self.account(definition).join("role"));
+        if role.is_empty() { "DatastoreBackup".to_owned() } else { role }
     }
 
     /// The snapshots of a namespace.
@@ -239,13 +241,6 @@ impl Store<'_> {
         }
         Ok(rows)
     }
-}
-
-fn key_lines(fingerprint: &str) -> Vec<String> {
-    vec![
-        "Using encryption key from file descriptor..".to_owned(),
-        format!("Fingerprint: {}", short(fingerprint)),
-    ]
 }
 
 #[cfg(test)]

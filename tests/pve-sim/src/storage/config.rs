@@ -51,7 +51,25 @@ impl Definition {
     /// Seen by other nodes too.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        matches!(self.kind.as_str(), "pbs" | "nfs" | "cifs") || self.get("shared") == Some("1")
+        self.is_beyond() || self.get("shared") == Some("1")
+    }
+
+    /// Lies on another machine.
+    #[must_use]
+    pub fn is_beyond(&self) -> bool {
+        matches!(self.kind.as_str(), "pbs" | "nfs" | "cifs")
+    }
+
+    /// What a definition of its kind must have, and what never changes.
+    #[must_use]
+    pub fn fixed(&self) -> &'static [&'static str] {
+        match self.kind.as_str() {
+            "dir" | "btrfs" => &["path"],
+            "nfs" => &["server", "export"],
+            "cifs" => &["server", "share"],
+            "pbs" => &["server", "datastore"],
+            _ => &[],
+        }
     }
 
     /// Volumes can be snapshotted.

@@ -1,4 +1,6 @@
 //! Storages: their definitions in the real `storage.cfg` form, and volumes as real files and folders.
+pub mod backup_client;
+pub mod backup_key;
 pub mod backup_server;
 pub mod config;
 pub mod content;

@@ -6,9 +6,9 @@
 //! and no root is needed. Deliberately absent: quotas, and the bytes of a filesystem.
 use std::path::{Path, PathBuf};
 
-use super::backup_server;
 use super::config::{Definition, StorageConfig};
 use super::copy::copy_tree;
+use super::{backup_client, backup_server};
 use crate::fail::{Fallible, Refusal, host};
 
 /// A volume name behind the storage's colon.
@@ -70,6 +70,14 @@ impl VolumeName {
         match self {
             Self::Image { .. } => "rootdir",
             Self::File { kind, .. } => kind,
+        }
+    }
+
+    /// The name itself.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Image { name, .. } | Self::File { name, .. } => name,
         }
     }
 
@@ -138,7 +146,7 @@ impl<'a> Store<'a> {
         let definition = self.config.get(storage)?;
         let kind = match definition.kind.as_str() {
             "btrfs" => "btrfs",
-            "pbs" => "pbs",
+            "pbs" => "PBS",
             _ => "directory",
         };
         let parsed = if backup_server::is_one(definition) {
@@ -195,10 +203,9 @@ impl<'a> Store<'a> {
         let base = at.definition.path().unwrap_or_default();
         match &at.name {
             VolumeName::File { name, .. } if backup_server::is_one(at.definition) => {
-                let of = |name: &str| at.definition.get(name).unwrap_or_default();
-                let namespace =
-                    at.definition.get("namespace").map(|ns| format!("?ns={ns}")).unwrap_or_default();
-                format!("pbs://{}@{}:{}/{name}{namespace}", of("username"), of("server"), of("datastore"))
+                let namespace = at.definition.get("namespace").map(|ns| ns.replace('/', "%2f"));
+                let namespace = namespace.map(|ns| format!("?ns={ns}")).unwrap_or_default();
+                format!("pbs://{}/{name}{namespace}", backup_client::repository(at.definition))
             }
             VolumeName::Image { vmid, name } if at.definition.kind == "btrfs" => {
                 match name.strip_suffix(".raw") {

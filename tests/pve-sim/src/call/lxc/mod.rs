@@ -3,6 +3,7 @@ pub mod config;
 pub mod create;
 pub mod destroy;
 pub mod disk;
+mod from_server;
 pub mod list;
 pub mod mkfs;
 pub mod power;

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::from_server::{self, Part, is_on_server, unlock};
 use super::mkfs;
 use crate::access::credential::Who;
 use crate::archive;
@@ -20,7 +21,6 @@ use crate::guest::options::{Mount, Origin, is_volume_key, mounts, numbered};
 use crate::guest::rights::bridge_access;
 use crate::guest::spec::volumes;
 use crate::schema::property;
-use crate::storage::backup_server;
 use crate::storage::volume::missing;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
@@ -167,39 +167,31 @@ fn file(task: &Task, volid: &str) -> Fallible<(PathBuf, String)> {
     if place.is_file() { Ok((place, store.shown_path(&at))) } else { Err(missing(volid)) }
 }
 
-/// What lies on a backup server is opened by the key of its entry, before any disk is made and again for each part.
-fn unlock(task: &Task, volid: &str) -> Fallible<()> {
-    let lines = {
-        let world = task.node.world();
-        let store = world.store();
-        let at = store.locate(volid)?;
-        if !backup_server::is_one(at.definition) {
-            return Ok(());
-        }
-        store.unlock(at.storage, at.definition, &store.place(&at))?
-    };
-    match lines {
-        Ok(lines) => lines.iter().for_each(|line| task.log(line)),
-        Err(why) => {
-            task.log(format!("Error: {why}"));
-            die!("command '/usr/bin/proxmox-backup-client restore' failed: exit code 255");
-        }
+/// What a client or tar runs in.
+pub(super) fn userns(plan: &Plan) -> &'static str {
+    if plan.config.main.flag("unprivileged") {
+        "lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- "
+    } else {
+        ""
     }
-    Ok(())
 }
 
 /// The backed-up configuration, judged before any volume is made.
 fn recover(task: &Task, plan: &mut Plan, old: &GuestConfig) -> Result<Section, Halt> {
     task.log(format!("recovering backed-up configuration from '{}'", plan.archive));
-    let (place, _) = file(task, &plan.archive)?;
+    let on_server = is_on_server(task, &plan.archive)?;
+    let found = if on_server { None } else { Some(file(task, &plan.archive)?.0) };
     task.pace("recovering")?;
-    unlock(task, &plan.archive)?;
+    let place = match found {
+        Some(place) => place,
+        None => unlock(task, plan, Part::Config)?,
+    };
     let embedded = archive::read_config(&place).map_err(|error| {
         tracing::debug!(%error, "no configuration in archive");
         Refusal::die("ERROR: archive contains no configuration file")
     });
     let embedded = embedded?;
-    if is_cut(&place) {
+    if !on_server && is_cut(&place) {
         task.log("/*stdin*\\ : Read error (39) : premature end ");
     }
     let recovered = GuestConfig::parse(&embedded.config).main;
@@ -318,8 +310,9 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
         }
         volumes(world.store(), &own, |_| true)?
     };
-    let found = file(task, &plan.archive);
-    let (place, shown) = match found {
+    let from_server = plan.restore && is_on_server(task, &plan.archive)?;
+    let found = if from_server { Ok(None) } else { file(task, &plan.archive).map(Some) };
+    let found = match found {
         Ok(found) => found,
         Err(refusal) => {
             task.log(&refusal.message);
@@ -329,15 +322,17 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
     if plan.restore {
         task.log(format!("restoring '{}' now..", plan.archive));
     }
-    let from_server = shown.starts_with("pbs://");
-    if from_server {
-        unlock(task, &plan.archive)?;
-    } else {
-        task.log(format!("extracting archive '{shown}'"));
-    }
+    let (place, shown) = match found {
+        Some((place, shown)) => {
+            task.log(format!("extracting archive '{shown}'"));
+            (place, shown)
+        }
+        None => (unlock(task, plan, Part::Files)?, String::new()),
+    };
     task.pace("unpacking")?;
     match archive::extract(&place, &targets, UNPACKED_BYTES_MAX, &|| task.is_ending()) {
-        Ok(done) if from_server => Ok(done.config),
+        // Its configuration is a part of its own; what a guest keeps under that name is the guest's.
+        Ok(_) if from_server => Ok(None),
         Ok(done) => {
             let bytes = done.total_bytes_read;
             task.log(format!(
@@ -354,8 +349,7 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
             tracing::debug!(?error, "archive not unpacked");
             if from_server {
                 task.log("Error: error extracting archive - OpenSSL error");
-                let text = "command '/usr/bin/proxmox-backup-client restore' failed: exit code 255";
-                return Err(Refusal::die(text).into());
+                return Err(from_server::client_failed(task, plan, Part::Files)?.into());
             }
             for line in [
                 "/*stdin*\\ : Read error (39) : premature end ",
@@ -371,11 +365,7 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
 }
 
 fn tar_failed(plan: &Plan, shown: &str) -> String {
-    let mapped = if plan.config.main.flag("unprivileged") {
-        "lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- "
-    } else {
-        ""
-    };
+    let mapped = userns(plan);
     let option = match shown.rsplit('.').next() {
         Some("zst") => " --zstd",
         Some("gz") => " -z",
@@ -409,6 +399,9 @@ pub fn human(bytes: u64) -> String {
 /// What the archive says and the call did not.
 fn merge(task: &Task, plan: &mut Plan, recovered: &Section) -> Fallible<()> {
     task.log("merging backed-up and given configuration..");
+    if is_on_server(task, &plan.archive)? {
+        unlock(task, plan, Part::Config)?;
+    }
     let restricted = !plan.who.is_root();
     if restricted && !recovered.lxc.is_empty() {
         let entries: String = recovered.lxc.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();

@@ -1,15 +1,14 @@
 //! The archive itself: from the volumes at rest into a file of the storage.
 use super::guest::Backup;
 use super::mode::{Held, included};
-use super::options::{Mode, Repository};
+use super::options::Mode;
+use super::upload;
 use super::words::{TarCommand, file_size};
 use crate::archive::{MountDir, Owner, PackError, PackPlan, Packed, Volumes, pack};
 use crate::call::lxc::restore::human;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::config::GuestConfig;
 use crate::guest::spec::guest_path;
-use crate::storage::backup_server::snapshot_stamp;
-use crate::storage::content::beside;
 use crate::storage::volume::missing;
 use crate::task::worker::Outcome;
 
@@ -19,7 +18,7 @@ use crate::task::worker::Outcome;
 /// For a volume that is not there, and with the real command when packing fails or is interrupted.
 pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
     match &backup.dump.server {
-        Some(server) => upload(backup, server)?,
+        Some(server) => upload::begin(backup, held, server)?,
         None => {
             let shown = format!("{}/{}", backup.dump.shown, backup.file_name());
             backup.log(&format!("creating vzdump archive '{shown}'"));
@@ -57,37 +56,6 @@ pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
             backup.task.pace("copied")
         }
     }
-}
-
-/// What the client says and does before it sends the first byte.
-fn upload(backup: &Backup<'_>, server: &Repository) -> Fallible<()> {
-    let snapshot = format!("ct/{}/{}", backup.vmid, snapshot_stamp(backup.named_s));
-    backup.log(&format!("creating Proxmox Backup Server archive '{snapshot}'"));
-    let key = server.key.as_ref().map_err(|why| Refusal::die(why.clone()))?;
-    let namespace = server.namespace.as_ref().map(|ns| format!("[{ns}]:")).unwrap_or_default();
-    backup.log(&format!("Starting backup: {namespace}{snapshot}"));
-    backup.log(&format!("Client name: {}", backup.task.node.name));
-    if !server.folder.is_dir() {
-        backup.log("Error: namespace not found");
-        return Err(Refusal::die(client_failed("exit code 255")));
-    }
-    let place = backup.place();
-    if let Some(folder) = place.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| crate::fail::host("creation of group", &error))?;
-    }
-    if let Some(key) = key {
-        backup.log("Using encryption key from file descriptor..");
-        backup.log(&format!("Encryption key fingerprint: {}", key.get(..23).unwrap_or(key)));
-        std::fs::write(beside(&place, "sealed"), key)
-            .map_err(|error| crate::fail::host("write of the manifest", &error))?;
-    }
-    backup.log(&format!("Upload directory '/mnt/vzsnap0' to '{}' as root.pxar.didx", server.shown));
-    Ok(())
-}
-
-/// The command is told without its many options.
-fn client_failed(how: &str) -> String {
-    format!("command '/usr/bin/proxmox-backup-client backup' failed: {how}")
 }
 
 fn pack_now(backup: &Backup<'_>, volumes: &Volumes) -> Result<Packed, PackError> {
@@ -140,8 +108,7 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
 fn told(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     let total = packed.total_bytes_written;
     if backup.dump.server.is_some() {
-        let seconds = took_ms / 1000;
-        return backup.log(&format!("Duration: {seconds}.{:02}s", took_ms % 1000 / 10));
+        return upload::end(backup, packed, took_ms);
     }
     let a_second = total.saturating_mul(1000) / u64::try_from(took_ms.max(1)).unwrap_or(1);
     backup.log(&format!("Total bytes written: {total} ({}, {}/s)", human(total), human(a_second)));
@@ -183,7 +150,7 @@ fn volumes(backup: &Backup<'_>, held: &Held) -> Fallible<Volumes> {
 fn failed(backup: &Backup<'_>, held: &Held, error: &PackError) -> String {
     if backup.dump.server.is_some() {
         let cut = matches!(error, PackError::Cancelled);
-        return client_failed(if cut { "interrupted by signal" } else { "exit code 255" });
+        return upload::failed(backup, held, if cut { "interrupted by signal" } else { "exit code 255" });
     }
     let at = |end: &str| format!("{}/{}{end}", backup.dump.shown, backup.name);
     let temporary = at(".tmp");

@@ -13,6 +13,7 @@ use super::options::{DumpDir, Mode, Options, Repository, Retention};
 use super::{archive_step, words};
 use crate::call::content::free_volume;
 use crate::call::prune::marks;
+use crate::call::prune_server::{self, Effect};
 use crate::clock::{archive_stamp, stamp};
 use crate::fail::{Fallible, host};
 use crate::guest::change::unlocked;
@@ -66,10 +67,26 @@ impl Backup<'_> {
 
     /// The folder of a copy in suspend mode.
     pub(super) fn temporary(&self) -> PathBuf {
-        self.dump.real.join(format!("{}.tmp", self.name))
+        self.dump.real.join(self.temporary_name())
+    }
+
+    /// The same as messages show it.
+    pub(super) fn temporary_shown(&self) -> String {
+        format!("{}/{}", self.dump.shown, self.temporary_name())
+    }
+
+    fn temporary_name(&self) -> String {
+        match &self.dump.server {
+            Some(_) => format!("vzdumptmp{}_{}", self.task.upid.pid, self.vmid),
+            None => format!("{}.tmp", self.name),
+        }
     }
 
     fn write_log(&self) -> Fallible<()> {
+        if self.dump.server.is_some() {
+            // It goes to the server too, where nobody here reads it.
+            return Ok(());
+        }
         let text = self.lines.lock().unwrap_or_else(PoisonError::into_inner).concat();
         std::fs::write(self.dump.real.join(format!("{}.log", self.name)), text)
             .map_err(|error| host("write of backup log", &error))
@@ -168,15 +185,24 @@ fn attributes(backup: &Backup<'_>) -> Fallible<()> {
 
 fn prune(backup: &Backup<'_>) -> Outcome {
     let Some(retention) = &backup.options.retention else { return Ok(()) };
-    backup.log(&format!("prune older backups with retention: {}", retention.text));
+    let told: Vec<String> = retention.keep.iter().map(|(name, count)| format!("{name}={count}")).collect();
+    backup.log(&format!("prune older backups with retention: {}", told.join(", ")));
     let gone = let_go(backup, retention)?;
-    backup.log(&format!("pruned {gone} backup(s) not covered by keep-retention policy"));
+    let why = if gone > 0 { " not covered by keep-retention policy" } else { "" };
+    backup.log(&format!("pruned {gone} backup(s){why}"));
     backup.task.pace("pruned")
 }
 
 fn let_go(backup: &Backup<'_>, retention: &Retention) -> Fallible<usize> {
     let world = backup.task.node.world();
-    let found = marks(&world, &backup.options.storage, &retention.keep, Some(backup.vmid))?;
+    let storage = backup.options.storage.as_str();
+    if backup.dump.server.is_some() {
+        let ask =
+            prune_server::Ask { storage, keep: &retention.keep, vmid: Some(backup.vmid), kind: Some("lxc") };
+        let found = prune_server::marks(&world, &ask, Effect::Done, |line| backup.log(line))?;
+        return Ok(found.iter().filter(|marked| marked.mark == "remove").count());
+    }
+    let found = marks(&world, storage, &retention.keep, Some(backup.vmid))?;
     let going: Vec<&str> = found
         .iter()
         .filter(|marked| marked.mark == "remove")

@@ -7,6 +7,7 @@ mod guest;
 mod job;
 mod mode;
 mod options;
+mod upload;
 mod words;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::archive;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::rights::volume_access;
+use crate::storage::backup_client::failed;
 use crate::storage::backup_server;
 use crate::storage::volume::missing;
 
@@ -120,7 +122,8 @@ fn defaults(call: &Call<'_>) -> Reply {
         "performance": {"max-workers": 16, "pbs-entries-max": 1_048_576}, "pigz": 0, "prune-backups": "keep-all=1",
         "quiet": 0, "remove": 1, "stdexcludes": 1, "stop": 0, "stopwait": 10, "zstd": 1,
     });
-    if let (Some(storage), Some(map)) = (call.text("storage"), found.as_object_mut()) {
+    let storage = call.text("storage").unwrap_or_else(|| options::DEFAULT_STORAGE.to_owned());
+    if let Some(map) = found.as_object_mut() {
         let world = call.node.world();
         world
             .judge(&call.who)
@@ -133,6 +136,12 @@ fn defaults(call: &Call<'_>) -> Reply {
             map.insert("dumpdir".to_owned(), json!(format!("{path}/dump")));
         }
         map.insert("storage".to_owned(), json!(storage));
+    }
+    // Who may not look into the node need not know these.
+    let judged =
+        call.node.world().judge(&call.who).has(&format!("/nodes/{}", call.node.name), &["Sys.Audit"]);
+    if let Some(map) = found.as_object_mut().filter(|_| !judged) {
+        ["dumpdir", "ionice"].iter().for_each(|name| drop(map.remove(*name)));
     }
     Ok(Answer::Data(found))
 }
@@ -151,16 +160,13 @@ fn extract_config(call: &Call<'_>) -> Reply {
         let at = store.locate(&volid)?;
         // Whatever the storage allows: who reads what was a guest's has the right over that guest.
         judge.need(&format!("/vms/{}", at.name.owner().unwrap_or_default()), &["VM.Backup"])?;
-        store.activate(at.storage)?;
         let place = store.place(&at);
         if backup_server::is_one(at.definition) {
-            let why = match place.is_file() {
-                true => store.unlock(at.storage, at.definition, &place)?.err(),
-                false => Some(format!("while reading snapshot '{volid}'")),
-            };
-            if let Some(why) = why {
-                die!("proxmox-backup-client failed: Error: {why}");
-            }
+            // The storage is not readied for it: the client says what is in its way.
+            world.storage.enabled(at.storage)?;
+            store.open(&at)?.map_err(|complaint| failed(&complaint))?;
+        } else {
+            store.activate(at.storage)?;
         }
         place
     };

@@ -114,7 +114,7 @@ fn suspend(backup: &Backup<'_>) -> Outcome {
     prepare(backup)?;
     let task = backup.task;
     let pid = task.node.power.running(backup.vmid).map_or(0, |running| running.pid);
-    let target = format!("{}/{}.tmp", backup.dump.shown, backup.name);
+    let target = backup.temporary_shown();
     backup.log(&format!("starting first sync /proc/{pid}/root/ to {target}"));
     let began_s = task.node.clock.now_s();
     let bytes = copy(backup)?;

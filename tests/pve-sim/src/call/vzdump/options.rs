@@ -8,9 +8,9 @@ use crate::fail::Fallible;
 use crate::node::World;
 use crate::schema::format::split_list;
 use crate::schema::property::Properties;
-use crate::storage::backup_server;
 use crate::storage::config::Definition;
 use crate::storage::volume::Store;
+use crate::storage::{backup_client, backup_server};
 
 /// Where backups go when nothing is said.
 pub(super) const DEFAULT_STORAGE: &str = "local";
@@ -39,8 +39,6 @@ impl Mode {
 /// Which older backups go.
 #[derive(Debug, Clone)]
 pub(super) struct Retention {
-    /// As it was given.
-    pub text: String,
     pub keep: Properties,
 }
 
@@ -52,9 +50,13 @@ pub(super) struct Options {
     pub compression: Compression,
     pub notes: Option<String>,
     pub protected: bool,
+    /// How a backup server's client finds what changed.
+    pub change_detection: Option<String>,
     /// `None` when older backups are left alone.
     pub retention: Option<Retention>,
     pub exclude: ExcludePatterns,
+    /// Whether temporary files are left out unasked.
+    pub standard_excludes: bool,
     /// As given, for the command that is told.
     pub exclude_words: Vec<String>,
     pub bwlimit_kib_s: u64,
@@ -77,7 +79,8 @@ pub(super) struct DumpDir {
 /// A namespace of a backup server.
 #[derive(Debug, Clone)]
 pub(super) struct Repository {
-    /// As the client names it, with the namespace in its own words.
+    /// As the client is told it, and as it tells it: there with the port.
+    pub named: String,
     pub shown: String,
     pub namespace: Option<String>,
     pub folder: PathBuf,
@@ -118,6 +121,8 @@ impl Options {
             protected: call.flag("protected"),
             retention: retention(call, &storage)?,
             exclude,
+            standard_excludes: standard,
+            change_detection: call.text("pbs-change-detection-mode"),
             exclude_words: given,
             bwlimit_kib_s: unsigned("bwlimit", 0),
             ionice: call.number("ionice").unwrap_or(7),
@@ -141,7 +146,7 @@ fn retention(call: &Call<'_>, storage: &str) -> Fallible<Option<Retention>> {
     let Some(text) = text else { return Ok(None) };
     let keep = prune::parse(call.node, &text)?;
     let prunes = !prune::keeps_all(&keep) && call.maybe("remove") != Some(false);
-    Ok(prunes.then_some(Retention { text, keep }))
+    Ok(prunes.then_some(Retention { keep }))
 }
 
 /// The guests that a call means.
@@ -201,10 +206,14 @@ pub(super) fn dump_dir(world: &World, storage: &str) -> Fallible<DumpDir> {
 
 fn repository(store: &Store<'_>, storage: &str, definition: &Definition) -> Repository {
     let of = |name: &str| definition.get(name).unwrap_or_default();
+    let named = backup_client::repository(definition);
+    let port = definition.get("port").unwrap_or(backup_server::USUAL_PORT);
+    let account = definition.get("username").unwrap_or("root@pam");
     let forgets = store.server(definition).join("plain").exists();
     let key = store.key_of(storage, definition).map_err(|refusal| refusal.in_task());
     Repository {
-        shown: format!("{}@{}:{}", of("username"), of("server"), of("datastore")),
+        shown: format!("{account}@{}:{port}:{}", of("server"), of("datastore")),
+        named,
         namespace: definition.get("namespace").map(str::to_owned),
         folder: store.namespace(definition),
         key: key.map(|key| key.filter(|_| !forgets)),

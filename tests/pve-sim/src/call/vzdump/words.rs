@@ -57,6 +57,20 @@ pub(super) fn file_size(bytes: u64) -> String {
     }
 }
 
+/// Bytes as the backup server's client tells them.
+pub(super) fn told_bytes(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            let digits = format!("{value:.3}");
+            return format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'));
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.3} TiB")
+}
+
 /// Bytes as rsync tells them.
 pub(super) fn transferred(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

@@ -1,0 +1,95 @@
+//! Pruning on a backup server, which looks through a group itself: the node only runs its client, group by group.
+//!
+//! In: a retention, and a guest or all of them. Out: a mark for each snapshot; those that go are gone when the client did it. What one
+//! group's client complains of is told, the next group is tried all the same, and the whole fails in the end.
+use std::collections::BTreeSet;
+
+use super::prune::{self, Marked};
+use crate::die;
+use crate::fail::{Fallible, Refusal};
+use crate::node::World;
+use crate::schema::property::Properties;
+use crate::storage::backup_client::{Act, failed};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The entry.
+    pub storage: &'a str,
+    /// What stays.
+    pub keep: &'a Properties,
+    /// Whose.
+    pub vmid: Option<u32>,
+    /// `lxc` or `qemu`; with a guest's number it spares the look at the whole list.
+    pub kind: Option<&'a str>,
+}
+
+/// Whether it is done or only told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Told.
+    Told,
+    /// Done.
+    Done,
+}
+
+/// Runs the client for each group.
+///
+/// # Errors
+/// When the list cannot be had, or a group's client failed.
+pub fn marks(
+    world: &World,
+    ask: &Ask<'_>,
+    effect: Effect,
+    mut tell: impl FnMut(&str),
+) -> Fallible<Vec<Marked>> {
+    world.store().activate(ask.storage)?;
+    let mut found = Vec::new();
+    let mut complained = false;
+    for vmid in groups(world, ask)? {
+        if effect == Effect::Done {
+            tell(&format!("running 'proxmox-backup-client prune' for 'ct/{vmid}'"));
+        }
+        match group(world, ask, vmid, effect) {
+            Ok(marked) => found.extend(marked),
+            Err(refusal) => {
+                tell(&format!("prune 'ct/{vmid}': {}", refusal.message));
+                tell("");
+                tell("");
+                complained = true;
+            }
+        }
+    }
+    if complained {
+        die!("error pruning backups - check log");
+    }
+    Ok(found)
+}
+
+fn groups(world: &World, ask: &Ask<'_>) -> Fallible<BTreeSet<u32>> {
+    if ask.kind == Some("qemu") {
+        return Ok(BTreeSet::new());
+    }
+    if let (Some(vmid), Some(_)) = (ask.vmid, ask.kind) {
+        return Ok(BTreeSet::from([vmid]));
+    }
+    let definition = world.storage.get(ask.storage)?;
+    let rows = world.store().snapshots_of(ask.storage, definition, ask.vmid).map_err(|refusal| {
+        Refusal::die(format!("failed to get list of all backups to prune - {}", refusal.message))
+    })?;
+    Ok(rows.into_iter().filter_map(|row| row.vmid).collect())
+}
+
+fn group(world: &World, ask: &Ask<'_>, vmid: u32, effect: Effect) -> Fallible<Vec<Marked>> {
+    let (store, definition) = (world.store(), world.storage.get(ask.storage)?);
+    let allowed = store.enter(ask.storage, definition).and_then(|()| store.may(definition, Act::Remove));
+    allowed.map_err(|complaint| failed(&complaint))?;
+    let marked = prune::marks(world, ask.storage, ask.keep, Some(vmid))?;
+    if marked.is_empty() {
+        return Err(failed(&["Error: ENOENT: No such file or directory".to_owned()]));
+    }
+    for gone in marked.iter().filter(|marked| effect == Effect::Done && marked.mark == "remove") {
+        store.forget(&store.locate(&gone.row.volid)?)?;
+    }
+    Ok(marked)
+}

@@ -1,0 +1,177 @@
+//! A backup that goes to a backup server: its client, as the log shows it.
+//!
+//! In: the volumes at rest. Out: a snapshot on the server, beside it the fingerprint of the key that closed it, and the client's words.
+//! Every upload is whole: which chunks the server has already is nobody's business here, and nothing is said of it.
+use std::path::Path;
+
+use super::guest::Backup;
+use super::mode::{Held, included};
+use super::options::{Mode, Repository};
+use super::words::{quoted, told_bytes};
+use crate::archive::Packed;
+use crate::clock::wordy;
+use crate::fail::{Fallible, Refusal};
+use crate::storage::backup_key::short;
+use crate::storage::backup_server::{parse_snapshot_stamp, sealed, snapshot_stamp};
+use crate::storage::content::beside;
+
+/// How many entries of a folder the client keeps in memory: the node's default.
+const ENTRIES_MAX: u32 = 1_048_576;
+const USERNS: &str = "lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- ";
+
+/// What the client says and does before it sends the first byte.
+pub(super) fn begin(backup: &Backup<'_>, held: &Held, server: &Repository) -> Fallible<()> {
+    let snapshot = format!("ct/{}/{}", backup.vmid, snapshot_stamp(backup.named_s));
+    backup.log(&format!("creating Proxmox Backup Server archive '{snapshot}'"));
+    backup.log(&format!("set max number of entries in memory for file-based backups to {ENTRIES_MAX}"));
+    let key = server.key.as_ref().map_err(|why| Refusal::die(why.clone()))?;
+    backup.log(&format!("run: {}", command(backup, held, server).join(" ")));
+    let namespace = server.namespace.as_ref().map(|ns| format!("[{ns}]:")).unwrap_or_default();
+    backup.log(&format!("Starting backup: {namespace}{snapshot}"));
+    backup.log(&format!("Client name: {}", backup.task.node.name));
+    backup.log(&format!("Starting backup protocol: {}", wordy(backup.task.node.clock.now_s())));
+    if let Some(key) = key {
+        backup.log("Using encryption key from file descriptor..");
+        backup.log(&format!("Encryption key fingerprint: {}", short(key)));
+    }
+    if !server.folder.is_dir() {
+        backup.log("Error: namespace not found");
+        return Err(Refusal::die(failed(backup, held, "exit code 255")));
+    }
+    let place = backup.place();
+    let group = place.parent().unwrap_or(&place);
+    std::fs::create_dir_all(group).map_err(|error| crate::fail::host("creation of group", &error))?;
+    let former = former(backup, group, key.as_deref());
+    if splits(backup) {
+        std::fs::write(beside(&place, "split"), "")
+            .map_err(|error| crate::fail::host("write of the manifest", &error))?;
+    }
+    if let Some(key) = key {
+        std::fs::write(beside(&place, "sealed"), key)
+            .map_err(|error| crate::fail::host("write of the manifest", &error))?;
+    }
+    let (folder, to) = (backup.temporary_shown(), &server.shown);
+    let config = format!("{folder}/etc/vzdump/pct.conf");
+    backup.log(&format!("Upload config file '{config}' to '{to}' as pct.conf.blob"));
+    let archives = archives(splits(backup));
+    let first = archives.first().copied().unwrap_or_default();
+    backup.log(&format!("Upload directory '{}' to '{to}' as {first}.didx", source(backup, held)));
+    for archive in archives.iter().filter(|_| former.is_some_and(|split| split != splits(backup))) {
+        let why = format!("Previous manifest does not contain an archive called '{archive}.didx'");
+        backup.log(&format!("{why}, skipping download.."));
+    }
+    Ok(())
+}
+
+const fn archives(split: bool) -> &'static [&'static str] {
+    if split { &["root.mpxar", "root.ppxar"] } else { &["root.pxar"] }
+}
+
+/// Whether files' data and what is known of them go into archives of their own.
+fn splits(backup: &Backup<'_>) -> bool {
+    matches!(backup.options.change_detection.as_deref(), Some("data" | "metadata"))
+}
+
+/// Looks at the newest snapshot of the group, if its manifest can be read: whether its archives are split.
+fn former(backup: &Backup<'_>, group: &Path, key: Option<&str>) -> Option<bool> {
+    let entries = std::fs::read_dir(group).into_iter().flatten().flatten().map(|entry| entry.path());
+    let time = |place: &Path| {
+        let at = place.file_name()?.to_str()?.strip_suffix(".tar")?;
+        parse_snapshot_stamp(at)
+    };
+    let newest = entries.filter_map(|place| Some((time(&place)?, place))).max();
+    let Some((time_s, place)) = newest else {
+        backup.log("No previous manifest available.");
+        return None;
+    };
+    backup.log(&format!("Downloading previous manifest ({})", wordy(time_s)));
+    let why = match (sealed(&place), key) {
+        (Some(held), Some(key)) if held != key => format!(
+            "Couldn't download previous manifest - wrong key - unable to verify signature since manifest's key {} does not match provided key {}",
+            short(&held),
+            short(key)
+        ),
+        (Some(held), None) => format!(
+            "Couldn't re-use previous manifest - missing key - manifest was created with key {}",
+            short(&held)
+        ),
+        _ => return Some(beside(&place, "split").exists()),
+    };
+    backup.log(&why);
+    None
+}
+
+/// What the client says when all is sent.
+pub(super) fn end(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
+    let total = packed.total_bytes_written;
+    let seconds = format!("{}.{:02}", took_ms / 1000, took_ms % 1000 / 10);
+    let a_second = told_bytes(total.saturating_mul(1000) / u64::try_from(took_ms.max(1)).unwrap_or(1));
+    let (all, sent) = (told_bytes(total), told_bytes(packed.archive_bytes));
+    for archive in archives(splits(backup)) {
+        backup.log(&format!(
+            "{archive}: had to backup {all} of {all} (compressed {sent}) in {seconds} s (average {a_second}/s)"
+        ));
+    }
+    if !splits(backup) {
+        backup.log(&format!("Uploaded backup catalog ({} B)", packed.entries * 24));
+    }
+    backup.log(&format!("Duration: {seconds}s"));
+    backup.log(&format!("End Time: {}", wordy(backup.task.node.clock.now_s())));
+}
+
+/// Where the files come from.
+fn source(backup: &Backup<'_>, held: &Held) -> String {
+    if held.mode == Mode::Suspend { backup.temporary_shown() } else { "/mnt/vzsnap0".to_owned() }
+}
+
+/// The client's command, word by word.
+fn command(backup: &Backup<'_>, held: &Held, server: &Repository) -> Vec<String> {
+    let unprivileged = backup.config.main.flag("unprivileged");
+    let from = source(backup, held);
+    let mut words: Vec<String> = Vec::new();
+    if unprivileged {
+        words.extend(USERNS.split_whitespace().map(str::to_owned));
+    }
+    let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
+    add(&["/usr/bin/proxmox-backup-client", "backup"]);
+    match &server.key {
+        Ok(Some(_)) => add(&["--crypt-mode=encrypt", "--keyfd=15"]),
+        _ => add(&["--crypt-mode=none"]),
+    }
+    add(&[
+        &format!("pct.conf:{}/etc/vzdump/pct.conf", backup.temporary_shown()),
+        &format!("root.pxar:{from}"),
+    ]);
+    if held.mode == Mode::Suspend {
+        add(&["--include-dev", &format!("{from}/.")]);
+    } else {
+        included(backup)
+            .iter()
+            .for_each(|mount| add(&["--include-dev", &format!("{from}/.{}", mount.path())]));
+    }
+    if unprivileged {
+        add(&["--skip-lost-and-found"]);
+    }
+    let standard = ["/tmp/?*", "/var/tmp/?*", "/var/run/?*.pid"].map(str::to_owned);
+    let given = backup.options.exclude_words.iter();
+    standard
+        .iter()
+        .filter(|_| backup.options.standard_excludes)
+        .chain(given)
+        .for_each(|pattern| add(&[&format!("--exclude={pattern}")]));
+    add(&["--backup-type", "ct", "--backup-id", &backup.vmid.to_string()]);
+    add(&["--backup-time", &backup.named_s.to_string()]);
+    if let Some(mode) = &backup.options.change_detection {
+        add(&["--change-detection-mode", mode]);
+    }
+    add(&["--entries-max", &ENTRIES_MAX.to_string(), "--repository", &server.named]);
+    server.namespace.iter().for_each(|namespace| add(&["--ns", namespace]));
+    words
+}
+
+/// The sentence of a client that did not come to its end.
+pub(super) fn failed(backup: &Backup<'_>, held: &Held, how: &str) -> String {
+    let Some(server) = &backup.dump.server else { return how.to_owned() };
+    let words: Vec<String> = command(backup, held, server).iter().map(|word| quoted(word)).collect();
+    format!("command '{}' failed: {how}", words.join(" "))
+}
