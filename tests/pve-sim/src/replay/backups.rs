@@ -153,24 +153,33 @@ impl Premises<'_> {
                 && call.param("ostemplate").as_deref() == Some(volid)
                 && call.answer.status == 200
         });
-        restores
-            .filter_map(|(at, call, _)| {
-                let path = format!("/lxc/{}/config", call.param("vmid")?);
-                let (_, shown, _) =
-                    self.calls().find(|(next, call, _)| *next > at && call.path.ends_with(&path))?;
-                let body = shown
-                    .answer
-                    .body
-                    .as_ref()
-                    .filter(|_| shown.method == "GET" && shown.answer.status == 200)?;
-                Some(self.config_of(body, &BTreeSet::new()))
-            })
-            .next()
+        let mut restores: Vec<_> = restores.collect();
+        // What a restore was told itself says nothing of the archive.
+        let told = |call: &Call| {
+            let plain = ["vmid", "ostemplate", "restore", "storage", "pool", "force"];
+            call.params.keys().filter(|key| !plain.contains(&key.as_str())).count()
+        };
+        restores.sort_by_key(|(_, call, _)| told(call));
+        let shown = |(at, call, _): &(usize, &Call, _)| {
+            let path = format!("/lxc/{}/config", call.param("vmid")?);
+            let (_, shown, _) =
+                self.calls().find(|(next, call, _)| *next > *at && call.path.ends_with(&path))?;
+            let fine = shown.method == "GET" && shown.answer.status == 200;
+            let body = shown.answer.body.as_ref().filter(|_| fine)?;
+            Some(self.config_of(body, &BTreeSet::new()))
+        };
+        let looked_at = |(at, call, _): &(usize, &Call, _)| {
+            let vmid: u32 = call.param("vmid")?.parse().ok()?;
+            let path = format!("/lxc/{vmid}/status/current");
+            let (next, ..) = self.calls().find(|(next, call, _)| next > at && call.path.ends_with(&path))?;
+            Some(self.seen_running(vmid, *at, next + 1))
+        };
+        restores.iter().find_map(shown).or_else(|| restores.iter().find_map(looked_at))
     }
 
     /// A small configuration for the guest that an archive is named after, with a network when a restore needed the right to one.
     pub(super) fn named(&self, volid: &str) -> Option<String> {
-        let vmid = crate::storage::volume::backup_owner(volid.rsplit('/').next()?)?;
+        let vmid = crate::storage::volume::backup_owner(volid.split(":backup/").nth(1)?)?;
         if vmid == 140 || vmid == 155 || vmid == 159 || vmid == 200 {
             return None;
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::recording::{Call, Task};
 use crate::schema::property;
 use crate::schema::table::{Check, Table};
+use crate::storage::volume::backup_owner;
 
 /// One proved right: all of `privs` (or one of them) at one of `paths`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +63,13 @@ impl Exchange<'_> {
         self.call.answer.status == 200
     }
 
+    /// Whether the answer is the backup server's, or its client's: they are asked after all checks.
+    fn reached_server(&self) -> bool {
+        let starts = ["proxmox-backup-client failed: ", "encryption configured ("];
+        self.call.answer.status == 500
+            && starts.iter().any(|start| self.call.answer.reason.starts_with(start))
+    }
+
     fn task_is_fine(&self) -> bool {
         self.passed()
             && self.task.is_none_or(|task| !task.last.to_string().contains("Permission check failed"))
@@ -81,20 +89,22 @@ pub fn proved(table: &Table, exchange: &Exchange<'_>) -> Vec<Claim> {
         "PUT /nodes/{node}/lxc/{vmid}/config" => found.extend(change(table, exchange)),
         "POST /nodes/{node}/vzdump" => found.extend(backup(exchange)),
         "POST /nodes/{node}/lxc/{vmid}/move_volume" => found.extend(reassign(exchange)),
-        "GET /nodes/{node}/vzdump/extractconfig" if exchange.passed() => {
+        // Asked for the right over the guest is only who may use the storage.
+        "GET /nodes/{node}/vzdump/extractconfig"
+            if exchange.denial().is_some_and(|(path, _)| path.starts_with("/vms/")) =>
+        {
+            let storage =
+                exchange.value("volume").and_then(|volid| Some(volid.split_once(':')?.0.to_owned()));
+            found.extend(storage.map(|name| claim(format!("/storage/{name}"), &["Datastore.AllocateSpace"])));
+        }
+        "GET /nodes/{node}/vzdump/extractconfig" if exchange.passed() || exchange.reached_server() => {
             found.extend(exchange.value("volume").map(|volid| archive(&volid)).unwrap_or_default())
         }
         "DELETE /nodes/{node}/storage/{storage}/content/{volume}"
         | "PUT /nodes/{node}/storage/{storage}/content/{volume}"
             if exchange.passed() =>
         {
-            found.extend(
-                exchange
-                    .value("volume")
-                    .filter(|volid| volid.contains("vzdump-"))
-                    .map(|volid| archive(&volid))
-                    .unwrap_or_default(),
-            );
+            found.extend(exchange.value("volume").map(|volid| archive(&volid)).unwrap_or_default());
         }
         "PUT /nodes/{node}/lxc/{vmid}/resize"
             if exchange.passed()
@@ -212,7 +222,7 @@ fn creation(table: &Table, exchange: &Exchange<'_>) -> Vec<Claim> {
         return found;
     }
     let volid = exchange.value("ostemplate").unwrap_or_default();
-    if exchange.value("restore").as_deref() == Some("1") && volid.contains("vzdump-") {
+    if exchange.value("restore").as_deref() == Some("1") && volid.contains(":backup/") {
         found.extend(archive(&volid));
     }
     let disks = exchange.call.params.iter().filter(|(key, _)| of_option(key) == Some("VM.Config.Disk"));
@@ -288,11 +298,9 @@ fn reassign(exchange: &Exchange<'_>) -> Vec<Claim> {
 }
 
 /// Reading or changing the backup of a guest.
-fn archive(volid: &str) -> Vec<Claim> {
+pub(super) fn archive(volid: &str) -> Vec<Claim> {
     let Some((storage, name)) = volid.split_once(':') else { return Vec::new() };
-    let Some(vmid) = name.split("vzdump-lxc-").nth(1).and_then(|rest| rest.split('-').next()) else {
-        return Vec::new();
-    };
+    let Some(vmid) = name.strip_prefix("backup/").and_then(backup_owner) else { return Vec::new() };
     vec![
         claim(format!("/storage/{storage}"), &["Datastore.AllocateSpace"]),
         claim(format!("/vms/{vmid}"), &["VM.Backup"]),

@@ -42,12 +42,10 @@ impl Premises<'_> {
             .map(|(at, call, _)| (at, call.answer.body.clone()))
             .next();
         let config = match first {
-            Some((at, Some(body))) => self.before_growth(
-                self.config_of(&body, &self.changed_between(vmid, number, at)),
-                vmid,
-                number,
-                at,
-            ),
+            Some((at, Some(body))) => {
+                let shown = self.config_of(&body, &self.changed_between(vmid, number, at));
+                self.with_moved(self.before_growth(shown, vmid, number, at), vmid, number, at)
+            }
             _ => self
                 .backed_up(vmid, number, changed.min(reborn))
                 .or_else(|| self.in_a_snapshot(vmid, number, reborn))
@@ -56,13 +54,33 @@ impl Premises<'_> {
         self.edit(number, &Edit::Place { vmid, config });
     }
 
+    /// A configuration with the mount points that backups between two lines show, and that are gone at the second.
+    fn with_moved(&self, text: String, vmid: u32, from: usize, to: usize) -> String {
+        let of_job = format!(":vzdump:{vmid}:");
+        let jobs = self.calls().filter(|(at, ..)| (from..to).contains(at)).filter_map(|(_, _, task)| task);
+        let told: Vec<&String> =
+            jobs.filter(|task| task.upid.contains(&of_job)).flat_map(|task| &task.log).collect();
+        let storage = text
+            .lines()
+            .find_map(|line| line.strip_prefix("rootfs: ")?.split_once(':'))
+            .map_or("labdir".to_owned(), |(storage, _)| storage.to_owned());
+        let further = self.further(vmid, &storage);
+        let gone = further.lines().filter(|line| {
+            let key = line.split(": ").next().unwrap_or_default();
+            let shown = text.lines().any(|held| held.starts_with(&format!("{key}: ")));
+            !shown && told.iter().any(|line| line.contains(&format!(" mount point {key} (")))
+        });
+        let gone: String = gone.map(|line| format!("{line}\n")).collect();
+        text + &gone
+    }
+
     /// The configuration as a recorded backup of the guest carried it, when that is shown later.
     pub(super) fn backed_up(&self, vmid: u32, from: usize, to: usize) -> Option<String> {
         self.calls().find_map(|(_, call, _)| {
             let volid = call
                 .param("volume")
                 .filter(|_| call.path.ends_with("/extractconfig") && call.answer.status == 200)?;
-            let own = crate::storage::volume::backup_owner(volid.rsplit('/').next()?) == Some(vmid);
+            let own = crate::storage::volume::backup_owner(volid.split(":backup/").nth(1)?) == Some(vmid);
             let in_time = self.is_made_by_backup(&volid, to) && !self.is_made_by_backup(&volid, from);
             (own && in_time)
                 .then(|| call.answer.body.as_ref()?.get("data")?.as_str().map(str::to_owned))
@@ -110,11 +128,19 @@ impl Premises<'_> {
                 .filter(|found| found.get(2).is_some_and(|id| id.as_str() == vmid.to_string()))
                 .find_map(|found| found.get(1).map(|s| s.as_str().to_owned()))
         };
-        let storage = self.calls().find_map(|(_, call, task)| about(&call.evidence(task)));
+        let asked = self.calls().find_map(|(_, call, _)| {
+            about(&percent_encoding::percent_decode_str(&call.path).decode_utf8_lossy())
+        });
+        let storage =
+            asked.clone().or_else(|| self.calls().find_map(|(_, call, task)| about(&call.evidence(task))));
         let storage = storage.unwrap_or_else(|| {
             if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() }
         });
-        let disks = self.observed(vmid).unwrap_or_else(|| {
+        // What was looked up was so then; a volume that a call asks for lay elsewhere before.
+        let looked_up = self.observed(vmid).filter(|(_, disks)| {
+            asked.as_ref().is_none_or(|storage| disks.contains(&format!("{storage}:{vmid}/")))
+        });
+        let disks = looked_up.map(|(at, disks)| self.with_moved(disks, vmid, 0, at)).unwrap_or_else(|| {
             format!("rootfs: {storage}:{vmid}/vm-{vmid}-disk-0.raw,size=1G\n{}", self.further(vmid, &storage))
         });
         let called = self.calls().filter_map(|(_, _, task)| task).find_map(|task| {
@@ -221,17 +247,20 @@ impl Premises<'_> {
         found.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
     }
 
-    /// Disks as the recorder looked them up on the node.
-    pub(super) fn observed(&self, vmid: u32) -> Option<String> {
+    /// Disks as the recorder looked them up on the node, and the line of that look.
+    pub(super) fn observed(&self, vmid: u32) -> Option<(usize, String)> {
         let own = format!(":{vmid}/");
         let looked = self.lines.iter().filter_map(|line| {
-            if let Content::Other { output, .. } = &line.content { Some(output) } else { None }
+            let Content::Other { output, .. } = &line.content else { return None };
+            Some((line.number, output))
         });
         let is_disk =
             |line: &&str| line.contains(&own) && (line.starts_with("rootfs: ") || line.starts_with("mp"));
         looked
-            .map(|output| output.lines().filter(is_disk).map(|line| format!("{line}\n")).collect::<String>())
-            .find(|disks| disks.contains("rootfs: "))
+            .map(|(at, output)| {
+                (at, output.lines().filter(is_disk).map(|line| format!("{line}\n")).collect::<String>())
+            })
+            .find(|(_, disks)| disks.contains("rootfs: "))
     }
 
     pub(super) fn is_snapshotted(&self, vmid: u32) -> bool {

@@ -97,6 +97,7 @@ impl Premises<'_> {
             self.moves(number, call, task, vmid);
             self.waits_no_more(number, call, vmid);
             self.boots_systemd(number, call, task, vmid);
+            self.orphaned(number, call, vmid, evidence);
         }
     }
 

@@ -48,6 +48,44 @@ pub struct Principal {
     pub user_cfg: Vec<String>,
 }
 
+/// A backup server that recordings take for granted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its address.
+    pub host: String,
+    /// Its certificate's.
+    pub fingerprint: String,
+    /// Folders of namespaces, as `pvestore/ns/hf`.
+    pub namespaces: Vec<String>,
+    /// Accounts and their roles.
+    pub roles: BTreeMap<String, String>,
+}
+
+/// A storage on one.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its key's JSON, as far as the recorder did not scrub it.
+    pub key: Option<String>,
+    /// Lines in the form of `storage.cfg`.
+    pub storage_cfg: Vec<String>,
+}
+
+/// Backup servers and the storages that lie there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beyond {
+    /// Servers.
+    #[serde(default, rename = "server")]
+    pub servers: Vec<Server>,
+    /// Storages.
+    #[serde(default, rename = "entry")]
+    pub entries: Vec<Entry>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Files {
@@ -66,6 +104,8 @@ pub struct Book {
     out: Vec<(Out, BTreeMap<&'static str, Regex>)>,
     /// Principals by id.
     pub principals: Vec<Principal>,
+    /// What lies beyond the node.
+    pub beyond: Beyond,
 }
 
 impl Book {
@@ -113,6 +153,8 @@ impl Book {
                 })
                 .collect::<Result<_, _>>()?,
             principals: premises.principal,
+            beyond: toml::from_str(include_str!("../../conformance/backup_servers.toml"))
+                .map_err(|error| format!("backup_servers.toml: {error}"))?,
         })
     }
 

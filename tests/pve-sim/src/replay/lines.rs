@@ -26,6 +26,16 @@ const RULES: &[(&str, &str)] = &[
     (r"transferred [\d.]+[KMG]? bytes in \d+s", "transferred <n> in <n>s"),
     (r"/proc/\d+/root", "/proc/<pid>/root"),
     (r": \d+/(\d+) files \([\d.]+% non-contiguous\), \d+/(\d+) blocks", ": <n>/$1 files, <n>/$2 blocks"),
+    (r"vzdumptmp\d+_", "vzdumptmp<pid>_"),
+    (r"--backup-time \d+", "--backup-time <time>"),
+    (r"--keyfd=\d+", "--keyfd=<n>"),
+    (r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}", "<time>"),
+    (
+        r"had to backup [\d.]+ [KMG]?i?B of [\d.]+ [KMG]?i?B \(compressed [\d.]+ [KMG]?i?B\) in [\d.]+ s \(average [\d.]+ [KMG]?i?B/s\)",
+        "had to backup <n>",
+    ),
+    (r"Uploaded backup catalog \([\d.]+ [KMG]?i?B\)", "Uploaded backup catalog (<n>)"),
+    (r"Duration: [\d.]+s$", "Duration: <span>"),
     (r"Perl\S* line \d+|\.pm line \d+", "<perl line>"),
 ];
 
@@ -56,6 +66,8 @@ const DROPPED: &[&str] = &[
     r"^trying to acquire lock",
     r"^ OK$",
     r"^lxc-checkpoint: ",
+    // Of a group's chunks that the server had already: every upload is whole here.
+    r"backup was done incrementally, reused ",
 ];
 
 impl Lines {

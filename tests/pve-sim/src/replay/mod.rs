@@ -7,6 +7,7 @@
 //! In: files in the form of the recordings. Out: a [`report::Report`]: equal, different, out of scope, by call, and every premise that had
 //! to be taken. A premise can only be taken from what the recording itself shows, and never by looking at our own answer.
 pub mod backups;
+pub mod barred;
 pub mod claims;
 pub mod compare;
 pub mod former;
@@ -14,11 +15,14 @@ pub mod guests;
 pub mod inside;
 pub mod known;
 pub mod lines;
+pub mod looks;
 pub mod names;
 pub mod play;
+pub mod pools;
 pub mod premise;
 pub mod recording;
 pub mod report;
 pub mod rights;
+pub mod servers;
 pub mod shots;
 pub mod time;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::compare::Comparer;
 use super::known::Book;
 use super::lines::Lines;
+use super::looks::Look;
 use super::names::Names;
 use super::premise::{Premises, SECRET};
 use super::recording::{Answer, Call, Content, Line, Task, read, task_of};
@@ -49,6 +50,7 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     let rights = super::rights::Inferred::new(&opened.node);
     let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
     premises.opening(&book.principals);
+    premises.beyond(&book.beyond);
     let mut player = Player {
         pending: Vec::new(),
         node: &opened.node,
@@ -64,6 +66,9 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     for (at, line) in lines.iter().enumerate() {
         if let Content::Task(task) = &line.content {
             player.ended(task);
+        }
+        if let Content::Other { output, .. } = &line.content {
+            player.looked(line.number, output);
         }
         let Content::Call(call) = &line.content else { continue };
         if lines.get(at + 1).is_some_and(|next| is_met(&lines, at + 1, next)) {
@@ -143,6 +148,7 @@ impl Player<'_> {
         self.clock.advance(Duration::from_secs(2));
         let mut response = self.send(call);
         self.until_held(&response);
+        self.learn_key(call, &response);
         if shows_meeting(&call.evidence(task)) {
             self.let_go(&response);
         }
@@ -360,7 +366,12 @@ impl Player<'_> {
 
     /// Passwords are scrubbed from the recordings; every user has the same one here.
     fn secret(&self, name: &str, text: &str) -> String {
-        if name == "password" && text == "<password>" { self.root_password.clone() } else { text.to_owned() }
+        match (name, text) {
+            ("password", "<password>") => self.root_password.clone(),
+            // Of an account on a backup server.
+            ("password", "<secret>") => SECRET.to_owned(),
+            _ => text.to_owned(),
+        }
     }
 
     fn authorize(&self, call: &Call, headers: &mut Vec<(String, String)>) {
@@ -428,6 +439,30 @@ impl Player<'_> {
             body,
             ..answer.clone()
         }
+    }
+
+    /// A key that the node made is learnt before its answer is compared, where the rest of it would be another one too.
+    fn learn_key(&mut self, call: &Call, response: &Response) {
+        if call.param("encryption-key").as_deref() != Some("autogen") {
+            return;
+        }
+        let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let key = |body: &Value| body.pointer("/data/config/encryption-key")?.as_str().map(str::to_owned);
+        if let (Some(recorded), Some(ours)) = (call.answer.body.as_ref().and_then(key), key(&ours)) {
+            self.names.learn_key(&recorded, &ours);
+        }
+    }
+
+    /// What the recorder saw on the node itself.
+    fn looked(&mut self, line: usize, output: &str) {
+        let Some(look) = Look::read(output) else { return };
+        let found = look.differences(&self.node.world(), &self.names);
+        let tally = self.report.calls.entry("looks at the secrets of storages".to_owned()).or_default();
+        tally.total += 1;
+        tally.equal += usize::from(found.is_empty());
+        let name = &self.name;
+        let told = found.into_iter().map(|difference| format!("{name} line {}: {difference}", line + 1));
+        self.report.differences.extend(told);
     }
 
     fn learn(&mut self, call: &Call, response: &Response) {

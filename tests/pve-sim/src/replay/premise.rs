@@ -42,6 +42,7 @@ pub(super) struct Patterns {
     pub(super) denied: Regex,
     pub(super) volume: Regex,
     pub(super) mounted: Regex,
+    pub(super) orphan: Regex,
 }
 
 impl Patterns {
@@ -54,6 +55,9 @@ impl Patterns {
             protected: Regex::new(r"protection mode enabled")?,
             denied: Regex::new(r"granted=(\{.*\})")?,
             mounted: Regex::new(r"(including|excluding) (?:volume )?mount point (mp\d+) \('([^']+)'\)")?,
+            orphan: Regex::new(
+                r"btrfs subvolume snapshot -r -- (\S+) \S+@(\w+)' failed: ERROR: Could not create subvolume",
+            )?,
             volume: Regex::new(r"([a-z0-9]+):(\d+)/(?:vm|subvol)-\d+-disk-\d+")?,
         })
     }
@@ -223,6 +227,10 @@ impl<'a> Premises<'a> {
         let evidence = call.evidence(task);
         self.users(line.number, call);
         self.archives(line.number, call, &evidence);
+        self.on_server(line.number, call, &evidence, names);
+        self.bars(line.number, call, task);
+        self.former_snapshot(line.number, call, task);
+        self.pool_sums(line.number, call);
         self.pruned(line.number, call, task, names);
         self.unprotected(line.number, call, task, names);
         self.storages(line.number, call, &evidence);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{self, Claim, Exchange};
-use super::recording::Call;
+use super::recording::{Call, Task};
 use crate::access::config::AccessConfig;
 use crate::access::evaluate::Judge;
 use crate::node::Node;
@@ -45,7 +45,16 @@ impl<'a> Inferred<'a> {
                 told.push(format!("{id} has no {} on {path}", privs.join("|")));
             }
         }
+        for (path, privs) in exchange.task.into_iter().filter_map(denied_in_task) {
+            if self.judge(|judge| judge.has_any(&path, &words(&privs)), &id) {
+                self.take(&id, &path, &privs);
+                told.push(format!("{id} has no {} on {path}", privs.join("|")));
+            }
+        }
         let mut claims = claims::proved(&self.node.table, exchange);
+        claims.extend(self.overwrites(&id, exchange));
+        claims.extend(self.sees(&id, exchange));
+        claims.retain(|claim| !self.is_allowed_otherwise(&id, exchange, claim));
         let refused =
             exchange.task.is_some_and(|task| task.last.to_string().contains("Permission check failed"));
         if call.answer.status == 200
@@ -66,6 +75,53 @@ impl<'a> Inferred<'a> {
             told.extend(self.make_true(&id, &claim));
         }
         told
+    }
+
+    /// A list shows a backup only to who may read it.
+    fn sees(&self, id: &str, exchange: &Exchange<'_>) -> Vec<Claim> {
+        let body = exchange.call.answer.body.as_ref().and_then(|body| body.get("data"));
+        let rows = body.and_then(serde_json::Value::as_array).into_iter().flatten();
+        let listed = exchange.template == "GET /nodes/{node}/storage/{storage}/content";
+        let volids = rows.filter(|_| listed).filter_map(|row| row.get("volid")?.as_str());
+        let mut found: Vec<Claim> = Vec::new();
+        for claim in volids.filter(|volid| volid.contains(":backup/")).flat_map(claims::archive) {
+            if !found.contains(&claim) {
+                found.push(claim);
+            }
+        }
+        let storage =
+            exchange.in_path.get("storage").map(|name| format!("/storage/{name}")).unwrap_or_default();
+        let all = self.judge(|judge| judge.has(&storage, &["Datastore.Allocate"]), id);
+        if all { Vec::new() } else { found }
+    }
+
+    /// A guest is overwritten, for no pool, by who may back it up or make it.
+    fn overwrites(&self, id: &str, exchange: &Exchange<'_>) -> Option<Claim> {
+        let call = exchange.call;
+        let set = |name: &str| call.param(name).as_deref() == Some("1");
+        let forced = set("force") && set("restore") && call.param("pool").is_none();
+        let restores = exchange.template == "POST /nodes/{node}/lxc" && call.answer.status == 200;
+        let own = format!("/vms/{}", call.param("vmid").filter(|_| forced && restores)?);
+        let makes = self.judge(|judge| judge.has(&own, &["VM.Allocate"]), id);
+        (!makes).then(|| Claim { paths: vec![own], privs: vec!["VM.Backup".to_owned()], all: true })
+    }
+
+    /// Who may define a storage's volumes reads and marks backups there without more.
+    fn is_allowed_otherwise(&self, id: &str, exchange: &Exchange<'_>, claim: &Claim) -> bool {
+        let call = exchange.call;
+        let volid = match exchange.template {
+            "POST /nodes/{node}/lxc" => call.param("ostemplate"),
+            "PUT /nodes/{node}/storage/{storage}/content/{volume}" => exchange.in_path.get("volume").cloned(),
+            _ => None,
+        };
+        let Some((storage, name)) = volid.as_deref().and_then(|volid| volid.split_once(":backup/")) else {
+            return false;
+        };
+        let (path, owner) = (format!("/storage/{storage}"), crate::storage::volume::backup_owner(name));
+        let of_storage = claim.paths == [path.clone()] && claim.privs == ["Datastore.AllocateSpace"];
+        let of_guest =
+            owner.is_some_and(|vmid| claim.paths == [format!("/vms/{vmid}")]) && claim.privs == ["VM.Backup"];
+        (of_storage || of_guest) && self.judge(|judge| judge.has(&path, &["Datastore.Allocate"]), id)
     }
 
     /// Growing or moving a volume asks for its storage.
@@ -240,6 +296,13 @@ impl<'a> Inferred<'a> {
             world.access.grant(&at, &who, &less, reach);
         }
     }
+}
+
+/// The path and the privileges that a backup task died of.
+fn denied_in_task(task: &Task) -> Option<(String, Vec<String>)> {
+    let end = task.last.get("exitstatus")?.as_str()?.strip_prefix("403 Permission check failed (")?;
+    let (path, privs) = end.strip_suffix(')')?.split_once(", ")?;
+    Some((path.to_owned(), privs.split('|').map(str::to_owned).collect()))
 }
 
 /// Paths and privileges that a denial names; the bare one of a creation means `VM.Allocate`.

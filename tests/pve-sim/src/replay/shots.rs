@@ -42,6 +42,42 @@ impl Premises<'_> {
         }
     }
 
+    /// A subvolume that no configuration knows is in the way of a backup's snapshot, or was removed by hand.
+    pub(super) fn orphaned(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
+        if !call.path.ends_with("/vzdump") || call.param("mode").as_deref() != Some("snapshot") {
+            return;
+        }
+        let named =
+            self.patterns.orphan.captures(evidence).and_then(|found| {
+                Some((found.get(1)?.as_str().to_owned(), found.get(2)?.as_str().to_owned()))
+            });
+        let (place, wanted) = {
+            let world = self.node.world();
+            let Ok(config) = world.guests.get(vmid) else { return };
+            let root = config.main.get("rootfs").and_then(|root| root.split(',').next()).unwrap_or_default();
+            let known = config.snapshots.contains_key("vzdump");
+            let place = match &named {
+                Some((subvolume, name)) => world.store().real(&format!("{subvolume}@{name}")),
+                None => match world.store().snapshot_tree(root, "vzdump") {
+                    Ok(tree) if !known => tree.parent().unwrap_or(&tree).to_owned(),
+                    _ => return,
+                },
+            };
+            (place, named.is_some())
+        };
+        let done = match (wanted, place.is_dir()) {
+            (true, false) => std::fs::create_dir_all(&place),
+            (false, true) => std::fs::remove_dir_all(&place),
+            _ => return,
+        };
+        let told = if wanted { "lies in the way" } else { "was removed" };
+        self.taken.push(format!(
+            "before line {}: a subvolume of {vmid} {told} ({})",
+            number + 1,
+            done.is_ok()
+        ));
+    }
+
     /// Makes a snapshot that is missing; says whether it did.
     fn shot(&mut self, number: usize, vmid: u32, name: &str) -> bool {
         let own = format!("/lxc/{vmid}/snapshot");
