@@ -26,8 +26,8 @@ impl Names {
     /// Never in practice: the pattern is fixed.
     pub fn new() -> Result<Self, regex::Error> {
         Ok(Self {
-            // What a key holds was scrubbed; anything of its size stands for it.
-            pairs: BTreeMap::from([("<key>".to_owned(), format!("{}=", "A".repeat(43)))]),
+            // What a key holds was scrubbed; something of its length that is no key stands for it.
+            pairs: BTreeMap::from([("<key>".to_owned(), "A".repeat(44))]),
             archive: Regex::new(r"vzdump-lxc-\d+-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d")?,
             snapshot: Regex::new(r"ct/\d+/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")?,
             time: Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")?,

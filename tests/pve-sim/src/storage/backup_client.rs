@@ -11,6 +11,9 @@ use super::content::{beside, is_protected};
 use super::volume::{Located, Store};
 use crate::fail::{Fallible, Refusal, host};
 
+/// What it says once it has the key.
+pub const READS_KEY: &str = "Using encryption key from file descriptor..";
+
 /// The client's log, or the lines of its complaint.
 pub type Said = Result<Vec<String>, Vec<String>>;
 
@@ -95,7 +98,11 @@ impl Store<'_> {
     /// # Errors
     /// When the entry speaks of a key and there is none: then the client is not even run.
     pub fn open(&self, at: &Located<'_>) -> Fallible<Said> {
-        let (place, held) = (self.place(at), self.key_of(at.storage, at.definition)?);
+        let place = self.place(at);
+        let held = match self.key_of(at.storage, at.definition)?.transpose() {
+            Ok(held) => held,
+            Err(why) => return Ok(Err([vec![READS_KEY.to_owned()], error(why)].concat())),
+        };
         if let Err(complaint) = self.enter(at.storage, at.definition) {
             return Ok(Err(complaint));
         }
@@ -105,10 +112,9 @@ impl Store<'_> {
         Ok(match (held, sealed(&place)) {
             // What is not encrypted is not signed either, and no key is spoken of.
             (_, None) => Ok(Vec::new()),
-            (Some(held), Some(wanted)) if held == wanted => Ok(vec![
-                "Using encryption key from file descriptor..".to_owned(),
-                format!("Fingerprint: {}", short(&held)),
-            ]),
+            (Some(held), Some(wanted)) if held == wanted => {
+                Ok(vec![READS_KEY.to_owned(), format!("Fingerprint: {}", short(&held))])
+            }
             (None, Some(wanted)) => {
                 Err(error(format!("missing key - manifest was created with key {}", short(&wanted))))
             }

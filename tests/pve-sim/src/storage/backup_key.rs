@@ -27,14 +27,26 @@ pub fn made(raw: &[u8; KEY_BYTES], now_s: i64) -> String {
     )
 }
 
-/// The fingerprint of a key: as it says itself, else by what it holds.
-#[must_use]
-pub fn fingerprint(key: &Value) -> Option<String> {
-    let held = || {
-        let raw = decoded(key.get("data")?.as_str()?)?;
-        (raw.len() == KEY_BYTES).then(|| fingerprint_of(&raw))
-    };
-    key.get("fingerprint").and_then(Value::as_str).map(str::to_owned).or_else(held)
+/// The fingerprint of a key that the client can use.
+///
+/// # Errors
+/// Why it cannot: nobody is there to give a passphrase, or the key is not the one that it says. A key whose data is no key here is
+/// taken by its word.
+pub fn fingerprint(key: &Value) -> Result<String, String> {
+    if key.get("kdf").is_some_and(|kdf| !kdf.is_null()) {
+        return Err("no password input mechanism available".to_owned());
+    }
+    let raw = key.get("data").and_then(Value::as_str).and_then(decoded);
+    let held = raw.filter(|raw| raw.len() == KEY_BYTES).map(|raw| fingerprint_of(&raw));
+    let says = key.get("fingerprint").and_then(Value::as_str).map(str::to_owned);
+    match (says, held) {
+        (Some(says), Some(held)) if says != held => Err(format!(
+            "KeyConfig contains wrong fingerprint {}, contained key has fingerprint {}",
+            short(&says),
+            short(&held)
+        )),
+        (says, held) => Ok(held.or(says).unwrap_or_default()),
+    }
 }
 
 /// As messages show a fingerprint: its first eight bytes.
@@ -116,8 +128,16 @@ mod tests {
         let raw: [u8; KEY_BYTES] = raw.try_into().expect("32 bytes");
         assert_eq!(made(&raw, 1_795_234_222), GENUINE);
         let bare = json!({ "kdf": null, "data": key["data"] });
-        assert_eq!(fingerprint(&bare), key["fingerprint"].as_str().map(str::to_owned));
-        assert_eq!(fingerprint(&json!({ "data": "AAAA" })), None);
+        let own = key["fingerprint"].as_str().expect("a fingerprint");
+        assert_eq!((fingerprint(&bare), fingerprint(&key)), (Ok(own.to_owned()), Ok(own.to_owned())));
+        let other = json!({ "kdf": null, "data": key["data"], "fingerprint": own.replace("52:28", "00:28") });
+        let why = fingerprint(&other).expect_err("another key");
+        assert_eq!(
+            why,
+            "KeyConfig contains wrong fingerprint 00:28:ea:c0:39:82:5d:0f, contained key has fingerprint 52:28:ea:c0:39:82:5d:0f"
+        );
+        let closed = json!({ "kdf": { "Scrypt": {} }, "data": key["data"], "fingerprint": own });
+        assert_eq!(fingerprint(&closed).expect_err("closed"), "no password input mechanism available");
     }
 
     #[test]

@@ -160,16 +160,17 @@ impl Store<'_> {
         (!there.join(of("datastore")).is_dir()).then(|| Bar::Datastore(of("datastore")))
     }
 
-    /// The key of an entry, by its fingerprint; none where it has none. Its file counts, not what the entry says.
+    /// The key of an entry, by its fingerprint, or why its client cannot use it; none where it has none. Its file counts, not what the
+    /// entry says.
     ///
     /// # Errors
     /// When the entry speaks of a key and its file is gone.
-    pub fn key_of(&self, name: &str, definition: &Definition) -> Fallible<Option<String>> {
+    pub fn key_of(&self, name: &str, definition: &Definition) -> Fallible<Option<Result<String, String>>> {
         let file = std::fs::read_to_string(self.secrets().join(format!("{name}.enc")));
         match (file, definition.get("encryption-key")) {
             (Ok(text), _) => {
                 let key: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-                Ok(backup_key::fingerprint(&key))
+                Ok(Some(backup_key::fingerprint(&key)))
             }
             (Err(_), None) => Ok(None),
             (Err(_), Some(shown)) => {

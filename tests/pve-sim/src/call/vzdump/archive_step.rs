@@ -51,6 +51,9 @@ pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
             tracing::debug!(%error, "archive not written");
             // A kill comes back as such here, and then nothing is cleaned up.
             if !matches!(error, PackError::Cancelled) || backup.task.is_stopping() {
+                if backup.dump.server.is_some() && !matches!(error, PackError::Cancelled) {
+                    upload::broken(backup);
+                }
                 return Err(Refusal::die(failed(backup, held, &error)).into());
             }
             backup.task.pace("copied")

@@ -84,8 +84,8 @@ pub(super) struct Repository {
     pub shown: String,
     pub namespace: Option<String>,
     pub folder: PathBuf,
-    /// The key that snapshots are encrypted with, or the sentence of why it cannot be had.
-    pub key: Result<Option<String>, String>,
+    /// The key that snapshots are encrypted with, or why the client cannot use it; or the sentence of why it cannot be had.
+    pub key: Result<Option<Result<String, String>>, String>,
 }
 
 impl Options {

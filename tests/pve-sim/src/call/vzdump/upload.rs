@@ -11,6 +11,7 @@ use super::words::{quoted, told_bytes};
 use crate::archive::Packed;
 use crate::clock::wordy;
 use crate::fail::{Fallible, Refusal};
+use crate::storage::backup_client::READS_KEY;
 use crate::storage::backup_key::short;
 use crate::storage::backup_server::{parse_snapshot_stamp, sealed, snapshot_stamp};
 use crate::storage::content::beside;
@@ -30,10 +31,20 @@ pub(super) fn begin(backup: &Backup<'_>, held: &Held, server: &Repository) -> Fa
     backup.log(&format!("Starting backup: {namespace}{snapshot}"));
     backup.log(&format!("Client name: {}", backup.task.node.name));
     backup.log(&format!("Starting backup protocol: {}", wordy(backup.task.node.clock.now_s())));
-    if let Some(key) = key {
-        backup.log("Using encryption key from file descriptor..");
-        backup.log(&format!("Encryption key fingerprint: {}", short(key)));
-    }
+    let key = match key {
+        None => None,
+        Some(key) => {
+            backup.log(READS_KEY);
+            match key {
+                Ok(key) => backup.log(&format!("Encryption key fingerprint: {}", short(key))),
+                Err(why) => {
+                    backup.log(&format!("Error: {why}"));
+                    return Err(Refusal::die(failed(backup, held, "exit code 255")));
+                }
+            }
+            key.as_deref().ok()
+        }
+    };
     if !server.folder.is_dir() {
         backup.log("Error: namespace not found");
         return Err(Refusal::die(failed(backup, held, "exit code 255")));
@@ -41,7 +52,7 @@ pub(super) fn begin(backup: &Backup<'_>, held: &Held, server: &Repository) -> Fa
     let place = backup.place();
     let group = place.parent().unwrap_or(&place);
     std::fs::create_dir_all(group).map_err(|error| crate::fail::host("creation of group", &error))?;
-    let former = former(backup, group, key.as_deref());
+    let former = former(backup, group, key);
     if splits(backup) {
         std::fs::write(beside(&place, "split"), "")
             .map_err(|error| crate::fail::host("write of the manifest", &error))?;
@@ -117,6 +128,13 @@ pub(super) fn end(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     }
     backup.log(&format!("Duration: {seconds}s"));
     backup.log(&format!("End Time: {}", wordy(backup.task.node.clock.now_s())));
+}
+
+/// What the client says when the server is gone in the midst of it.
+pub(super) fn broken(backup: &Backup<'_>) {
+    const WHY: &str = "connection closed because of a broken pipe";
+    backup.log(&format!("catalog upload error - {WHY}"));
+    backup.log(&format!("Error: pipelined request failed: {WHY}"));
 }
 
 /// Where the files come from.
