@@ -13,7 +13,7 @@ use super::lines::Lines;
 use super::looks::Look;
 use super::names::Names;
 use super::premise::{Premises, SECRET};
-use super::recording::{Answer, Call, Content, Line, Task, read, task_of};
+use super::recording::{Answer, Call, Content, Line, Task, Watched, read, task_of};
 use super::report::Report;
 use crate::fault::Fault;
 use crate::http::entry::serve;
@@ -69,6 +69,9 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
         }
         if let Content::Other { output, .. } = &line.content {
             player.looked(line.number, output);
+        }
+        if let Content::Watched(watched) = &line.content {
+            player.watched(line, watched, &mut premises);
         }
         let Content::Call(call) = &line.content else { continue };
         if lines.get(at + 1).is_some_and(|next| is_met(&lines, at + 1, next)) {
@@ -147,7 +150,7 @@ impl Player<'_> {
         self.tell(line, told);
         self.clock.advance(Duration::from_secs(2));
         let mut response = self.send(call);
-        self.until_held(&response);
+        self.until_held(&response, MEET_MS_MAX);
         self.learn_key(call, &response);
         if shows_meeting(&call.evidence(task)) {
             self.let_go(&response);
@@ -178,6 +181,38 @@ impl Player<'_> {
             }
             None => self.judge(line.number, call, None, &template, &found),
         }
+    }
+
+    /// A backup that was watched to its end, or stopped by its owner in its copy.
+    fn watched(&mut self, line: &Line, watched: &Watched, premises: &mut Premises<'_>) {
+        let (call, task) = (&watched.call, &watched.task);
+        let (template, in_path) = self.route(call);
+        self.settle();
+        if let Err(refusal) = premises.before(line, call, Some(task), &self.names) {
+            self.report.premises.push(refusal.message);
+        }
+        let exchange =
+            super::claims::Exchange { call, task: Some(task), template: &template, in_path: &in_path };
+        let told = self.rights.before(&exchange);
+        self.tell(line, told);
+        self.clock.advance(Duration::from_secs(2));
+        if watched.stopped {
+            let (phase, task) = ("copy".to_owned(), "vzdump".to_owned());
+            self.node.faults.arm(Fault::HoldWorker { phase, task, hold_ms: HOLD_MS });
+        }
+        let response = self.send(call);
+        self.until_held(&response, TASK_MS_MAX);
+        if let Some(name) = upid(&response).filter(|_| watched.stopped) {
+            let path = format!("/api2/json/nodes/pve1/tasks/{name}");
+            let stop =
+                Call { method: "DELETE".to_owned(), path, params: serde_json::Map::new(), ..call.clone() };
+            self.send(&stop);
+            self.node.faults.release();
+        }
+        let mut found = self.compare(&template, call, &response);
+        self.learn(call, &response);
+        found.extend(self.task(task, &response));
+        self.judge(line.number, call, Some(task), &template, &found);
     }
 
     /// The recording comes to the end of a task.
@@ -254,13 +289,13 @@ impl Player<'_> {
     }
 
     /// A worker that is to be held has come to its first step, or has none.
-    fn until_held(&self, response: &Response) {
+    fn until_held(&self, response: &Response, most_ms: u64) {
         let is_armed =
             || self.node.faults.armed().iter().any(|fault| matches!(fault, Fault::HoldWorker { .. }));
         let mut waited_ms = 0;
         while is_armed()
             && upid(response).is_some_and(|name| self.node.tasks.running(&name).is_some())
-            && waited_ms < MEET_MS_MAX
+            && waited_ms < most_ms
         {
             std::thread::park_timeout(Duration::from_millis(1));
             waited_ms += 1;

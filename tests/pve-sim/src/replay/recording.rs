@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// One line.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub enum Content {
     Call(Box<Call>),
     /// The task that the call before it started.
     Task(Box<Task>),
+    /// A backup that the recorder watched while it ran.
+    Watched(Box<Watched>),
     /// Something else.
     Other {
         /// Its type.
@@ -29,6 +31,17 @@ pub enum Content {
         /// How a guest was left, when something was done to it meanwhile.
         left: Option<Left>,
     },
+}
+
+/// A backup that was watched to its end, or until its owner stopped it while it copied.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// What was asked for.
+    pub call: Call,
+    /// What became of it.
+    pub task: Task,
+    /// Whether its owner stopped it.
+    pub stopped: bool,
 }
 
 /// How a guest was left after a backup that the recorder watched, stopped or killed.
@@ -135,15 +148,43 @@ pub fn read(path: &Path) -> Result<Vec<Line>, String> {
 }
 
 fn content(value: &Value) -> Content {
-    match value.get("type").and_then(Value::as_str) {
-        Some("call") => Content::Call(Box::new(call(value))),
-        Some("task") => Content::Task(Box::new(task(value))),
-        other => Content::Other {
-            kind: other.unwrap_or_default().to_owned(),
-            output: text(value, "/output"),
-            left: left(value),
-        },
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        "call" => return Content::Call(Box::new(call(value))),
+        "task" => return Content::Task(Box::new(task(value))),
+        _ => {}
     }
+    match watched(value).filter(|_| kind == "phases") {
+        Some(watched) => Content::Watched(Box::new(watched)),
+        None => Content::Other { kind: kind.to_owned(), output: text(value, "/output"), left: left(value) },
+    }
+}
+
+/// Only such whose end does not hang on the moment at which something was done to them.
+fn watched(value: &Value) -> Option<Watched> {
+    let events = value.get("events").and_then(Value::as_array);
+    let lines = events.into_iter().flatten().filter_map(|event| event.get("line")?.as_str());
+    let log: Vec<String> = lines.map(str::to_owned).collect();
+    let end = log.last()?.strip_prefix("TASK ")?;
+    let stopped = text(value, "/note").ends_with(" copy");
+    if end != "OK" && !stopped {
+        return None;
+    }
+    let upid = text(value, "/upid");
+    let owner = crate::task::upid::Upid::parse(&upid)?.owner;
+    let last = json!({ "exitstatus": end.strip_prefix("ERROR: ").unwrap_or(end), "status": "stopped" });
+    let request = json!({
+        "note": text(value, "/note"),
+        "request": {
+            "method": "POST", "path": "/api2/json/nodes/pve1/vzdump", "auth": format!("token:{owner}"),
+            "params": value.get("params")?,
+        },
+        "response": {
+            "status": 200, "reason": "OK", "body": { "data": upid },
+            "headers": { "Content-Type": "application/json;charset=UTF-8" },
+        },
+    });
+    Some(Watched { call: call(&request), task: Task { upid, last, log }, stopped })
 }
 
 fn left(value: &Value) -> Option<Left> {
