@@ -113,6 +113,9 @@ fn by_phrase(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, Str
     if storage_is_away(text) {
         return PveError::StorageOffline { storage: quoted(text), text: reason };
     }
+    if client_is_shut_out(text) {
+        return PveError::StorageOffline { storage: refusal.storage.map(str::to_owned), text: reason };
+    }
     if let Some(node) = between(text, "hostname lookup '", "' failed") {
         return PveError::NodeUnknown { node: node.to_owned() };
     }
@@ -176,6 +179,16 @@ fn away_server(text: &str) -> Option<&str> {
     text.split_once(": error fetching datastores - ")
         .map(|(storage, _)| storage)
         .filter(|s| !s.contains([' ', ':']))
+}
+
+/// The backup server's own client did not get to its server, or was not let in: Proxmox hands on the last line that it said.
+/// So end looks into an archive and the beginning of a restore, for which Proxmox does not try the storage before.
+fn client_is_shut_out(text: &str) -> bool {
+    text.strip_prefix("proxmox-backup-client failed:").map(str::trim_start).is_some_and(|said| {
+        said.starts_with("error connecting to ")
+            || said.starts_with("Error: authentication failed")
+            || said.contains("certificate verify failed")
+    })
 }
 
 fn quoted(text: &str) -> Option<String> {

@@ -113,6 +113,35 @@ fn every_sentence_is_one_line_and_none_lost_its_text() {
     }
 }
 
+/// The last lines of the genuine client, as recorded of it alone (a server that is down, a wrong secret, another certificate),
+/// after the words that Proxmox puts before them.
+#[test]
+fn a_look_into_an_archive_waits_for_a_server_that_is_away() {
+    let class = |reason: &str| {
+        class_of(&classify(&Refusal {
+            call: "look into an archive",
+            role: Role::Allocate,
+            vmid: None,
+            storage: None,
+            status: 500,
+            reason,
+            body: b"",
+        }))
+    };
+    for last in [
+        "    error connecting to https://10.66.0.1:8007/ - tcp connect error",
+        "Error: authentication failed",
+        "    1: error:0A000086:SSL routines:tls_post_process_server_certificate:certificate verify failed:../ssl/statem/statem_clnt.c:2124:",
+    ] {
+        assert_eq!(class(&format!("proxmox-backup-client failed: {last}")), "StorageOffline ?", "{last}");
+        let restored = format!("unable to restore CT 300 - proxmox-backup-client failed: {last}");
+        assert_eq!(class(&restored), "StorageOffline ?", "{last}");
+    }
+    let unsaid =
+        "proxmox-backup-client failed: Error: while reading snapshot 'BackupDir' - error connecting to it";
+    assert_eq!(class(unsaid), "Other 500");
+}
+
 #[test]
 fn an_answer_without_a_reason_phrase_still_has_its_message() {
     let error = classify(&Refusal {
