@@ -303,6 +303,43 @@ async fn dead_worker(phase: &str) {
     assert_eq!(say(&ports, id, let_go()).await, WindowPhase::Cancelled, "heard all the same");
 }
 
+/// Killed in the copy: what it holds was fixed before, so the controller starts everything at once and nothing stands still for
+/// what becomes of the copy. An archive that comes all the same is called what was earned; where none comes, a person is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_dies_in_the_copy_keeps_nobody_standing() {
+    let orphan = Fault::OrphanBackup { vmid: 300, after_ms: 500 };
+    let killed = Fault::KillWorker { task: "vzdump".to_owned(), phase: "copy".to_owned() };
+    for (fault, wanted) in [(orphan, Status::Done), (killed, Status::Parked)] {
+        let world = World::start().await;
+        let ports = made(&world).await;
+        world.sim.node.faults.arm(fault);
+        let progress = open(&ports, 1, quiesced()).await;
+        let id = progress.id;
+        let playing = async {
+            let phases = play(&ports, id).await;
+            assert_eq!(phases.last(), Some(&WindowPhase::Released), "{wanted:?}");
+        };
+        // The wait for what may still come is long, and is waited by an agent whose time passes faster.
+        tokio::select! {
+            ended = run(&ports, progress) => panic!("it ended beside its controller: {ended:?}"),
+            () = playing => {}
+        }
+        let ports = Ports { clock: Arc::new(FastClock::times(2_000)), ..ports };
+        let progress = ports.store.operation(id).await.unwrap().unwrap();
+        let ended = run(&ports, progress).await.unwrap();
+        assert_eq!(ended.status(), wanted, "{}", told(&ended));
+        match wanted {
+            Status::Done => {
+                assert_eq!(label(&ports, &ended).await.consistency, Consistency::Application);
+                assert_eq!(ended.conditions().next().unwrap().code, ErrorCode::Locked, "{}", told(&ended));
+            }
+            _ => assert_eq!(ended.remedy(), Some("pct unlock 300"), "{}", told(&ended)),
+        }
+        // It was let go of, and stays so.
+        assert_eq!(look(&ports, id).await.phase, WindowPhase::Released, "{wanted:?}");
+    }
+}
+
 /// The agent dies in the copy and comes back within the bound: the moment stands in the log, and nothing is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
