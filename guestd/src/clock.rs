@@ -21,10 +21,8 @@ pub fn now() -> Timestamp {
 /// Since the boot, time asleep included. In a container this is the host's boot or the container's start; only spans and
 /// moments of one boot are compared. None when `/proc` does not tell.
 pub fn since_boot(place: &Place) -> Option<Duration> {
-    place.uptimes().iter().find_map(|path| {
-        let bytes = file::read(path, UPTIME_BYTES_MAX, Eyes::All).ok().flatten()?;
-        parse(std::str::from_utf8(&bytes).ok()?)
-    })
+    let bytes = file::read(&place.uptime(), UPTIME_BYTES_MAX, Eyes::All).ok().flatten()?;
+    parse(std::str::from_utf8(&bytes).ok()?)
 }
 
 /// Seconds with two places, then the same for idle time.

@@ -49,9 +49,11 @@ impl Place {
         self.root.join("proc/self/mountinfo")
     }
 
-    /// Seconds since the boot, on the clock that runs through suspend.
-    pub fn uptimes(&self) -> [PathBuf; 2] {
-        [self.root.join("proc/uptime"), Path::new("/proc/uptime").to_owned()]
+    /// Seconds since the boot, on the clock that runs through suspend. A directory guest has a file of its own, which is
+    /// then the only one that counts, or none.
+    pub fn uptime(&self) -> PathBuf {
+        let own = self.root.join("proc/uptime");
+        if own.exists() { own } else { Path::new("/proc/uptime").to_owned() }
     }
 
     /// The guest's root directory.
