@@ -12,8 +12,24 @@ use super::image::{Content, Entry, Image, Kind};
 const NAME_BYTES_MAX: usize = 100;
 /// tar writes whole records of 20 blocks.
 const RECORD_BYTES: u64 = 20 * 512;
-/// Builds are rare and archives are restored often.
-const ZSTD_LEVEL: i32 = 10;
+/// How hard the archive is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// As it is shipped: builds are rare and archives are restored often.
+    Small,
+    /// For an archive that is thrown away soon.
+    Quick,
+}
+
+impl Packing {
+    const fn zstd_level(self) -> i32 {
+        match self {
+            Self::Small => 10,
+            Self::Quick => 1,
+        }
+    }
+}
+
 /// In the user namespace of an unprivileged container the host's root is nobody.
 const NOBODY: u64 = 65_534;
 
@@ -22,22 +38,22 @@ const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
 
 /// Writes the archive. `base` is the file that the image's `Content::Base` points into.
 pub fn write(
-    output: &File,
+    (output, packing): (&File, Packing),
     pct_conf: &str,
     image: &Image,
     (base, epoch_s): (Option<&Path>, u64),
 ) -> Result<()> {
-    write_entries(output, pct_conf, image, base, epoch_s).context("the archive cannot be written")
+    write_entries((output, packing), pct_conf, image, base, epoch_s).context("the archive cannot be written")
 }
 
 fn write_entries(
-    output: &File,
+    (output, packing): (&File, Packing),
     pct_conf: &str,
     image: &Image,
     base: Option<&Path>,
     epoch_s: u64,
 ) -> Result<()> {
-    let encoder = zstd::Encoder::new(output, ZSTD_LEVEL)?;
+    let encoder = zstd::Encoder::new(output, packing.zstd_level())?;
     let mut writer = Writer {
         builder: tar::Builder::new(Counted { inner: encoder, bytes: 0 }),
         base: base.map(File::open).transpose().context("the base archive is gone")?,

@@ -11,6 +11,7 @@ use holdfast_protocol::golden::{
 use holdfast_protocol::id::GoldenVersion;
 use sha2::{Digest, Sha256};
 
+use super::archive::Packing;
 use super::base::{self, Base, Kept};
 use super::image::{Content, Image, Kind};
 use super::publish::{self, Existing};
@@ -36,6 +37,8 @@ pub struct Build<'a> {
     pub existing: Existing,
     /// Whether a base that was kept will do.
     pub kept: Kept,
+    /// How hard the archive is packed.
+    pub packing: Packing,
     /// When it is, in seconds since 1970: for the manifest alone.
     pub now_s: u64,
 }
@@ -89,7 +92,7 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
     at(Stage::Pack);
     let unfinished = publish::unfinished(order.out)?;
     archive::write(
-        unfinished.as_file(),
+        (unfinished.as_file(), order.packing),
         &recipe.pct_conf(),
         &made.image,
         (made.base.as_ref().map(|base| base.path.as_path()), epoch_s),
@@ -134,6 +137,15 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
     let text = serde_json::to_string_pretty(&manifest)? + "\n";
     let manifest_file = publish::text(order.out, &manifest_name(&manifest.version), &text, order.existing)?;
     Ok(Built { how: How::Built, archive: path, manifest_file, manifest })
+}
+
+/// Makes and keeps the Debian beneath an image, where it was not kept already.
+///
+/// # Errors
+/// When another build works in the folder, or mmdebstrap made no Debian.
+pub fn fetch(recipe: &Path, contents: GoldenContents, work: &Path) -> Result<()> {
+    let (recipe, _) = Recipe::read(recipe)?;
+    base::debian(&recipe, contents, work, Kept::Used).map(drop)
 }
 
 fn manifest_name(version: &GoldenVersion) -> String {

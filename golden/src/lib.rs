@@ -22,8 +22,9 @@ mod scan;
 mod tiny;
 mod version;
 
+pub use archive::Packing;
 pub use base::Kept;
-pub use build::{Build, Built, How, Stage, build};
+pub use build::{Build, Built, How, Stage, build, fetch};
 pub use publish::Existing;
 pub use recipe::Recipe;
 pub use scan::{Finding, scan};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use holdfast_golden::{Build, Built, Existing, How, Kept, Stage, Wanted, build, scan};
+use holdfast_golden::{Build, Built, Existing, How, Kept, Packing, Stage, Wanted, build, scan};
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
@@ -91,6 +91,7 @@ fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
         version: arguments.version.clone().map_or(Wanted::NextOfMonth(now_s), Wanted::This),
         existing: Existing::Stays,
         kept: Kept::Nothing,
+        packing: Packing::Small,
         now_s,
     };
     let output = arguments.output;

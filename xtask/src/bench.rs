@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::workspace::{cargo, must, root, shown, target};
-use crate::{demo, packages};
+use crate::{demo, packages, page};
 
 /// One measured comparison.
 #[derive(Debug, Deserialize)]
@@ -84,7 +84,7 @@ pub fn run(names: &[String]) -> Result<()> {
             print!("{rows}");
             rows
         } else {
-            section(&before, &heading).to_owned()
+            page::section(&before, &heading).unwrap_or("\nNot measured yet.\n").to_owned()
         };
         write!(page, "{heading}{rows}")?;
     }
@@ -92,12 +92,6 @@ pub fn run(names: &[String]) -> Result<()> {
     std::fs::write(&path, page).context("cannot write docs/benchmarks.md")?;
     println!("written: docs/benchmarks.md");
     Ok(())
-}
-
-/// What a page says under a heading, which stays when that benchmark is not run.
-fn section<'a>(page: &'a str, heading: &str) -> &'a str {
-    let Some((_, after)) = page.split_once(heading) else { return "\nNot measured yet.\n" };
-    after.split_once("\n## ").map_or(after, |(rows, _)| rows)
 }
 
 /// What a page has that no benchmark wrote.
@@ -110,6 +104,9 @@ fn measure(bench: &Bench) -> Result<String> {
     let mut command = cargo();
     command.args(["bench", "--quiet", "--locked", "--profile", bench.profile]);
     command.args(["--package", bench.package, "--bench", bench.target]);
+    if bench.package == "agentd" {
+        command.args(["--features", "benchmarks"]);
+    }
     let shipped = if bench.package == "e2e" { Some(shipped()?) } else { None };
     if let Some(shipped) = &shipped {
         command.env("HOLDFAST_E2E_PROGRAMS", shipped.programs.folder());
@@ -200,14 +197,6 @@ mod tests {
         let read = figures(text).unwrap();
         assert!(table(&read).contains("| plan | 2.50 ms | 1.00 ms | 2.50 | 7 | merge-join |"));
         assert!(figures("BENCH {\"name\":1}").is_err());
-    }
-
-    #[test]
-    fn what_was_not_run_is_kept() {
-        let page = "# Benchmarks\n\n## The plan\n\n| x |\n\n## The journal\n\n| y |\n";
-        assert_eq!(section(page, "\n## The plan\n"), "\n| x |\n");
-        assert_eq!(section(page, "\n## The journal\n"), "\n| y |\n");
-        assert_eq!(section(page, "\n## The local API\n"), "\nNot measured yet.\n");
     }
 
     #[test]

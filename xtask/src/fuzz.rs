@@ -24,7 +24,7 @@ const FLAGS: &[&str] = &[
 ];
 
 /// Runs of each target in CI: by number, so that a slow machine does not look at less.
-const RUNS_IN_CI: u64 = 10_000;
+pub const RUNS_IN_CI: u64 = 10_000;
 
 /// A target that comes to no end on one input within this hangs.
 const HANG_SECONDS: u32 = 25;
@@ -76,9 +76,9 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// All of them, briefly: the suite of CI.
-pub fn briefly() -> Result<()> {
-    run(&Options { target: None, seconds: None, runs: RUNS_IN_CI, input: None })
+/// Every target, so many inputs each.
+pub fn each(runs: u64) -> Result<()> {
+    run(&Options { target: None, seconds: None, runs, input: None })
 }
 
 /// The names of all targets: the files in `fuzz_targets`.

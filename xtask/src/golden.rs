@@ -3,16 +3,17 @@
 //! In: `golden/` of this workspace and a controller that was built here. Out: archive, manifest and bill of materials in
 //! a folder of the checkout's own, in place of what a build before left there.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
-use holdfast_golden::{Build, Built, Existing, Kept, Wanted};
+use holdfast_golden::{Build, Built, Existing, Kept, Packing, Wanted};
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
 use crate::demo::build;
-use crate::{packages, workspace};
+use crate::{ci, packages, workspace};
 
 /// What can be done with goldens.
 #[derive(Debug, Subcommand)]
@@ -67,17 +68,50 @@ pub fn run(task: GoldenTask) -> Result<()> {
 
 /// Builds it.
 pub fn made(options: &BuildOptions) -> Result<Built> {
-    made_of(&workspace::root().join("golden"), options)
+    made_of(&shipped(), Image::Small, options)
+}
+
+/// The recipe of this checkout.
+fn shipped() -> PathBuf {
+    workspace::root().join("golden")
+}
+
+/// An image of Debian whose unpacked packages are kept; each in a folder of its own, so that two can be built at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// Without Docker and SSH, or without Debian.
+    Small,
+    /// With the programs of the suite `stacks`.
+    Stacks,
+}
+
+impl Image {
+    fn work(self) -> Result<PathBuf> {
+        Ok(workspace::cache()?.join(match self {
+            Self::Small => "golden-small",
+            Self::Stacks => "golden-stacks",
+        }))
+    }
+}
+
+/// Fetches Debian's packages for an image, where they were not kept.
+pub fn fetch(image: Image) -> Result<()> {
+    let (recipe, contents) = match image {
+        Image::Small => (shipped(), GoldenContents::Small),
+        Image::Stacks => (crate::stacks::recipe()?, GoldenContents::Complete),
+    };
+    println!("fetching Debian for {image:?} …");
+    holdfast_golden::fetch(&recipe, contents, &image.work()?)
 }
 
 /// Builds it by the recipe in that folder.
-pub fn made_of(recipe: &Path, options: &BuildOptions) -> Result<Built> {
+pub fn made_of(recipe: &Path, image: Image, options: &BuildOptions) -> Result<Built> {
     let contents = match (options.tiny, options.small) {
         (true, _) => GoldenContents::Tiny,
         (_, true) => GoldenContents::Small,
         _ => GoldenContents::Complete,
     };
-    let work = absolute(&workspace::target())?.join("golden");
+    let work = image.work()?;
     let order = Build {
         recipe,
         guestd: &options.guestd,
@@ -87,6 +121,7 @@ pub fn made_of(recipe: &Path, options: &BuildOptions) -> Result<Built> {
         version: Wanted::This(options.version.clone()),
         existing: Existing::Replaced,
         kept: if options.fresh { Kept::Renewed } else { Kept::Used },
+        packing: Packing::Quick,
         now_s: std::time::UNIX_EPOCH.elapsed()?.as_secs(),
     };
     holdfast_golden::build(&order, |_| {})
@@ -95,27 +130,18 @@ pub fn made_of(recipe: &Path, options: &BuildOptions) -> Result<Built> {
 /// The suite of CI: the whole of it, with programs that were built as all others here.
 pub fn prove() -> Result<()> {
     ensure!(packages::is_root(), "mounts and boots are root's: run it with sudo");
-    let programs = build::programs()?;
+    let programs = build::for_tests()?;
     let folder = tempfile::Builder::new().prefix("prove-").tempdir_in(workspace::target())?;
     let place = folder.path().canonicalize().context("cannot find the folder to work in")?;
     let shared = place.join("programs");
     std::fs::create_dir_all(&shared)?;
-    let mut beside = workspace::cargo();
-    beside.args(["build", "--quiet", "--locked"]).args(workspace::PROGRAM_PACKAGES);
-    workspace::must(beside.args(["--bin", "holdfast-golden", "--bin", "holdfast-helper"]))?;
     for name in ["agentd", "holdfast-golden", "holdfast-helper", "guestd"] {
         let from = programs.folder().join(name);
         std::fs::copy(&from, shared.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     }
-    let mut test = workspace::cargo();
+    let env: [(&str, &OsStr); 2] =
+        [("HOLDFAST_GOLDEN_PROGRAMS", shared.as_os_str()), ("HOLDFAST_GOLDEN_PLACE", place.as_os_str())];
     // Its figures are what it is run for.
-    test.args(["test", "--locked"]).args(workspace::PROGRAM_PACKAGES);
-    test.args(["--test", "debian", "--", "--show-output"]);
-    test.env("HOLDFAST_GOLDEN_PROGRAMS", &shared).env("HOLDFAST_GOLDEN_PLACE", &place);
-    workspace::must(&mut test)
-}
-
-/// mmdebstrap is told where to work by an absolute path.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
+    let words = ["--success-output", "immediate"].map(str::to_owned);
+    ci::run_tests("package(holdfast-golden) and test(/^debian::/)", &words, env)
 }

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! programs ─▶ packages ─┐
-//! golden ───────────────┼─▶ tests/e2e/tests/host_suite
+//! golden ───────────────┼─▶ tests/e2e/tests/it/host
 //! mmdebstrap ─▶ Debian ─┘
 //! ```
 //! In: nothing but the checkout; root, and Debian's archive for the first run. Out: the story on the terminal. The Debian
 //! is kept by what it was made of.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use e2e::stage::Runtime;
@@ -16,8 +17,8 @@ use sha2::{Digest, Sha256};
 
 use crate::demo::build;
 use crate::package::{self, Build};
-use crate::packages;
-use crate::workspace::{PROGRAM_PACKAGES, cargo, must, program, target};
+use crate::workspace::{cache, must, program, target};
+use crate::{ci, packages};
 
 /// What Proxmox VE 9 stands on.
 const RELEASE: &str = "trixie";
@@ -32,28 +33,25 @@ pub fn run() -> Result<()> {
     ensure!(packages::is_root(), "a Debian is booted by root alone");
     packages::prepare()?;
     let folder = target().join("host");
-    let debian = debian(&folder)?;
-    let programs = build::programs()?;
+    let debian = debian()?;
+    let programs = build::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
-    let made = package::make(Build::Debug)?;
+    let made = package::made(Build::Debug)?;
     let made = made.first().and_then(|file| file.parent()).context("packages lie in a folder")?;
-    let mut test = cargo();
-    test.args(["test", "--locked"]).args(PROGRAM_PACKAGES).args([
-        "--test",
-        "host_suite",
-        "--",
-        "--nocapture",
-    ]);
-    test.env("HOLDFAST_HOST_FOLDER", folder.join("box"))
-        .env("HOLDFAST_HOST_DEBIAN", debian)
-        .env("HOLDFAST_HOST_PACKAGES", made)
-        .env("HOLDFAST_HOST_SIMULATOR", programs.path("pve-sim"))
-        .env("HOLDFAST_E2E_GOLDEN", &golden.manifest);
-    must(&mut test)
+    let (place, simulator) = (folder.join("box"), programs.path("pve-sim"));
+    let env: [(&str, &OsStr); 5] = [
+        ("HOLDFAST_HOST_FOLDER", place.as_os_str()),
+        ("HOLDFAST_HOST_DEBIAN", debian.as_os_str()),
+        ("HOLDFAST_HOST_PACKAGES", made.as_os_str()),
+        ("HOLDFAST_HOST_SIMULATOR", simulator.as_os_str()),
+        ("HOLDFAST_E2E_GOLDEN", golden.manifest.as_os_str()),
+    ];
+    ci::run_tests("package(e2e) and test(/^host::/)", &["--no-capture".to_owned()], env)
 }
 
 /// The kept archive of that Debian, or a new one.
-fn debian(folder: &Path) -> Result<PathBuf> {
+pub fn debian() -> Result<PathBuf> {
+    let folder = cache()?.join("debian");
     let made_of = format!("{RELEASE}\n{INCLUDE}\n{}\n", LEFT_OUT.join("\n"));
     let digest = Sha256::digest(made_of.as_bytes());
     let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -62,7 +60,7 @@ fn debian(folder: &Path) -> Result<PathBuf> {
         return Ok(kept);
     }
     println!("making a Debian {RELEASE} …");
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let unfinished = folder.join(format!("debian-{RELEASE}-{key}.{}.tar", std::process::id()));
     let mut command = program("mmdebstrap");
     command.args(["--quiet", "--variant=apt"]).arg(format!("--include={INCLUDE}"));

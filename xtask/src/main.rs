@@ -20,6 +20,7 @@ mod matrix;
 mod mutants;
 mod package;
 mod packages;
+mod page;
 mod schedules;
 mod schemas;
 mod stacks;
@@ -44,6 +45,9 @@ enum Task {
     },
     /// Every check and every test; what CI runs.
     Ci(ci::Options),
+    /// One part of CI, in this process.
+    #[command(hide = true)]
+    Part(ci::PartOptions),
     /// A whole Holdfast on this machine: simulator, hub, agent, three guests.
     Demo(demo::Options),
     /// The process-level tests, with what they need; words are handed to the test runner.
@@ -115,6 +119,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse_from(words(std::env::args_os())).task {
         Task::BenchAll { names } => bench::run(&names),
         Task::Ci(options) => ci::run(&options),
+        Task::Part(options) => ci::run_part(&options),
         Task::Demo(options) => demo::run(&options),
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Fuzz(options) => fuzz::run(&options),

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use toml::{Table, Value};
 
+use crate::tools::MUTANTS;
 use crate::workspace::{self, must, program};
 
 /// What is mutated.
@@ -34,6 +35,13 @@ pub struct Options {
     /// Such as `--list`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
+}
+
+impl Options {
+    /// Every change of a part.
+    pub const fn all_of(part: Part) -> Self {
+        Self { part, words: Vec::new() }
+    }
 }
 
 /// What a part is made of, and what of it is changed.
@@ -126,7 +134,7 @@ impl Part {
                     "agentd/src/plan",
                     "agentd/src/port/store",
                     "agentd/src/task/intake.rs",
-                    "agentd/tests/intake",
+                    "agentd/tests/it/intake",
                     "golden/recipe.toml",
                     "tests/support",
                 ],
@@ -158,7 +166,8 @@ pub fn run(options: &Options) -> Result<()> {
     let mutants = workspace::target().join("mutants");
     let out = mutants.join(&name);
     std::fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
-    let mut command = program("cargo");
+    let tool = MUTANTS.ready()?;
+    let mut command = program(tool);
     command.current_dir(&folder).env("CARGO_TARGET_DIR", mutants.join("build")).env("INSTA_UPDATE", "no");
     // The folder is nobody's: each run lays it out anew, and what is built in it stays where it was.
     command.args(["mutants", "--in-place", "-p", layout.package]);
@@ -263,7 +272,7 @@ fn cut_down(manifest: &mut Table, linked: &[&[&str]]) -> Result<()> {
     }
     // In the agent it is a test's own dependency on itself that sets this.
     table(manifest, "features")?
-        .insert("default".to_owned(), Value::Array(vec![Value::String("warrants-for-tests".to_owned())]));
+        .insert("default".to_owned(), Value::Array(vec![Value::String("testing".to_owned())]));
     Ok(())
 }
 

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::ci;
 use crate::tools::DEB;
-use crate::workspace::{PROGRAM_PACKAGES, cargo, must, program, root, target};
+use crate::workspace::{SHIPPED_PACKAGES, cargo, must, program, root, target};
 
 /// What to make them from.
 #[derive(Debug, Args)]
 pub struct PackageOptions {
-    /// From the debug build, for tests: quick to make, large, and not for customers.
+    /// From the build for tests: quick to make, large, and not for customers.
     #[arg(long)]
     pub quick: bool,
 }
@@ -71,6 +72,11 @@ pub fn run(options: &PackageOptions) -> Result<()> {
     Ok(())
 }
 
+/// Those that CI's part `package` has made, or new ones.
+pub fn made(build: Build) -> Result<Vec<PathBuf>> {
+    if ci::is_built() { listed(&target().join("debian")) } else { make(build) }
+}
+
 /// Makes all of them.
 pub fn make(build: Build) -> Result<Vec<PathBuf>> {
     let tool = DEB.ready()?;
@@ -102,7 +108,12 @@ pub fn make(build: Build) -> Result<Vec<PathBuf>> {
         });
         must(deb.arg("--output").arg(&out))?;
     }
-    let mut made = fs::read_dir(&out)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    listed(&out)
+}
+
+/// The packages in a folder: all of them, or an error.
+fn listed(out: &Path) -> Result<Vec<PathBuf>> {
+    let mut made = fs::read_dir(out)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     made.retain(|path| path.extension().is_some_and(|extension| extension == "deb"));
     made.sort();
     if made.len() != PACKAGES.len() {
@@ -116,11 +127,14 @@ pub fn make(build: Build) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// The same programs that tests and demo run, so that they share the work.
+/// For tests the programs that all tests run; else as they are shipped.
 fn programs(build: Build) -> Result<()> {
     println!("building the programs ({}) …", build.profile());
+    if build == Build::Debug {
+        return ci::build();
+    }
     let mut words = cargo();
-    words.args(["build", "--quiet", "--locked", "--profile", build.profile()]).args(PROGRAM_PACKAGES);
+    words.args(["build", "--quiet", "--locked", "--profile", build.profile()]).args(SHIPPED_PACKAGES);
     for (_, name, _) in PACKAGES {
         words.args(["--bin", name]);
     }

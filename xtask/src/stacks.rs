@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! programs ────────────────────────────┐
-//! golden's recipe + PostgreSQL ─▶ golden ─▶ tests/e2e/tests/stacks_suite
+//! golden's recipe + PostgreSQL ─▶ golden ─▶ tests/e2e/tests/it/stacks
 //! ```
 //! In: nothing but the checkout; root, and Debian's archive for the first run. Out: the story on the terminal, with what was
 //! measured.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use e2e::stage::Golden;
 
 use crate::demo::{build, user};
-use crate::golden::{BuildOptions, made_of};
-use crate::packages;
-use crate::workspace::{PROGRAM_PACKAGES, cargo, must, root, target};
+use crate::golden::{BuildOptions, Image, made_of};
+use crate::workspace::{root, target};
+use crate::{ci, packages};
 
 /// What the guest has beyond what every golden has: the database, and a program for containers that no registry is needed for.
 const MORE: [&str; 2] = ["busybox-static", "postgresql"];
@@ -26,9 +27,9 @@ pub fn run() -> Result<()> {
     packages::prepare()?;
     let folder = target().join("stacks");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let programs = build::programs()?;
+    let programs = build::for_tests()?;
     println!("building the golden image (Debian with PostgreSQL and Docker) …");
-    let recipe = recipe(&folder.join("recipe"))?;
+    let recipe = recipe()?;
     let options = BuildOptions {
         guestd: programs.path("guestd"),
         out: folder.join("golden"),
@@ -37,22 +38,25 @@ pub fn run() -> Result<()> {
         version: "2026.11.1".parse()?,
         fresh: false,
     };
-    let golden =
-        Golden::read(&made_of(&recipe, &options).context("the golden image was not built")?.manifest_file)?;
+    let golden = Golden::read(
+        &made_of(&recipe, Image::Stacks, &options).context("the golden image was not built")?.manifest_file,
+    )?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
     let shared = tempfile::Builder::new().prefix("holdfast-programs-").tempdir()?;
     let programs = user::share(&programs, shared.path())?;
-    let mut test = cargo();
-    test.args(["test", "--locked"]).args(PROGRAM_PACKAGES);
-    test.args(["--test", "stacks_suite", "--", "--nocapture"]);
-    test.env("HOLDFAST_STACKS_DISK", std::path::absolute(folder.join("disk.img"))?)
-        .env("HOLDFAST_E2E_PROGRAMS", programs.folder())
-        .env("HOLDFAST_E2E_GOLDEN", std::path::absolute(&golden.manifest)?);
-    must(&mut test)
+    let (disk, golden) =
+        (std::path::absolute(folder.join("disk.img"))?, std::path::absolute(&golden.manifest)?);
+    let env: [(&str, &OsStr); 3] = [
+        ("HOLDFAST_STACKS_DISK", disk.as_os_str()),
+        ("HOLDFAST_E2E_PROGRAMS", programs.folder().as_os_str()),
+        ("HOLDFAST_E2E_GOLDEN", golden.as_os_str()),
+    ];
+    ci::run_tests("package(e2e) and test(/^stacks::/)", &["--no-capture".to_owned()], env)
 }
 
 /// The shipped recipe with more packages, in a folder of its own.
-fn recipe(folder: &Path) -> Result<PathBuf> {
+pub fn recipe() -> Result<PathBuf> {
+    let folder = target().join("stacks/recipe");
     let shipped = root().join("golden");
     let text = std::fs::read_to_string(shipped.join("recipe.toml")).context("cannot read the recipe")?;
     let mut recipe: toml::Table = text.parse().context("the recipe is no TOML")?;
@@ -66,5 +70,5 @@ fn recipe(folder: &Path) -> Result<PathBuf> {
         std::fs::copy(unit.path(), units.join(unit.file_name())).context("cannot copy a unit")?;
     }
     std::fs::write(folder.join("recipe.toml"), recipe.to_string()).context("cannot write the recipe")?;
-    Ok(folder.to_owned())
+    Ok(folder)
 }

@@ -1,11 +1,11 @@
-//! Tools that cargo installs: built once into the target folder, at one version, with their own lock file, so that a new
-//! release of one cannot turn an old commit red.
+//! Tools that cargo installs: each once for a machine, at one version, with its own lock file, so that a new release of
+//! one cannot turn an old commit red.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::workspace::{cargo, must, target};
+use crate::workspace::{cache, cargo, has, must};
 
 /// A program of crates.io, at one version.
 pub struct Tool {
@@ -13,35 +13,53 @@ pub struct Tool {
     pub name: &'static str,
     /// The version.
     pub version: &'static str,
+    /// Whether one that the machine has will do as well.
+    pub own: Own,
+}
+
+/// Whether a program that is there already is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// What it says decides something: only this version.
+    ThisVersion,
+    /// It runs things: any that is there.
+    Any,
 }
 
 /// Licences, duplicates and sources of what is linked.
-pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
+pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", own: Own::ThisVersion };
 
 /// Debian packages of crates.
-pub const DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0" };
+pub const DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", own: Own::ThisVersion };
+
+/// Small changes to the code, one by one.
+pub const MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.0.0", own: Own::Any };
+
+/// Runs tests, each in a process.
+pub const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143", own: Own::Any };
 
 /// Opens the files of age, and shares no code with the `age` of Debian.
-pub const RAGE: Tool = Tool { name: "rage", version: "0.12.1" };
+pub const RAGE: Tool = Tool { name: "rage", version: "0.12.1", own: Own::ThisVersion };
 
 impl Tool {
-    /// Its program, installed (a minute or two) when it is not there yet.
+    /// Its program, installed when it is not there yet: a minute or two, once for this machine and version.
     pub fn ready(&self) -> Result<PathBuf> {
-        let tools = target().join("tools");
+        if self.own == Own::Any && has(self.name) {
+            return Ok(PathBuf::from(self.name));
+        }
+        let tools = cache()?.join("tools").join(format!("{}-{}", self.name, self.version));
         let binary = tools.join("bin").join(self.name);
         if !binary.is_file() {
-            let mut install = cargo();
-            install.args(["install", "--quiet", "--locked", "--profile", "dev"]);
-            install.args([
-                "--config",
-                "profile.dev.debug=false",
-                self.name,
-                "--version",
-                self.version,
-                "--root",
-            ]);
-            must(install.arg(&tools))?;
+            self.install(&tools).with_context(|| format!("{} was not installed", self.name))?;
         }
         Ok(binary)
+    }
+
+    fn install(&self, tools: &Path) -> Result<()> {
+        println!("installing {} {} for this machine …", self.name, self.version);
+        let mut install = cargo();
+        install.args(["install", "--quiet", "--locked", "--profile", "dev"]);
+        install.args(["--config", "profile.dev.debug=false", self.name, "--version", self.version, "--root"]);
+        must(install.arg(tools))
     }
 }

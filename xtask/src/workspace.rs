@@ -18,9 +18,20 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// All packages but the harness, which asks the agent for what only tests may have. Cargo chooses the features of what is
-/// linked for the packages it is given; with these, programs and tests share one build of every library.
-pub const PROGRAM_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
+/// What is kept for the machine and not for one checkout: tools, and Debian's packages as they were unpacked.
+pub fn cache() -> Result<PathBuf> {
+    let named = std::env::var_os("HOLDFAST_CACHE").or_else(|| {
+        let of_all = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let of_home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+        of_all.or_else(of_home).map(|folder| folder.join("holdfast").into_os_string())
+    });
+    let folder = named.map_or_else(|| target().join("cache"), PathBuf::from);
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::path::absolute(&folder).with_context(|| format!("cannot find {}", folder.display()))
+}
+
+/// All packages but the harness, which asks the agent for its feature `testing`: programs as they are shipped.
+pub const SHIPPED_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
 
 /// The cargo that runs us.
 pub fn cargo() -> Command {

@@ -1,6 +1,6 @@
 //! Where tests stop the world: before and after each journal write and each effect.
 //!
-//! In production nothing is ever reached: [`Nowhere`]. With the feature `failpoints` the environment may name one point,
+//! In production nothing is ever reached: [`Nowhere`]. With the feature `testing` the environment may name one point,
 //! `HOLDFAST_FAILPOINT=restore:after:posted`, or the number of a point counted from the start, `7`, at which the process
 //! kills itself with signal 9. It then also tells each point that it reaches; number 0 is never reached, and only tells.
 
@@ -117,7 +117,7 @@ pub async fn around<T>(
 /// What the environment asks for, where this build can do it.
 #[must_use]
 pub fn from_environment() -> Arc<dyn Failpoints> {
-    #[cfg(feature = "failpoints")]
+    #[cfg(feature = "testing")]
     if let Ok(text) = std::env::var("HOLDFAST_FAILPOINT") {
         return Arc::new(killing::KillAt::new(text));
     }
@@ -125,7 +125,7 @@ pub fn from_environment() -> Arc<dyn Failpoints> {
 }
 
 /// The real thing: signal 9, from which nothing is cleaned up.
-#[cfg(feature = "failpoints")]
+#[cfg(feature = "testing")]
 mod killing {
     use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,12 +1,14 @@
 //! Small wrong behaviours, planted on purpose, that the harness must find.
 //!
 //! In: the name of a bug, chosen at run time by a test on its own thread. Out: whether the code at a hook shall misbehave.
-//! Without the feature `planted` the answer is a constant `false` and every hook is compiled away; with it, an optimised
+//! Without the feature `testing` the answer is a constant `false` and every hook is compiled away; with it, an optimised
 //! build is refused, so that none is ever shipped. Each hook is one line where a careless change would go wrong the same way.
 //! Deliberately absent: bugs that only a slower disk or another thread would show.
 
-#[cfg(all(feature = "planted", not(debug_assertions)))]
-compile_error!("the feature `planted` plants bugs for tests to find: it is never built for release");
+#[cfg(all(feature = "testing", not(any(debug_assertions, feature = "benchmarks"))))]
+compile_error!(
+    "the feature `testing` is never built for release: name the packages to build, without `harness` (`cargo xtask package`)"
+);
 
 macro_rules! bugs {
     ($($name:ident = $word:literal, $text:literal;)*) => {
@@ -62,27 +64,27 @@ bugs! {
     EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
 }
 
-#[cfg(feature = "planted")]
+#[cfg(feature = "testing")]
 thread_local! {
     static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }
 
 /// Whether this bug is planted on this thread.
-#[cfg(feature = "planted")]
+#[cfg(feature = "testing")]
 #[must_use]
 pub fn planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
 
 /// Nothing is planted in this build.
-#[cfg(not(feature = "planted"))]
+#[cfg(not(feature = "testing"))]
 #[must_use]
 pub const fn planted(_: Bug) -> bool {
     false
 }
 
 /// Plants a bug on this thread, or digs it out.
-#[cfg(feature = "planted")]
+#[cfg(feature = "testing")]
 pub fn plant(bug: Option<Bug>) {
     PLANTED.set(bug);
 }

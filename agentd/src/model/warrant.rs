@@ -136,7 +136,7 @@ impl Warrant {
     }
 
     /// A warrant that nobody signed.
-    #[cfg(any(test, feature = "warrants-for-tests"))]
+    #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn for_tests(job: JobId, allows: Allows, target: Seen) -> Self {
         Self { job, allows, target }

@@ -9,7 +9,7 @@
 //! ```
 //! In: a [`story`] per kind of operation, by an exhaustive match. Out: a table, and for each case that does not hold how to
 //! run just it again. Time is virtual, so a wait of an hour costs nothing, and one seed gives one story; only which of two
-//! guests moves first at one and the same moment is the runtime's choice. Deliberately absent: TLS and sockets (`agentd/tests/pve_sim`, `tests/e2e`), real processes and real disks (`tests/e2e`).
+//! guests moves first at one and the same moment is the runtime's choice. Deliberately absent: TLS and sockets (`agentd/tests/it/against_simulator`, `tests/e2e`), real processes and real disks (`tests/e2e`).
 //!
 //! | module | what |
 //! | --- | --- |
@@ -56,7 +56,6 @@ pub mod mailbox;
 pub mod matrix;
 pub mod nights;
 pub mod pen;
-#[cfg(feature = "planted")]
 pub mod planted;
 pub mod points;
 pub mod scene;

@@ -16,7 +16,7 @@ use e2e::place::User;
 use e2e::programs::Programs;
 use e2e::stage::{Golden, Options as StageOptions, Runtime};
 
-use crate::{packages, workspace};
+use crate::{ci, packages, workspace};
 
 /// How the story is told.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,15 +41,9 @@ pub struct Options {
     pub seed: Option<PathBuf>,
 }
 
-/// How CI wants its guests.
-enum Guests {
-    Booted,
-    Processes,
-}
-
 impl Options {
-    fn once(guests: Guests) -> Self {
-        let plain = matches!(guests, Guests::Processes);
+    fn once(runtime: Runtime) -> Self {
+        let plain = runtime == Runtime::Process;
         Self { once: true, plain, keep: false, programs: None, golden: None, seed: None }
     }
 }
@@ -59,6 +53,7 @@ pub fn run(options: &Options) -> Result<()> {
     let runtime = runtime(options)?;
     let programs = match &options.programs {
         Some(folder) => Programs::in_folder(folder)?,
+        None if ci::is_built() => build::for_tests()?,
         None => build::programs()?,
     };
     let golden = match &options.golden {
@@ -109,10 +104,10 @@ fn tell(options: &Options, programs: Programs, golden: Golden, runtime: Runtime)
 
 /// For CI: the story with processes, as an ordinary user even when CI is root.
 pub fn once_as_user() -> Result<()> {
-    if packages::is_root() { user::tell_as_somebody() } else { run(&Options::once(Guests::Processes)) }
+    if packages::is_root() { user::tell_as_somebody() } else { once(Runtime::Process) }
 }
 
-/// For CI: the story with booted guests.
-pub fn once_as_root() -> Result<()> {
-    run(&Options::once(Guests::Booted))
+/// For CI: the story with guests of that kind.
+pub fn once(runtime: Runtime) -> Result<()> {
+    run(&Options::once(runtime))
 }

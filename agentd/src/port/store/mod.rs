@@ -46,7 +46,7 @@ mod controller;
 pub mod desired;
 mod error;
 pub mod escrow;
-#[cfg(feature = "failpoints")]
+#[cfg(feature = "testing")]
 pub mod fault;
 pub mod guest;
 mod heard;
@@ -301,10 +301,10 @@ impl Store {
                     transaction.set_drop_behavior(DropBehavior::Ignore);
                     return Ok(done);
                 }
-                #[cfg(feature = "failpoints")]
+                #[cfg(feature = "testing")]
                 fault::before_commit().map_err(StoreError::sqlite(what))?;
                 transaction.commit().map_err(StoreError::sqlite(what))?;
-                #[cfg(feature = "failpoints")]
+                #[cfg(feature = "testing")]
                 fault::after_commit().map_err(StoreError::sqlite(what))?;
                 Ok::<T, E>(done)
             })

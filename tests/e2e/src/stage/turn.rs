@@ -1,5 +1,5 @@
-//! One stage at a time on one machine: an agent's local API has one fixed address, so a second stage waits for the
-//! first to end. The kernel gives the turn back however the first one ends.
+//! One stage at a time in a network: an agent's local API has one fixed address, so a second stage waits for the first to
+//! end, where they share a network. The kernel gives the turn back however the first one ends.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,7 +15,12 @@ pub(super) struct Turn(#[expect(dead_code, reason = "held for its lock")] File);
 impl Turn {
     /// Waits for the turn.
     pub(super) fn take(runtime: Runtime) -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("holdfast-stage-{}.lock", runtime.text()));
+        let network = match runtime {
+            Runtime::Process => own_network()?,
+            // What boots its guests makes namespaces by name, which are the machine's.
+            Runtime::Nspawn => String::new(),
+        };
+        let path = std::env::temp_dir().join(format!("holdfast-stage-{}{network}.lock", runtime.text()));
         let file = open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         if file.try_lock().is_err() {
             eprintln!("another stage stands on this machine: waiting for its end");
@@ -23,6 +28,13 @@ impl Turn {
         }
         Ok(Self(file))
     }
+}
+
+/// The number of this process's network namespace, with a dash before it.
+fn own_network() -> Result<String> {
+    let link = std::fs::read_link("/proc/self/ns/net").context("which network is this?")?;
+    let text = link.to_string_lossy().into_owned();
+    Ok(format!("-{}", text.trim_start_matches("net:[").trim_end_matches(']')))
 }
 
 /// Whoever comes first makes the file; others, other users too, need only to read it for its lock.

@@ -32,7 +32,23 @@ pub enum Depth {
     Double {
         /// Of so many points one; 1 is each. A story that asks for fewer has fewer.
         one_in: usize,
+        /// Which of them: runs with 0, 1 and so on up to `one_in` take every point between them.
+        from: usize,
     },
+}
+
+/// One share of so many: a part of the work, for runs that are split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// From 0.
+    pub number: usize,
+    /// How many shares there are.
+    pub of: usize,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
 }
 
 /// A story with how it goes undisturbed.
@@ -61,11 +77,13 @@ enum Unit {
 
 /// Runs everything.
 #[must_use]
-pub fn run_all(stories: &[Story], depth: Depth, threads: usize) -> Report {
+pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) -> Report {
     let began = Instant::now();
     let report = Mutex::new(Report::default());
     let told = tell(stories, &report);
-    let units = units(&told);
+    let mut units = units(&told);
+    let mut place = 0..;
+    units.retain(|_| place.next().is_some_and(|place: usize| place % share.of == share.number));
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
@@ -144,11 +162,16 @@ fn first_point(told: &Told) -> usize {
     }
 }
 
-/// Where the second kill strikes: everywhere, or where the story or who asks says so at one point in so many, another for each
-/// first.
-fn seconds(told: &Told, one_in: usize, first: usize, points: usize) -> impl Iterator<Item = usize> {
-    let step = told.story.second_one_in.max(one_in).max(1);
-    (first % step..points).step_by(step)
+/// Where the second kill strikes: at each point that the story names, or of these at one in so many, another for each first.
+fn seconds(
+    story_one_in: usize,
+    (one_in, from): (usize, usize),
+    first: usize,
+    points: usize,
+) -> impl Iterator<Item = usize> {
+    let (step, one_in) = (story_one_in.max(1), one_in.max(1));
+    let all = (first % step..points).step_by(step).enumerate();
+    all.filter(move |(nth, _)| (nth + first + from).is_multiple_of(one_in)).map(|(_, point)| point)
 }
 
 fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
@@ -165,8 +188,9 @@ fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
             if !told[story].is_whole() {
                 one(story, place, &Case::Killed { at: vec![first], dead_for: AN_HOUR });
             }
-            if let Depth::Double { one_in } = depth {
-                for second in seconds(&told[story], one_in, first, single.places.len()) {
+            if let Depth::Double { one_in, from } = depth {
+                let story_one_in = told[story].story.second_one_in;
+                for second in seconds(story_one_in, (one_in, from), first, single.places.len()) {
                     one(story, place, &Case::killed(&[first, second]));
                 }
             }
@@ -181,6 +205,24 @@ fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
         Unit::Failing { story, step } => {
             for (how, _) in HOWS {
                 one(story, None, &Case::Failing { step: step.to_owned(), how });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_samples_together_are_every_second_kill_once() {
+        for story_one_in in [1, 3] {
+            for first in 0..7 {
+                let whole: Vec<usize> = seconds(story_one_in, (1, 0), first, 50).collect();
+                let mut parts: Vec<usize> =
+                    (0..20).flat_map(|from| seconds(story_one_in, (20, from), first, 50)).collect();
+                parts.sort_unstable();
+                assert_eq!(parts, whole, "first {first}, the story's own one in {story_one_in}");
             }
         }
     }

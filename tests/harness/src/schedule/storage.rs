@@ -33,7 +33,6 @@ pub(super) fn tear(folder: &Path, bytes: usize) {
 }
 
 /// Lets the disk of the agent on this thread fail. Gives how many writes may be on disk without having been acknowledged.
-#[cfg(feature = "failpoints")]
 pub(super) fn fail(disk: Disk) -> u32 {
     use agentd::port::store::fault::{StoreFault, arm};
     match disk {
@@ -48,14 +47,7 @@ pub(super) fn fail(disk: Disk) -> u32 {
     }
 }
 
-/// Without the feature no disk fails.
-#[cfg(not(feature = "failpoints"))]
-pub(super) fn fail(_: Disk) -> u32 {
-    0
-}
-
 /// The disk is well again.
 pub(super) fn heal() {
-    #[cfg(feature = "failpoints")]
     agentd::port::store::fault::arm(None);
 }

@@ -1,0 +1,142 @@
+//! A hub that keeps wrapped keys, and lies where a test wants it to.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use agentd::port::handover::HandOverFolder;
+use agentd::port::hub::{Answer, Hub, Line, Posted, Verb};
+use agentd::port::identity::IdentityFolder;
+use agentd::task::escrow::HubCopies;
+use holdfast_protocol::escrow::{EscrowBytes, EscrowPut, proof};
+use holdfast_protocol::job::Nonce;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+
+use crate::escrow::place::Place;
+
+/// What the hub holds, and how it behaves.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// What was put, by the version.
+    pub puts: BTreeMap<u32, EscrowPut>,
+    /// What lies in a version's place, and is served as if it were it.
+    pub swapped: BTreeMap<u32, EscrowBytes>,
+    /// Which versions were told to be opened, and when.
+    pub opened: BTreeMap<u32, String>,
+    /// What every question is answered with.
+    pub refuses: Option<&'static str>,
+    /// Whether nothing but hashes is kept of what is put.
+    pub forgets: bool,
+}
+
+/// A hub that answers as the real one does.
+#[derive(Clone, Debug, Default)]
+pub struct FakeHub(Arc<Mutex<Held>>);
+
+impl FakeHub {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Its records, to be looked at and lied in.
+    pub fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap()
+    }
+
+    /// How an enrolled agent asks this hub.
+    pub fn copies(&self, place: &Place) -> HubCopies {
+        let state = place.path().join("state");
+        let folder = IdentityFolder::open(&state).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap().pem();
+        let identity = json!({
+            "schema": "holdfast.identity/v1", "hub": "https://127.0.0.1:1", "key_pem": key.serialize_pem(),
+            "enrolled": {"host_id": "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55", "host_name": "box7",
+                "certificate_pem": certificate, "ca_pem": certificate, "certificate_generation": 1,
+                "not_before": "2026-01-01T00:00:00Z", "not_after": "2126-01-01T00:00:00Z"}
+        });
+        std::fs::write(state.join("identity/identity.json"), identity.to_string()).unwrap();
+        let line = self.clone();
+        HubCopies {
+            folder,
+            handed: HandOverFolder::of(&state),
+            dial: Arc::new(move |identity| Ok(Hub::over(Arc::new(line.clone()), &identity.hub))),
+        }
+    }
+
+    /// What it says of a version.
+    pub fn view(held: &Held, put: &EscrowPut) -> Value {
+        let number = put.number.number();
+        let mut view = json!({ "number": number, "sha256": put.sha256, "bytes": put.file.as_bytes().len(),
+            "customer": put.customer, "epoch": put.epoch, "code": put.code, "fingerprint": put.fingerprint,
+            "made_at": put.made_at, "kept_at": "2026-11-22T12:00:00Z" });
+        if let Some(at) = held.opened.get(&number) {
+            view["opened_at"] = at.clone().into();
+        }
+        view
+    }
+
+    fn answer(&self, verb: Verb, path: &str, body: &[u8]) -> (u16, Value, Value) {
+        let mut held = self.held();
+        let refused = |code: &str| (409, Value::Null, json!({ "code": code, "message": "no" }));
+        if let Some(code) = held.refuses {
+            return refused(code);
+        }
+        let rest = path.strip_prefix("/v1/agent/escrow").unwrap();
+        match (verb, rest) {
+            (Verb::Put, "") => {
+                let put: EscrowPut = serde_json::from_slice(body).unwrap();
+                assert_eq!(put.file.sha256(), put.sha256);
+                let newest = held.puts.keys().max().copied().unwrap_or(0);
+                match held.puts.get(&put.number.number()) {
+                    Some(same) if *same == put => {}
+                    Some(_) => return refused("ESCROW_TAKEN"),
+                    None if put.number.number() < newest => return refused("ESCROW_NUMBER"),
+                    None => drop(held.puts.insert(put.number.number(), put.clone())),
+                }
+                (200, json!({ "version": Self::view(&held, &put), "notice": "webhook" }), Value::Null)
+            }
+            (Verb::Get, "/versions") => {
+                let all: Vec<Value> = held.puts.values().rev().map(|put| Self::view(&held, put)).collect();
+                (200, json!({ "versions": all, "notice": "webhook" }), Value::Null)
+            }
+            (Verb::Get, rest) => {
+                let (number, nonce) =
+                    rest.strip_prefix("/versions/").unwrap().split_once("/proof?nonce=").unwrap();
+                let number: u32 = number.parse().unwrap();
+                let Some(put) = held.puts.get(&number) else { return refused("NOT_FOUND") };
+                let file = held.swapped.get(&number).unwrap_or(&put.file);
+                let hash = EscrowBytes::try_from(put.sha256.as_str().as_bytes().to_vec()).unwrap();
+                let file = if held.forgets { &hash } else { file };
+                let said = proof(&Nonce::try_from(nonce.to_owned()).unwrap(), file);
+                (200, json!({ "number": number, "proof": said }), Value::Null)
+            }
+            (Verb::Post, rest) => {
+                let number = rest.strip_prefix("/versions/").unwrap().strip_suffix("/opened").unwrap();
+                let number: u32 = number.parse().unwrap();
+                let opened: Value = serde_json::from_slice(body).unwrap();
+                held.opened.insert(number, opened["at"].as_str().unwrap().to_owned());
+                let put = held.puts[&number].clone();
+                (200, json!({ "version": Self::view(&held, &put), "notice": "webhook" }), Value::Null)
+            }
+            (Verb::Put, _) => refused("NOT_FOUND"),
+        }
+    }
+}
+
+impl Line for FakeHub {
+    fn send<'a>(
+        &'a self,
+        verb: Verb,
+        (_, path): (&'a str, &'a str),
+        body: Vec<u8>,
+        _: std::time::Duration,
+    ) -> Posted<'a> {
+        let (status, data, error) = self.answer(verb, path, &body);
+        let id = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
+        let frame = json!({ "schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id,
+            "data": data, "error": error, "metadata": { "timestamp": "2026-11-21T12:00:00Z" } });
+        let answer = Answer { status, body: frame.to_string().into_bytes() };
+        Box::pin(async move { Ok(answer) })
+    }
+}

@@ -1,0 +1,44 @@
+//! The agent's integration tests: one program, so that the agent is linked into tests once.
+//!
+//! | module | shows |
+//! | --- | --- |
+//! | `against_simulator` | `setup`, `doctor` and the Proxmox client against the simulator |
+//! | `daemon` | the real program as a daemon |
+//! | `engine` | operations from the plan to Proxmox, on a simulated node |
+//! | `escrow` | `agentd escrow` at a terminal |
+//! | `full_disk` | a store on a disk that is full |
+//! | `intake` | signed jobs: refused with the exact reason, taken once |
+//! | `local_api` | the local API over real TLS |
+//! | `pbs_wire` | the client for backup servers against recorded answers |
+//! | `pve_wire` | the Proxmox client against a server that misbehaves |
+//! | `recover` | `agentd recover` at a terminal |
+//! | `setup_box` | `agentd setup` with stand-ins for Proxmox's commands |
+//! | `unit_file` | the shipped units against the program |
+
+mod against_simulator;
+mod daemon;
+mod engine;
+mod escrow;
+mod full_disk;
+mod intake;
+mod local_api;
+#[expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+#[path = "../../../tests/support/paper.rs"]
+mod paper;
+mod pbs_wire;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+mod pve_peer;
+mod pve_wire;
+mod recover;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#[path = "../../../tests/support/rows.rs"]
+mod rows;
+mod setup_box;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#[path = "../../../tests/support/terminal.rs"]
+mod terminal;
+mod unit_file;

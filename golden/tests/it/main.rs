@@ -1,0 +1,4 @@
+//! Integration tests of the golden image's builder.
+
+mod debian;
+mod tiny;

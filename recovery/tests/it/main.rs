@@ -1,0 +1,14 @@
+//! Integration tests of the recovery code, the escrow file and the printed sheet.
+
+mod escrow;
+#[expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+mod fixture;
+mod sheet;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#[path = "../../../tests/support/terminal.rs"]
+mod terminal;
+mod typing;

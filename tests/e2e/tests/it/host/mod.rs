@@ -1,0 +1,47 @@
+//! A box from its first day to its last: a real Debian of the release that Proxmox VE 9 stands on, booted with its own
+//! systemd, sudo and apt; our packages as they are shipped; a simulated Proxmox in the real one's place; a loop device as
+//! its disk. `cargo xtask host` builds what it needs and names it in the environment.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests say what they expect"
+)]
+
+mod attached;
+mod disk;
+mod disks;
+mod guest_apt;
+mod inventory;
+mod life;
+mod machine;
+mod proxmox;
+mod stand;
+mod story;
+
+use self::stand::Stand;
+
+#[test]
+fn a_box_from_its_first_day_to_its_last() {
+    let mut stand = Stand::new();
+    let before = story::first_boot(&mut stand);
+    story::guest_package(&stand, &before);
+    story::install(&stand);
+    story::set_up(&stand);
+    story::enrol(&stand);
+    story::provision(&stand);
+    disks::by_the_socket(&stand);
+    disks::by_sudo(&stand);
+    disks::out_and_in(&stand);
+    attached::by_signature(&stand);
+    attached::out_and_in(&stand);
+    life::reboot(&mut stand);
+    life::upgrade(&stand);
+    life::hang(&stand);
+    attached::let_go(&stand);
+    story::leave(&mut stand, &before);
+    stand.finish();
+}

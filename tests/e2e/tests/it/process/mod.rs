@@ -1,0 +1,26 @@
+//! The real binaries, run and killed. `cargo xtask e2e` builds what they need and names it in the environment.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests say what they expect"
+)]
+
+mod bad_input;
+mod books;
+mod fire;
+mod fire_drill;
+mod jobs;
+mod judges;
+mod kill;
+mod kill_intake;
+mod lifecycle;
+mod lost_box;
+mod notices;
+mod scan;
+mod stand;
+mod tee;
+mod test_bridge;
+mod windows;

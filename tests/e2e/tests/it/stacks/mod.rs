@@ -1,0 +1,63 @@
+//! What a backup holds of real programs: PostgreSQL under systemd and containers under Docker Compose, both written to
+//! without a pause, in a guest that boots a real Debian; the real agent, hub and controller; restores that boot.
+//!
+//! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second the
+//! stacks stand still, so it must come back as after an orderly end. Each is restored beside the guest by an operator's
+//! signature, and PostgreSQL's own log is the judge. At last the second is tried by the agent itself, as a policy asks, and
+//! the throwaway guest's own controller says how it came back. A last backup, of a guest that holds three times as much, shows
+//! that its stacks do not wait for the copy.
+//!
+//! Beside it another guest has its controller exchanged, and another one taken back: agents wait minutes for that, and nobody
+//! waits for it here. `cargo xtask stacks` builds what both need and names it in the environment.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests say what they expect"
+)]
+
+mod backup;
+mod builds;
+mod disk;
+mod exchange;
+mod guest;
+mod restored;
+mod shop;
+mod stand;
+mod trial;
+
+use self::backup::Want;
+use self::stand::Stand;
+
+#[test]
+fn a_backup_is_what_its_label_says_and_a_controller_is_exchanged_with_a_way_back() {
+    let mut stand = Stand::new();
+    let lab = std::thread::scope(|both| {
+        let lab = both.spawn(|| exchange::told(&stand));
+        backups(&stand);
+        lab.join()
+    });
+    exchange::expires(&mut stand, &lab.unwrap());
+    stand.finish();
+}
+
+fn backups(stand: &Stand) {
+    let shop = shop::open(stand);
+    let cut = backup::take(stand, &shop, Want::AsAfterAPowerCut);
+    let still = backup::take(stand, &shop, Want::StandingStill);
+    shop::unharmed(stand, &shop);
+    let labels = backup::labels(&shop);
+    assert_eq!(labels["crash"].len(), 2, "the first backup of all, and ours: {labels:#?}");
+    assert_eq!(labels["application"].len(), 1, "{labels:#?}");
+    backup::interrupted(stand, &shop);
+    shop::unharmed(stand, &shop);
+    restored::after_a_power_cut(stand, &cut);
+    restored::after_an_orderly_end(stand, &still);
+    trial::proves(stand, &shop);
+    let more = backup::of_more(stand, &shop);
+    shop::unharmed(stand, &shop);
+    backup::figures(&cut, &still, &more);
+}

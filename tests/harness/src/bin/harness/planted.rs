@@ -1,0 +1,48 @@
+//! Who tests the tests: `cargo xtask planted`. Plants each bug, looks for it, prints where it was found; fails when one was not.
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use agentd::model::planted::Bug;
+use clap::Args;
+use harness::planted::{Find, find, table};
+
+/// Plants each bug and looks for it.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Only this one, by its name.
+    #[arg(long)]
+    bug: Option<String>,
+    /// Threads; as many as there are cores by default.
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+pub fn command(arguments: &Arguments) -> ExitCode {
+    let chosen = |bug: &&Bug| arguments.bug.as_deref().is_none_or(|name| name == bug.name());
+    let bugs: Vec<Bug> = Bug::ALL.iter().filter(chosen).copied().collect();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (began, next, found) = (Instant::now(), AtomicUsize::new(0), Mutex::<Vec<Find>>::default());
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads.unwrap_or(cores).max(1) {
+            scope.spawn(|| {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    if let (Some(find), Ok(mut found)) = (find(*bug), found.lock()) {
+                        found.push(find);
+                    }
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_default();
+    found.sort_by_key(|find| find.bug);
+    println!("{}", table(&found));
+    for bug in bugs.iter().filter(|bug| !found.iter().any(|find| find.bug == **bug)) {
+        println!("NOT FOUND: {}, {}", bug.name(), bug.text());
+    }
+    let took = began.elapsed().as_secs_f64();
+    println!("{} of {} planted bugs found in {took:.1} s", found.len(), bugs.len());
+    if found.len() == bugs.len() && !bugs.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

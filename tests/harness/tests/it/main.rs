@@ -1,0 +1,9 @@
+//! Integration tests of hub, agent and simulator in one process.
+
+mod document;
+mod escrow;
+mod hostile;
+mod matrix;
+mod nights;
+mod same_twice;
+mod schedules;

@@ -1,0 +1,16 @@
+//! Integration tests of the simulator: its recordings, its faults, and its programs.
+
+mod away;
+mod backup_api;
+#[expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+mod client;
+mod conformance;
+mod faults;
+mod guard;
+mod outside;
+mod survives;

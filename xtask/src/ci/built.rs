@@ -1,0 +1,86 @@
+//! What tests and programs are built once, and how later parts of CI use it without asking cargo.
+//!
+//! In: the workspace. Out: programs and test binaries in the one shape that all tests share (the agent with its feature
+//! `testing`), and two files that tell nextest where they are. While cargo builds or lints, it holds a lock on its folder;
+//! parts that run side by side must not wait for it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::tools::{NEXTEST, RAGE};
+use crate::workspace::{cargo, must, program, root, target};
+
+/// Set by the runner for parts that come after the build.
+pub const BUILT: &str = "HOLDFAST_CI_BUILT";
+
+/// Whether the part `programs` has passed in this run.
+pub fn is_built() -> bool {
+    std::env::var_os(BUILT).is_some()
+}
+
+/// What nextest is told of the binaries, and of the workspace.
+fn lists() -> [PathBuf; 2] {
+    let folder = target().join("ci");
+    [folder.join("binaries.json"), folder.join("workspace.json")]
+}
+
+/// Builds every program and every test.
+pub fn build() -> Result<()> {
+    if is_built() {
+        return Ok(());
+    }
+    let mut build = cargo();
+    // The page of timings is what `cargo ci --profile` reads.
+    must(build.args(["build", "--locked", "--workspace", "--bins", "--tests", "--timings"]))
+}
+
+/// Writes down where the test binaries are.
+pub fn list() -> Result<()> {
+    let [binaries, workspace] = lists();
+    std::fs::create_dir_all(target().join("ci"))?;
+    let mut list = nextest("list")?;
+    list.args(["--locked", "--workspace", "--list-type", "binaries-only", "--message-format", "json"]);
+    list.args(["--cargo-quiet"]).stdout(File::create(&binaries)?);
+    must(&mut list)?;
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--locked", "--format-version", "1"]).stdout(File::create(&workspace)?);
+    must(&mut metadata)
+}
+
+/// `cargo nextest VERB` with CI's profile.
+fn nextest(verb: &str) -> Result<Command> {
+    let mut command = program(NEXTEST.ready()?);
+    command.current_dir(root()).env("CARGO_TERM_PROGRESS_WHEN", "never");
+    command.args(["nextest", verb]);
+    Ok(command)
+}
+
+/// Runs the tests that a filter of nextest's names, with more words for nextest and more of the environment.
+pub fn run_tests<'a>(
+    filter: &str,
+    words: &[String],
+    env: impl IntoIterator<Item = (&'a str, &'a OsStr)>,
+) -> Result<()> {
+    let mut run = nextest("run")?;
+    if is_built() {
+        let [binaries, workspace] = lists();
+        run.arg("--binaries-metadata").arg(binaries).arg("--cargo-metadata").arg(workspace);
+    } else {
+        run.args(["--locked", "--workspace"]);
+    }
+    run.args(["--profile", "ci", "--no-tests", "fail", "-E", filter]).args(words);
+    // Where something is missing that a test needs of the machine, CI fails where others leave the test out.
+    run.env("HOLDFAST_CI", "1").env("PATH", path_with_tools()?);
+    must(run.envs(env))
+}
+
+/// The programs that tests call by name, rage among them.
+fn path_with_tools() -> Result<std::ffi::OsString> {
+    let tools: Option<PathBuf> = RAGE.ready()?.parent().map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::env::split_paths(&path).chain(tools)).context("a folder of PATH has a colon")
+}

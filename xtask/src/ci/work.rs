@@ -1,0 +1,152 @@
+//! What each part of CI does.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::Result;
+use e2e::stage::Runtime;
+use tempfile::TempDir;
+
+use super::{built, rotation};
+use crate::package::PackageOptions;
+use crate::schemas::{self, Mode};
+use crate::tools::{DEB, DENY, RAGE};
+use crate::workspace::{self, cargo, must, target};
+use crate::{demo, e2e_suite, fuzz, golden, tidy};
+
+pub fn format() -> Result<()> {
+    must(cargo().args(["fmt", "--all", "--check"]))?;
+    must(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+}
+
+pub fn tidy_all() -> Result<()> {
+    tidy::run(&workspace::root())
+}
+
+pub fn schemas_fresh() -> Result<()> {
+    schemas::run(&workspace::root(), Mode::Check)
+}
+
+/// Programs, tests, the list of the tests, and the small golden that several parts read.
+pub fn build_everything() -> Result<()> {
+    let programs = demo::build::for_tests()?;
+    built::list()?;
+    demo::build::golden(&programs, Runtime::Process).map(drop)
+}
+
+pub fn fetch_tools() -> Result<()> {
+    RAGE.ready()?;
+    DEB.ready().map(drop)
+}
+
+pub fn fetch_images() -> Result<()> {
+    crate::host::debian().map(drop)?;
+    golden::fetch(golden::Image::Small)?;
+    golden::fetch(golden::Image::Stacks)
+}
+
+pub fn deny() -> Result<()> {
+    must(workspace::program(DENY.ready()?).current_dir(workspace::root()).args([
+        "--all-features",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
+}
+
+/// All of it as tests build it; then the agent as it is shipped, which differs by one feature.
+pub fn lint() -> Result<()> {
+    must(cargo().args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    must(
+        cargo()
+            .args(["clippy", "--locked", "--workspace", "--exclude", "harness", "--bins"])
+            .args(["--", "-D", "warnings"]),
+    )
+}
+
+/// What nextest reported of the part `tests`.
+pub const REPORT: &str = "tests.xml";
+
+/// All but what needs a part of its own. The crash matrix and the seeds of schedules and hubs are the suite `sim`'s; they
+/// are tests too, for whoever runs `cargo test -p harness`.
+const TESTS: &str = "not package(e2e) and not (package(harness) and test(/^(matrix|schedules::the_first|\
+                     schedules::the_plots|schedules::seeds|hostile)/)) and not test(/^debian::/)";
+
+pub fn tests() -> Result<()> {
+    let memory = in_memory()?;
+    let ran = built::run_tests(TESTS, &[], [("TMPDIR", memory.path().as_os_str())]);
+    // Other parts of this run write a report of the same name.
+    std::fs::copy(target().join("nextest/ci/junit.xml"), target().join("ci").join(REPORT))?;
+    ran
+}
+
+/// A folder for what tests write, in memory where the machine offers it: they sync files by the thousand.
+fn in_memory() -> Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let folder = tempfile::Builder::new().prefix("holdfast-tests-").tempdir_in(base)?;
+    // Some tests become another user.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777))?;
+    Ok(folder)
+}
+
+/// An ordinary user may have no C++ compiler; the head of the run has said so then.
+pub fn fuzz_briefly() -> Result<()> {
+    if !workspace::has("g++") && !crate::packages::is_root() {
+        println!("left out: there is no g++");
+        return Ok(());
+    }
+    fuzz::each(fuzz::RUNS_IN_CI)
+}
+
+pub fn package() -> Result<()> {
+    crate::package::run(&PackageOptions { quick: true })
+}
+
+pub fn process() -> Result<()> {
+    e2e_suite::run(&[])
+}
+
+pub fn demo_root() -> Result<()> {
+    demo::once(Runtime::Nspawn)
+}
+
+pub fn demo_user() -> Result<()> {
+    demo::once_as_user()
+}
+
+/// Every single kill; of the second kills this run's part.
+pub fn matrix() -> Result<()> {
+    let (parts, turn) = (rotation::DOUBLE_KILL_PARTS, rotation::turn()?);
+    let part = turn % parts;
+    println!(
+        "turn {turn}: second kills, part {part} of {parts}; again: HOLDFAST_CI_TURN={turn} cargo ci matrix"
+    );
+    let words = ["--again-at-one-in", &parts.to_string(), "--again-from", &part.to_string()];
+    crate::matrix::run(&words.map(str::to_owned))
+}
+
+pub fn schedules() -> Result<()> {
+    let turn = rotation::turn()?;
+    let (first, count) = (rotation::SCHEDULES.first(turn), rotation::SCHEDULES.a_run);
+    println!("turn {turn}: {count} seeds from {first} of {}", rotation::SCHEDULES.of);
+    let words = ["--from", &first.to_string(), "--count", &count.to_string()];
+    crate::schedules::run(&words.map(str::to_owned))
+}
+
+/// Those that once found something, and this run's, for some days.
+pub fn hostile() -> Result<()> {
+    let turn = rotation::turn()?;
+    let (first, count) = (rotation::HOSTILE.first(turn), rotation::HOSTILE.a_run);
+    println!("turn {turn}: {count} seeds from {first} of {}", rotation::HOSTILE.of);
+    let words = [
+        "--from",
+        &first.to_string(),
+        "--count",
+        &count.to_string(),
+        "--days",
+        &rotation::HOSTILE_DAYS.to_string(),
+    ];
+    crate::schedules::hostile(&words.map(str::to_owned))
+}
