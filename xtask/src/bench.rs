@@ -72,7 +72,7 @@ pub fn run(names: &[String]) -> Result<()> {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.target).collect();
         bail!("there is no benchmark {name}: choose from {}", known.join(", "));
     }
-    packages::prepare()?;
+    packages::prepare(packages::Purpose::Ci)?;
     let path = root().join("docs/benchmarks.md");
     let before = std::fs::read_to_string(&path).context("cannot read docs/benchmarks.md")?;
     let mut page = heading()?;

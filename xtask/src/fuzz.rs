@@ -23,8 +23,8 @@ const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
-/// Runs of each target in CI: by number, so that a slow machine does not look at less.
-pub const RUNS_IN_CI: u64 = 10_000;
+/// Runs of each target where nothing is said: by number, so that a slow machine does not look at less.
+const RUNS: u64 = 10_000;
 
 /// A target that comes to no end on one input within this hangs.
 const HANG_SECONDS: u32 = 25;
@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "runs")]
     seconds: Option<u64>,
     /// So many inputs each.
-    #[arg(long, default_value_t = RUNS_IN_CI)]
+    #[arg(long, default_value_t = RUNS)]
     runs: u64,
     /// Runs one kept input through the target instead.
     #[arg(long, requires = "target")]
@@ -107,7 +107,7 @@ fn build(folder: &Path, target: Option<&str>) -> Result<PathBuf> {
     let triple = triple()?;
     let place = own_folder().join("build");
     let mut build = cargo();
-    build.args(["build", "--locked", "--release", "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    build.args(["build", "--locked", "--release", "--features", "libfuzzer", "--manifest-path"]).arg(folder.join("Cargo.toml"));
     // Named, so that the flags are for the targets alone and not for build scripts and macros.
     build.args(["--target", &triple]).arg("--target-dir").arg(&place);
     match target {
@@ -141,7 +141,7 @@ fn fuzz(folder: &Path, built: &Path, name: &str, bound: &Bound) -> Result<()> {
     fuzzer.arg(format!("-timeout={HANG_SECONDS}"));
     fuzzer.args(["-max_len=8192", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"]);
     match bound {
-        // The same inputs in each run of CI: nothing turns red by chance.
+        // The same inputs each time: nothing turns red by chance.
         Bound::Runs(runs) => fuzzer.arg(format!("-runs={runs}")).arg("-seed=1"),
         Bound::Seconds(seconds) => fuzzer.arg(format!("-max_total_time={seconds}")),
     };

@@ -31,7 +31,7 @@ const LEFT_OUT: [&str; 1] = ["/usr/share/locale/*"];
 /// Builds what is needed and tells the story.
 pub fn run() -> Result<()> {
     ensure!(packages::is_root(), "a Debian is booted by root alone");
-    packages::prepare()?;
+    packages::prepare(packages::Purpose::Ci)?;
     let folder = target().join("host");
     let debian = debian()?;
     let programs = build::for_tests()?;

@@ -1,6 +1,7 @@
 //! The Debian packages that demo and CI use: installed when root, else named, with what is left out without them.
 
 use anyhow::Result;
+use e2e::stage::Runtime;
 
 use crate::workspace::{has, must, program};
 
@@ -12,6 +13,39 @@ pub struct Need {
     pub package: &'static str,
     /// What is left out without it.
     pub without: &'static str,
+    /// Whether the demo uses it; CI uses all of them.
+    pub demo: Demo,
+}
+
+/// Which demo uses a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demo {
+    /// None.
+    No,
+    /// Every one.
+    Every,
+    /// The one with guests of this kind.
+    With(Runtime),
+}
+
+/// What packages are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Every test.
+    Ci,
+    /// A demo with guests of this kind.
+    Demo(Runtime),
+}
+
+impl Need {
+    /// Whether it is used for that.
+    fn serves(&self, purpose: Purpose) -> bool {
+        match (purpose, self.demo) {
+            (Purpose::Ci, _) | (Purpose::Demo(_), Demo::Every) => true,
+            (Purpose::Demo(_), Demo::No) => false,
+            (Purpose::Demo(runtime), Demo::With(with)) => runtime == with,
+        }
+    }
 }
 
 /// All of them.
@@ -19,58 +53,50 @@ pub const NEEDS: &[Need] = &[
     Need {
         program: "systemd-nspawn",
         package: "systemd-container",
-        without: "guests that boot a real systemd",
-    },
+        without: "guests that boot a real systemd", demo: Demo::With(Runtime::Nspawn) },
     Need {
         program: "mmdebstrap",
         package: "mmdebstrap",
-        without: "the golden image built from Debian (a small busybox one is used)",
-    },
-    Need { program: "busybox", package: "busybox-static", without: "the small golden image" },
-    Need { program: "g++", package: "g++", without: "fuzzing: libFuzzer is written in C++" },
-    Need { program: "ip", package: "iproute2", without: "guests on a bridge of their own" },
-    Need { program: "nft", package: "nftables", without: "the bridge on which restored backups are tried" },
-    Need { program: "sysctl", package: "procps", without: "a host that forwards, for the bridge of tests" },
+        without: "the golden image built from Debian (a small busybox one is used)", demo: Demo::With(Runtime::Nspawn) },
+    Need { program: "busybox", package: "busybox-static", without: "the small golden image", demo: Demo::With(Runtime::Process) },
+    Need { program: "g++", package: "g++", without: "fuzzing: libFuzzer is written in C++", demo: Demo::No },
+    Need { program: "ip", package: "iproute2", without: "guests on a bridge of their own", demo: Demo::With(Runtime::Nspawn) },
+    Need { program: "nft", package: "nftables", without: "the bridge on which restored backups are tried", demo: Demo::No },
+    Need { program: "sysctl", package: "procps", without: "a host that forwards, for the bridge of tests", demo: Demo::No },
     Need {
         program: "ssh-keygen",
         package: "openssh-client",
-        without: "holding signatures to what stock OpenSSH makes and takes",
-    },
+        without: "holding signatures to what stock OpenSSH makes and takes", demo: Demo::No },
     Need {
         program: "openssl",
         package: "openssl",
-        without: "holding our TLS listeners to what stock OpenSSL makes of them",
-    },
+        without: "holding our TLS listeners to what stock OpenSSL makes of them", demo: Demo::No },
     Need {
         program: "curl",
         package: "curl",
-        without: "holding our HTTPS listeners to what stock curl makes of them",
-    },
+        without: "holding our HTTPS listeners to what stock curl makes of them", demo: Demo::No },
     Need {
         program: "age",
         package: "age",
-        without: "opening escrow files as somebody without Holdfast would",
-    },
-    Need { program: "jq", package: "jq", without: "taking the key out of an escrow file by hand" },
+        without: "opening escrow files as somebody without Holdfast would", demo: Demo::No },
+    Need { program: "jq", package: "jq", without: "taking the key out of an escrow file by hand", demo: Demo::No },
     Need {
         program: "pdftotext",
         package: "poppler-utils",
-        without: "reading the printed recovery sheet back",
-    },
+        without: "reading the printed recovery sheet back", demo: Demo::No },
     Need {
         program: "zbarimg",
         package: "zbar-tools",
-        without: "reading the QR codes of the recovery sheet back",
-    },
-    Need { program: "dpkg-shlibdeps", package: "dpkg-dev", without: "Debian packages" },
-    Need { program: "lintian", package: "lintian", without: "judging the Debian packages" },
-    Need { program: "faketime", package: "faketime", without: "an agent that sees the next day" },
-    Need { program: "setpriv", package: "util-linux", without: "running the agent as another user" },
-    Need { program: "visudo", package: "sudo", without: "holding the sudoers file to what sudo takes" },
-    Need { program: "sfdisk", package: "fdisk", without: "disks with partitions for the helper" },
-    Need { program: "mkfs.ext4", package: "e2fsprogs", without: "disks for the helper" },
-    Need { program: "mkfs.xfs", package: "xfsprogs", without: "disks with xfs for the helper" },
-    Need { program: "mkfs.btrfs", package: "btrfs-progs", without: "disks with btrfs for the helper" },
+        without: "reading the QR codes of the recovery sheet back", demo: Demo::No },
+    Need { program: "dpkg-shlibdeps", package: "dpkg-dev", without: "Debian packages", demo: Demo::No },
+    Need { program: "lintian", package: "lintian", without: "judging the Debian packages", demo: Demo::No },
+    Need { program: "faketime", package: "faketime", without: "an agent that sees the next day", demo: Demo::No },
+    Need { program: "setpriv", package: "util-linux", without: "running the agent as another user", demo: Demo::Every },
+    Need { program: "visudo", package: "sudo", without: "holding the sudoers file to what sudo takes", demo: Demo::No },
+    Need { program: "sfdisk", package: "fdisk", without: "disks with partitions for the helper", demo: Demo::No },
+    Need { program: "mkfs.ext4", package: "e2fsprogs", without: "disks for the helper", demo: Demo::No },
+    Need { program: "mkfs.xfs", package: "xfsprogs", without: "disks with xfs for the helper", demo: Demo::No },
+    Need { program: "mkfs.btrfs", package: "btrfs-progs", without: "disks with btrfs for the helper", demo: Demo::No },
 ];
 
 /// Whether this process is root.
@@ -79,8 +105,9 @@ pub fn is_root() -> bool {
 }
 
 /// Installs what is missing when root; otherwise says what will be left out.
-pub fn prepare() -> Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !has(need.program)).collect();
+pub fn prepare(purpose: Purpose) -> Result<()> {
+    let missing: Vec<&Need> =
+        NEEDS.iter().filter(|need| need.serves(purpose) && !has(need.program)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -97,4 +124,19 @@ pub fn prepare() -> Result<()> {
     let mut install = program("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive").args(["-q", "-y", "install", "--no-install-recommends"]);
     must(install.args(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_installs_what_it_uses_and_no_more() {
+        let of = |purpose| -> Vec<&str> {
+            NEEDS.iter().filter(|need| need.serves(purpose)).map(|need| need.program).collect()
+        };
+        assert_eq!(of(Purpose::Demo(Runtime::Process)), ["busybox", "setpriv"]);
+        assert_eq!(of(Purpose::Demo(Runtime::Nspawn)), ["systemd-nspawn", "mmdebstrap", "ip", "setpriv"]);
+        assert_eq!(of(Purpose::Ci).len(), NEEDS.len());
+    }
 }

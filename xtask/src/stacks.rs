@@ -24,7 +24,7 @@ const MORE: [&str; 2] = ["busybox-static", "postgresql"];
 /// Builds what is needed and tells the story.
 pub fn run() -> Result<()> {
     ensure!(packages::is_root(), "a guest is booted by root alone");
-    packages::prepare()?;
+    packages::prepare(packages::Purpose::Ci)?;
     let folder = target().join("stacks");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let programs = build::for_tests()?;

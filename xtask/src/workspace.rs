@@ -35,7 +35,12 @@ pub const SHIPPED_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
 
 /// The cargo that runs us.
 pub fn cargo() -> Command {
-    let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    builder(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Cargo, or a program that calls it.
+pub fn builder(name: impl AsRef<OsStr>) -> Command {
+    let mut command = program(name);
     command.current_dir(root());
     // What cargo says of the program it runs. Build scripts that look at it would run again, `ring`'s for one, and all that
     // is built on it: a build from here and one that a person begins would take turns in undoing each other.

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::tools::{NEXTEST, RAGE};
-use crate::workspace::{cargo, must, program, root, target};
+use crate::workspace::{builder, cargo, must, target};
 
 /// Set by the runner for parts that come after the build.
 pub const BUILT: &str = "HOLDFAST_CI_BUILT";
@@ -53,8 +53,8 @@ pub fn list() -> Result<()> {
 
 /// `cargo nextest VERB` with CI's profile.
 fn nextest(verb: &str) -> Result<Command> {
-    let mut command = program(NEXTEST.ready()?);
-    command.current_dir(root()).env("CARGO_TERM_PROGRESS_WHEN", "never");
+    let mut command = builder(NEXTEST.ready()?);
+    command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     command.args(["nextest", verb]);
     Ok(command)
 }

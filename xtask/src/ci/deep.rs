@@ -22,7 +22,7 @@ const HEADING: &str = "\n## Runs at full depth\n";
 /// The crash matrix with all second kills is run in so many units.
 const MATRIX_SHARDS: u64 = 8;
 
-/// Inputs of each fuzz target; CI takes ten thousand.
+/// Inputs of each fuzz target; CI takes two thousand, and without libFuzzer.
 const FUZZ_RUNS: u64 = 200_000;
 
 /// Everything, or a share of it.
@@ -101,7 +101,7 @@ fn units() -> Vec<Unit> {
         unit("schedules", "all seeds that CI rotates through", Work::Schedules),
         unit("hostile", "all stolen hubs that CI rotates through, thirty days each", Work::Hostile),
         unit("planted", "every planted bug is found", Work::Planted),
-        unit("fuzz", "every fuzz target, twenty times as long as in CI", Work::Fuzz),
+        unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
         unit("mutants-gate", "mutants of the gate", Work::Mutants(Mutated::Gate)),
         unit("mutants-ledger", "mutants of the ledger of jobs", Work::Mutants(Mutated::Ledger)),
@@ -199,7 +199,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.list {
         return Ok(());
     }
-    crate::packages::prepare()?;
+    crate::packages::prepare(crate::packages::Purpose::Ci)?;
     let mut failed = Vec::new();
     for unit in todo {
         println!("\n=== {} — {}", unit.name, unit.shows);

@@ -3,8 +3,8 @@
 //! | suite | parts |
 //! | --- | --- |
 //! | `check` | format, tidy, schemas, deny, lint |
-//! | `test` | tests, fuzz |
-//! | `sim` | matrix, schedules, hostile |
+//! | `test` | tests |
+//! | `sim` | matrix, schedules, planted, hostile |
 //! | `e2e` | process, demo-user |
 //! | `system` | package, host, demo-root, stacks, golden |
 //!
@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.deep.is_wanted() {
         return deep::run(&options.deep);
     }
-    packages::prepare()?;
+    packages::prepare(packages::Purpose::Ci)?;
     let (wanted, left_out) = choose(&options.suites, packages::is_root());
     let prepared = began.elapsed();
     let ended = runner::run_all(&wanted, began)?;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_suite_brings_what_its_parts_need() {
-        assert_eq!(chosen(&["sim"], true), ["programs", "matrix", "schedules", "hostile"]);
+        assert_eq!(chosen(&["sim"], true), ["programs", "matrix", "schedules", "planted", "hostile"]);
         assert_eq!(chosen(&["host"], true), ["tools", "programs", "images", "package", "host"]);
         assert_eq!(chosen(&["format"], false), ["format"]);
     }

@@ -181,7 +181,7 @@ pub const ALL: &[Part] = &[
     Part {
         name: "tests",
         suite: Suite::Test,
-        shows: "unit, story and conformance tests",
+        shows: "unit, story and conformance tests, and every fuzz target on changed seeds",
         after: &["tools", "programs"],
         limit: minutes(25),
         run: work::tests,
@@ -245,14 +245,6 @@ pub const ALL: &[Part] = &[
         ..ANYBODY
     },
     Part {
-        name: "fuzz",
-        suite: Suite::Test,
-        shows: "every parser of the trust part, on random bytes",
-        limit: minutes(20),
-        run: work::fuzz_briefly,
-        ..ANYBODY
-    },
-    Part {
         name: "matrix",
         suite: Suite::Sim,
         shows: "every operation killed once at every point, and again in its recovery at this run's part of the points",
@@ -270,6 +262,16 @@ pub const ALL: &[Part] = &[
         priority: Priority::Low,
         limit: minutes(30),
         run: work::schedules,
+        ..ANYBODY
+    },
+    Part {
+        name: "planted",
+        suite: Suite::Sim,
+        shows: "this run's part of the planted bugs is found",
+        after: &["programs"],
+        priority: Priority::Low,
+        limit: minutes(20),
+        run: work::planted,
         ..ANYBODY
     },
     Part {

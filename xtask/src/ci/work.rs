@@ -1,5 +1,6 @@
 //! What each part of CI does.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::package::PackageOptions;
 use crate::schemas::{self, Mode};
 use crate::tools::{DEB, DENY, RAGE};
 use crate::workspace::{self, cargo, must, target};
-use crate::{demo, e2e_suite, fuzz, golden, tidy};
+use crate::{demo, e2e_suite, golden, tidy};
 
 pub fn format() -> Result<()> {
     must(cargo().args(["fmt", "--all", "--check"]))?;
@@ -75,7 +76,10 @@ const TESTS: &str = "not package(e2e) and not (package(harness) and test(/^(matr
 
 pub fn tests() -> Result<()> {
     let memory = in_memory()?;
-    let ran = built::run_tests(TESTS, &[], [("TMPDIR", memory.path().as_os_str())]);
+    let turn = rotation::turn()?.to_string();
+    println!("turn {turn} of the fuzz targets' inputs; again: HOLDFAST_FUZZ_TURN={turn} cargo test -p fuzz-smoke");
+    let env = [("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_FUZZ_TURN", OsStr::new(&turn))];
+    let ran = built::run_tests(TESTS, &[], env);
     // Other parts of this run write a report of the same name.
     std::fs::copy(target().join("nextest/ci/junit.xml"), target().join("ci").join(REPORT))?;
     ran
@@ -89,15 +93,6 @@ fn in_memory() -> Result<TempDir> {
     // Some tests become another user.
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777))?;
     Ok(folder)
-}
-
-/// An ordinary user may have no C++ compiler; the head of the run has said so then.
-pub fn fuzz_briefly() -> Result<()> {
-    if !workspace::has("g++") && !crate::packages::is_root() {
-        println!("left out: there is no g++");
-        return Ok(());
-    }
-    fuzz::each(fuzz::RUNS_IN_CI)
 }
 
 pub fn package() -> Result<()> {
@@ -133,6 +128,14 @@ pub fn schedules() -> Result<()> {
     println!("turn {turn}: {count} seeds from {first} of {}", rotation::SCHEDULES.of);
     let words = ["--from", &first.to_string(), "--count", &count.to_string()];
     crate::schedules::run(&words.map(str::to_owned))
+}
+
+/// This run's part of the planted bugs.
+pub fn planted() -> Result<()> {
+    let (parts, turn) = (rotation::PLANTED_PARTS, rotation::turn()?);
+    let part = 1 + turn % parts;
+    println!("turn {turn}: planted bugs, part {part} of {parts}");
+    crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")])
 }
 
 /// Those that once found something, and this run's, for some days.

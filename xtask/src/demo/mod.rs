@@ -16,6 +16,7 @@ use e2e::place::User;
 use e2e::programs::Programs;
 use e2e::stage::{Golden, Options as StageOptions, Runtime};
 
+use crate::packages::Purpose;
 use crate::{ci, packages, workspace};
 
 /// How the story is told.
@@ -65,12 +66,11 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Root boots real systems; everybody else runs processes. What is left out, and why, is said.
 fn runtime(options: &Options) -> Result<Runtime> {
-    packages::prepare()?;
-    if options.plain {
-        return Ok(Runtime::Process);
-    }
-    if packages::is_root() {
-        return Ok(Runtime::Nspawn);
+    let runtime =
+        if options.plain || !packages::is_root() { Runtime::Process } else { Runtime::Nspawn };
+    packages::prepare(Purpose::Demo(runtime))?;
+    if options.plain || packages::is_root() {
+        return Ok(runtime);
     }
     println!(
         "Not root: each guest is a folder whose controller runs as a process on a loopback address of its own."

@@ -26,6 +26,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("e2e", &[], &["agentd", "hubd"]),
+    ("fuzz-smoke", &["holdfast-fuzz"], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("guestd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
     (
         "harness",

@@ -51,6 +51,18 @@ impl Share {
     pub const WHOLE: Self = Self { number: 0, of: 1 };
 }
 
+/// Reads a share as people write it: `1/4` is the first of four.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_share(text: &str) -> Result<Share, String> {
+    let parsed = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    match parsed {
+        Some((number, of)) if (1..=of).contains(&number) => Ok(Share { number: number - 1, of }),
+        _ => Err(format!("{text} is no share: write 1/4 for the first of four")),
+    }
+}
+
 /// A story with how it goes undisturbed.
 struct Told {
     story: Story,

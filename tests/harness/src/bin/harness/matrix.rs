@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use harness::matrix::case::{Case, run};
-use harness::matrix::plan::{Depth, Share, run_all};
+use harness::matrix::plan::{Depth, Share, parse_share, run_all};
 use harness::story;
 
 /// Kills every operation at every point, once and twice, and holds each end to the invariants.
@@ -46,14 +46,6 @@ pub fn command(arguments: &Arguments) -> ExitCode {
         run_all(&stories, depth, arguments.shard.unwrap_or(Share::WHOLE), arguments.threads.unwrap_or(cores));
     println!("{}\n{}", report.table(), report.summary());
     if report.violations() == 0 && report.cases() > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn parse_share(text: &str) -> Result<Share, String> {
-    let parsed = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-    match parsed {
-        Some((number, of)) if (1..=of).contains(&number) => Ok(Share { number: number - 1, of }),
-        _ => Err(format!("{text} is no share: write 1/4 for the first of four")),
-    }
 }
 
 /// Tells one case in full.
