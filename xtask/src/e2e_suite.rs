@@ -17,7 +17,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let shared = user::share(&programs, folder.path())?;
     // Tests that pass print their figures too.
     let words = [&["--success-output".to_owned(), "immediate".to_owned()], words].concat();
-    let env: [(&str, &OsStr); 2] = [
+    let memory = ci::in_memory()?;
+    let env: [(&str, &OsStr); 3] = [
+        ("TMPDIR", memory.path().as_os_str()),
         ("HOLDFAST_E2E_PROGRAMS", shared.folder().as_os_str()),
         ("HOLDFAST_E2E_GOLDEN", golden.manifest.as_os_str()),
     ];

@@ -107,7 +107,9 @@ fn build(folder: &Path, target: Option<&str>) -> Result<PathBuf> {
     let triple = triple()?;
     let place = own_folder().join("build");
     let mut build = cargo();
-    build.args(["build", "--locked", "--release", "--features", "libfuzzer", "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    build
+        .args(["build", "--locked", "--release", "--features", "libfuzzer", "--manifest-path"])
+        .arg(folder.join("Cargo.toml"));
     // Named, so that the flags are for the targets alone and not for build scripts and macros.
     build.args(["--target", &triple]).arg("--target-dir").arg(&place);
     match target {

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// Between two looks.
+/// Between the first two looks.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause. Most looks start a program, and many tests look at a time.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Looks until there is something to see.
 ///
 /// # Errors
 /// What `look` fails with, or that `what` did not come to be within `bound`.
 pub fn until<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let begun = Instant::now();
+    let (begun, mut pause) = (Instant::now(), PAUSE);
     loop {
         if let Some(seen) = look()? {
             return Ok(seen);
@@ -23,6 +26,7 @@ pub fn until<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Result<Op
         if begun.elapsed() > bound {
             bail!("{what}: not seen within {} s", bound.as_secs());
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
+        pause = pause.mul_f32(1.25).min(PAUSE_MAX);
     }
 }

@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn the_same_number_gives_the_same_inputs_and_they_differ() {
-        let material = Material { seeds: vec![b"{\"a\":1}".to_vec(), Vec::new()], words: vec![b"null".to_vec()] };
+        let material =
+            Material { seeds: vec![b"{\"a\":1}".to_vec(), Vec::new()], words: vec![b"null".to_vec()] };
         let all = |seed| -> Vec<Vec<u8>> {
             let mut numbers = Numbers::of(seed, "x");
             (0..200).map(|_| material.input(&mut numbers)).collect()
@@ -145,6 +146,9 @@ mod tests {
 
     #[test]
     fn a_dictionary_is_read() {
-        assert_eq!(words("# no\n\"a\\\"b\"\nname=no\n\"\\x00z\\\\\"\n"), [b"a\"b".to_vec(), b"\0z\\".to_vec()]);
+        assert_eq!(
+            words("# no\n\"a\\\"b\"\nname=no\n\"\\x00z\\\\\"\n"),
+            [b"a\"b".to_vec(), b"\0z\\".to_vec()]
+        );
     }
 }

@@ -13,8 +13,10 @@ const INPUTS: u32 = 2_000;
 fn smoke(name: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let dictionary = std::fs::read_to_string(folder.join("words.dict")).unwrap();
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder.join("seeds").join(name)).unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder.join("seeds").join(name))
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
     files.sort();
     let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(!seeds.is_empty(), "no seed for {name}");

@@ -6,10 +6,12 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use tempfile::TempDir;
 
 use crate::tools::{NEXTEST, RAGE};
 use crate::workspace::{builder, cargo, must, target};
@@ -76,6 +78,16 @@ pub fn run_tests<'a>(
     // Where something is missing that a test needs of the machine, CI fails where others leave the test out.
     run.env("HOLDFAST_CI", "1").env("PATH", path_with_tools()?);
     must(run.envs(env))
+}
+
+/// A folder for what tests write, in memory where the machine offers it: they sync files by the thousand.
+pub fn in_memory() -> Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let folder = tempfile::Builder::new().prefix("holdfast-tests-").tempdir_in(base)?;
+    // Some tests become another user.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777))?;
+    Ok(folder)
 }
 
 /// The programs that tests call by name, rage among them.

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 
-pub use built::{build, is_built, run_tests};
+pub use built::{build, in_memory, is_built, run_tests};
 
 use crate::packages;
 use part::{ALL, Part, Root, Suite};

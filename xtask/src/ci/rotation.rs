@@ -17,10 +17,7 @@ pub const SCHEDULES: Seeds = Seeds { a_run: 20, of: 400 };
 pub const HOSTILE_DAYS: u64 = 10;
 
 /// Stolen hubs that each run takes, and of how many they are.
-pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 20 };
-
-/// The planted bugs are split into so many parts.
-pub const PLANTED_PARTS: u64 = 6;
+pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 
 /// Seeds that rotate.
 pub struct Seeds {

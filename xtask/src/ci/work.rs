@@ -1,12 +1,9 @@
 //! What each part of CI does.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use anyhow::Result;
 use e2e::stage::Runtime;
-use tempfile::TempDir;
 
 use super::{built, rotation};
 use crate::package::PackageOptions;
@@ -75,24 +72,16 @@ const TESTS: &str = "not package(e2e) and not (package(harness) and test(/^(matr
                      schedules::the_plots|schedules::seeds|hostile)/)) and not test(/^debian::/)";
 
 pub fn tests() -> Result<()> {
-    let memory = in_memory()?;
+    let memory = built::in_memory()?;
     let turn = rotation::turn()?.to_string();
-    println!("turn {turn} of the fuzz targets' inputs; again: HOLDFAST_FUZZ_TURN={turn} cargo test -p fuzz-smoke");
+    println!(
+        "turn {turn} of the fuzz targets' inputs; again: HOLDFAST_FUZZ_TURN={turn} cargo test -p fuzz-smoke"
+    );
     let env = [("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_FUZZ_TURN", OsStr::new(&turn))];
     let ran = built::run_tests(TESTS, &[], env);
     // Other parts of this run write a report of the same name.
     std::fs::copy(target().join("nextest/ci/junit.xml"), target().join("ci").join(REPORT))?;
     ran
-}
-
-/// A folder for what tests write, in memory where the machine offers it: they sync files by the thousand.
-fn in_memory() -> Result<TempDir> {
-    let memory = Path::new("/dev/shm");
-    let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    let folder = tempfile::Builder::new().prefix("holdfast-tests-").tempdir_in(base)?;
-    // Some tests become another user.
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777))?;
-    Ok(folder)
 }
 
 pub fn package() -> Result<()> {
@@ -130,12 +119,8 @@ pub fn schedules() -> Result<()> {
     crate::schedules::run(&words.map(str::to_owned))
 }
 
-/// This run's part of the planted bugs.
 pub fn planted() -> Result<()> {
-    let (parts, turn) = (rotation::PLANTED_PARTS, rotation::turn()?);
-    let part = 1 + turn % parts;
-    println!("turn {turn}: planted bugs, part {part} of {parts}");
-    crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")])
+    crate::schedules::planted(&[])
 }
 
 /// Those that once found something, and this run's, for some days.

@@ -66,8 +66,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Root boots real systems; everybody else runs processes. What is left out, and why, is said.
 fn runtime(options: &Options) -> Result<Runtime> {
-    let runtime =
-        if options.plain || !packages::is_root() { Runtime::Process } else { Runtime::Nspawn };
+    let runtime = if options.plain || !packages::is_root() { Runtime::Process } else { Runtime::Nspawn };
     packages::prepare(Purpose::Demo(runtime))?;
     if options.plain || packages::is_root() {
         return Ok(runtime);

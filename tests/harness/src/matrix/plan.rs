@@ -87,6 +87,19 @@ enum Unit {
     Tasks { story: usize },
 }
 
+impl Unit {
+    /// Which story, and where in it, as a person looks for it.
+    fn name(self, told: &[Told]) -> String {
+        let of = |story: usize| told.get(story).map_or("?", |told| told.story.name);
+        match self {
+            Self::Point { story, first } => format!("{}/{first}", of(story)),
+            Self::Again { story } => format!("{}/again", of(story)),
+            Self::Failing { story, step } => format!("{}/fail:{step}", of(story)),
+            Self::Tasks { story } => format!("{}/tasks", of(story)),
+        }
+    }
+}
+
 /// Runs everything.
 #[must_use]
 pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) -> Report {
@@ -105,9 +118,10 @@ pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) ->
                     let Some(unit) = units.get(nth) else { break };
                     if nth.is_multiple_of(TOLD_EVERY) {
                         eprintln!(
-                            "{nth:>5} of {} points, {:.0} s",
+                            "{nth:>5} of {} points, {:.0} s, at {}",
                             units.len(),
-                            began.elapsed().as_secs_f32()
+                            began.elapsed().as_secs_f32(),
+                            unit.name(&told)
                         );
                     }
                     work(&told, *unit, depth, &report);
