@@ -51,6 +51,8 @@ struct Layout {
     folder: &'static str,
     /// What is copied of that folder, and from elsewhere in the checkout, to where it stands there.
     copied: &'static [&'static str],
+    /// What is written there besides: file and text.
+    written: &'static [(&'static str, &'static str)],
     /// Where not all modules are copied, those that are.
     cut: Option<Cut>,
     /// What is changed; all of `src` when nothing is named.
@@ -78,6 +80,7 @@ impl Part {
                 package: "holdfast-trust",
                 folder: "trust",
                 copied: &["trust/src"],
+                written: &[],
                 cut: None,
                 files: &["trust/src/**"],
                 left: &[],
@@ -88,6 +91,7 @@ impl Part {
                 package: "holdfast-protocol",
                 folder: "protocol",
                 copied: &["protocol/src"],
+                written: &[],
                 cut: None,
                 files: &[
                     "protocol/src/job/**",
@@ -114,6 +118,7 @@ impl Part {
                     "agentd/src/operation",
                     "golden/recipe.toml",
                 ],
+                written: &[],
                 cut: Some(Cut {
                     modules: "pub mod gate;\npub mod model;\npub mod operation;\n",
                     linked: &[PURE],
@@ -138,6 +143,12 @@ impl Part {
                     "golden/recipe.toml",
                     "tests/support",
                 ],
+                // One module of the agent's integration tests, as a program of its own.
+                written: &[(
+                    "agentd/tests/intake.rs",
+                    "#[path = \"it/intake/mod.rs\"]\nmod intake;\n\
+                     #[path = \"../../tests/support/rows.rs\"]\nmod rows;\n",
+                )],
                 cut: Some(Cut {
                     modules: "pub mod gate;\npub mod model;\npub mod operation;\npub mod plan;\n\
                         pub mod port {\n    pub mod store;\n}\npub mod task {\n    pub mod intake;\n}\n",
@@ -230,6 +241,9 @@ fn lay_out(root: &Path, name: &str, layout: &Layout) -> Result<PathBuf> {
     }
     for part in layout.copied.iter().chain(&["Cargo.lock", ".cargo/mutants.toml"]) {
         copy(&root.join(part), &place.join(part))?;
+    }
+    for (file, text) in layout.written {
+        write(&place.join(file), text)?;
     }
     let package = place.join(layout.folder);
     let mut manifest = read(&root.join(layout.folder).join("Cargo.toml"))?;

@@ -33,7 +33,7 @@ pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", own: Own::T
 pub const DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", own: Own::ThisVersion };
 
 /// Small changes to the code, one by one.
-pub const MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.0.0", own: Own::Any };
+pub const MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0", own: Own::Any };
 
 /// Runs tests, each in a process.
 pub const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143", own: Own::Any };

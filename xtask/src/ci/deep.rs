@@ -82,6 +82,7 @@ enum Work {
     },
     Schedules,
     Hostile,
+    Planted,
     Fuzz,
     Mutants(Mutated),
     Packages,
@@ -99,6 +100,7 @@ fn units() -> Vec<Unit> {
     all.extend([
         unit("schedules", "all seeds that CI rotates through", Work::Schedules),
         unit("hostile", "all stolen hubs that CI rotates through, thirty days each", Work::Hostile),
+        unit("planted", "every planted bug is found", Work::Planted),
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
         unit("mutants-gate", "mutants of the gate", Work::Mutants(Mutated::Gate)),
@@ -131,6 +133,7 @@ impl Work {
                 "--days",
                 "30",
             ])),
+            Self::Planted => schedules::planted(&[]),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),

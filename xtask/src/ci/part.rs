@@ -267,7 +267,7 @@ pub const ALL: &[Part] = &[
     Part {
         name: "planted",
         suite: Suite::Sim,
-        shows: "every planted bug is found",
+        shows: "this run's part of the planted bugs is found",
         after: &["programs"],
         priority: Priority::Low,
         limit: minutes(20),

@@ -19,6 +19,9 @@ pub const HOSTILE_DAYS: u64 = 10;
 /// Stolen hubs that each run takes, and of how many they are.
 pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 
+/// The planted bugs are split into so many parts.
+pub const PLANTED_PARTS: u64 = 6;
+
 /// Seeds that rotate.
 pub struct Seeds {
     /// So many in each run.

@@ -119,8 +119,12 @@ pub fn schedules() -> Result<()> {
     crate::schedules::run(&words.map(str::to_owned))
 }
 
+/// This run's part of the planted bugs.
 pub fn planted() -> Result<()> {
-    crate::schedules::planted(&[])
+    let (parts, turn) = (rotation::PLANTED_PARTS, rotation::turn()?);
+    let part = 1 + turn % parts;
+    println!("turn {turn}: planted bugs, part {part} of {parts}");
+    crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")])
 }
 
 /// Those that once found something, and this run's, for some days.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use agentd::model::planted::Bug;
 use clap::Args;
+use harness::matrix::plan::{Share, parse_share};
 use harness::planted::{Find, find, table};
 
 /// Plants each bug and looks for it.
@@ -15,6 +16,9 @@ pub struct Arguments {
     /// Only this one, by its name.
     #[arg(long)]
     bug: Option<String>,
+    /// Only a share of them, such as `1/4`.
+    #[arg(long, value_parser = parse_share)]
+    shard: Option<Share>,
     /// Threads; as many as there are cores by default.
     #[arg(long)]
     threads: Option<usize>,
@@ -22,7 +26,9 @@ pub struct Arguments {
 
 pub fn command(arguments: &Arguments) -> ExitCode {
     let chosen = |bug: &&Bug| arguments.bug.as_deref().is_none_or(|name| name == bug.name());
-    let bugs: Vec<Bug> = Bug::ALL.iter().filter(chosen).copied().collect();
+    let share = arguments.shard.unwrap_or(Share::WHOLE);
+    let all = Bug::ALL.iter().filter(chosen).copied().enumerate();
+    let bugs: Vec<Bug> = all.filter(|(nth, _)| nth % share.of == share.number).map(|(_, bug)| bug).collect();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (began, next, found) = (Instant::now(), AtomicUsize::new(0), Mutex::<Vec<Find>>::default());
     std::thread::scope(|scope| {
