@@ -72,6 +72,9 @@ impl AgentKey {
         if asks_twice(&csr) {
             return Err(CsrError::Twice);
         }
+        if !ends_in_bit_string(&der, &csr.signature_value.data) {
+            return Err(CsrError::Unreadable);
+        }
         csr.verify_signature().map_err(|_| CsrError::Signature)?;
         Ok(key)
     }
@@ -124,6 +127,16 @@ fn asks_twice(csr: &X509CertificationRequest<'_>) -> bool {
     info.attributes_map().is_err() || info.iter_attributes().any(extensions)
 }
 
+/// Whether the last part is a signature in DER's one form for it: the parser takes other tags with the same number, too.
+/// No signature of a kind that is taken is longer than one byte of length can say.
+fn ends_in_bit_string(der: &[u8], signature: &[u8]) -> bool {
+    const BIT_STRING: u8 = 0x03;
+    const SHORT_LENGTH_MAX: u8 = 0x7f;
+    let Ok(length) = u8::try_from(signature.len() + 1) else { return false };
+    let part = [&[BIT_STRING, length, 0], signature].concat();
+    length <= SHORT_LENGTH_MAX && der.ends_with(&part)
+}
+
 /// Whether a text is one PEM block of a CSR and nothing besides. The reader would take the first of several and overlook
 /// what stands around it.
 fn is_one_block(pem: &str) -> bool {
@@ -131,6 +144,7 @@ fn is_one_block(pem: &str) -> bool {
     text.starts_with("-----BEGIN CERTIFICATE REQUEST-----")
         && text.ends_with("-----END CERTIFICATE REQUEST-----")
         && text.matches("-----BEGIN").count() == 1
+        && text.matches("-----END").count() == 1
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ fn vectors() -> Vec<(String, String)> {
         ("the same block twice".to_owned(), format!("{good}{good}")),
         ("words before it".to_owned(), format!("so: {good}")),
         ("words behind it".to_owned(), format!("{good}so")),
+        ("two ends".to_owned(), format!("{good}E=\n-----END {LABEL}-----\n")),
         ("a key behind it".to_owned(), format!("{good}{}", key.serialize_pem())),
         ("a key".to_owned(), key.serialize_pem()),
         ("a certificate".to_owned(), CertificateParams::default().self_signed(&key).unwrap().pem()),

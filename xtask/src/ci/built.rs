@@ -1,4 +1,4 @@
-//! What tests and programs are built once, and how later parts of CI use it without asking cargo.
+//! The one build that programs and tests share.
 //!
 //! In: the workspace. Out: programs and test binaries in the one shape that all tests share (the agent with its feature
 //! `testing`), and two files that tell nextest where they are. While cargo builds or lints, it holds a lock on its folder;

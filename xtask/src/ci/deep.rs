@@ -1,7 +1,7 @@
-//! `cargo ci --deep`: everything that CI samples, whole; in units that can be resumed and shared out.
+//! Runs at full depth (`cargo ci --deep`), in units that can be resumed.
 //!
-//! In: the units, and what is known of earlier runs (`target/ci/deep.jsonl`, and the table in `docs/ci.md`). Out: each
-//! unit's log, and its row in the table. A unit that passed on this commit is not run again.
+//! In: the units, and what is known of earlier runs (`target/ci/deep.jsonl`, and the table in `docs/ci.md`). Out: what
+//! each unit prints, and its row in the table. A unit that passed on this commit is not run again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -207,7 +207,7 @@ pub fn run(options: &Options) -> Result<()> {
         let outcome = unit.work.run();
         let run = Run {
             unit: unit.name.clone(),
-            commit: commit.clone(),
+            commit: tested(&commit, &self::commit()?),
             day: day()?,
             seconds: began.elapsed().as_secs(),
             passed: outcome.is_ok(),
@@ -221,6 +221,11 @@ pub fn run(options: &Options) -> Result<()> {
     let told = if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) };
     println!("written: docs/ci.md");
     told
+}
+
+/// The commit that a unit is told to have run on: with a `+` where the tree changed while it ran.
+fn tested(before: &str, after: &str) -> String {
+    if before == after { before.to_owned() } else { format!("{}+", before.trim_end_matches('+')) }
 }
 
 /// Says what there is to do and how long it took last.
@@ -304,6 +309,14 @@ mod tests {
             ("matrix-1", "abc1234+", 312, true)
         );
         assert!(row_of("| unit | commit | day | seconds | verdict |").is_none());
+    }
+
+    #[test]
+    fn a_tree_that_changed_meanwhile_is_marked() {
+        assert_eq!(tested("abc", "abc"), "abc");
+        assert_eq!(tested("abc", "abc+"), "abc+");
+        assert_eq!(tested("abc", "def"), "abc+");
+        assert_eq!(tested("abc+", "abc"), "abc+");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `cargo ci`: five suites, their parts run side by side; the same on a laptop and in CI.
+//! CI (`cargo ci`): five suites whose parts run side by side.
 //!
 //! | suite | parts |
 //! | --- | --- |

@@ -119,7 +119,7 @@ fn newest(folder: &Path, begins: &str) -> Result<Option<PathBuf>> {
 }
 
 #[cfg(test)]
-mod tests_of_it {
+mod tests_of_the_page {
     use super::*;
 
     #[test]

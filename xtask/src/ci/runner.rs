@@ -1,4 +1,4 @@
-//! Runs parts of CI side by side, each as a process with a log, a limit and a heartbeat.
+//! The runner of CI's parts, with logs, limits and a heartbeat.
 //!
 //! In: the wanted parts. Out: how each ended. A part is this program again (`cargo xtask part NAME`) in a process group of
 //! its own, so that one that takes too long can be ended with all that it started. Deliberately absent: what a part does.

@@ -1,4 +1,4 @@
-//! What the story needs before it begins: the programs, and a golden archive with `guestd` in it.
+//! Programs and golden archive of the demo.
 
 use anyhow::{Context, Result};
 use e2e::programs::{NAMES, Programs};
