@@ -1,7 +1,12 @@
 //! The real program as a daemon: whom it refuses to be, what it tells systemd, how it answers and how it stops. Hub and
 //! Proxmox are away the whole time, which a daemon must bear.
 #![forbid(unsafe_code)]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -262,10 +267,8 @@ fn doctor_of_operators(place: &Place) -> serde_json::Value {
     checks.find(named).unwrap().clone()
 }
 
-/// A file of operators that is not taken is told at the door for as long as the agent runs, and the agent runs; the same
-/// file set right is in use after the next start.
-#[test]
-fn operators_that_are_not_taken_are_told_and_not_only_logged() {
+/// An enrolled box whose settings name a file of operators and a policy.
+fn with_operators() -> Place {
     let place = Place::new();
     place.enrol();
     let path = |name: &str| place.dir.path().join(name);
@@ -275,24 +278,34 @@ fn operators_that_are_not_taken_are_told_and_not_only_logged() {
         path("policy.toml").display()
     );
     place.write("agent.toml", &format!("{}{trust}", place.settings()));
-    let looser = "version = 1\n[verbs.cancel]\nsignatures = 9\n";
-    let mut cases = vec![
-        (ALICE, "", 0o666, SOMEBODY, "may be written by others"),
-        ("nonsense\n", "", 0o644, SOMEBODY, "operators"),
-        (ALICE, looser, 0o644, SOMEBODY, "9 signatures"),
-    ];
-    if place.as_root {
-        cases.push((ALICE, "", 0o644, SOMEBODY - 1, "chown root:root"));
-    }
-    for (operators, policy, mode, owner, words) in cases {
-        place.write("operators", operators);
-        place.write("policy.toml", policy);
-        std::fs::set_permissions(path("operators"), std::fs::Permissions::from_mode(mode)).unwrap();
+    place
+}
+
+fn started(place: &Place) -> Running {
+    let mut daemon = place.somebody(&["run"]);
+    Running(daemon.stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// A file of operators that is not taken, and the words that say why.
+struct NotTaken {
+    operators: &'static str,
+    policy: &'static str,
+    mode: u32,
+    owner: u32,
+    words: &'static str,
+}
+
+impl NotTaken {
+    fn is_told_while_the_agent_runs(&self) {
+        let (place, words) = (with_operators(), self.words);
+        let operators = place.dir.path().join("operators");
+        place.write("operators", self.operators);
+        place.write("policy.toml", self.policy);
+        std::fs::set_permissions(&operators, std::fs::Permissions::from_mode(self.mode)).unwrap();
         if place.as_root {
-            std::os::unix::fs::chown(path("operators"), Some(owner), None).unwrap();
+            std::os::unix::fs::chown(&operators, Some(self.owner), None).unwrap();
         }
-        let mut daemon = place.somebody(&["run"]);
-        let _daemon = Running(daemon.stderr(Stdio::null()).spawn().unwrap());
+        let _daemon = started(&place);
         let told = |problem: &serde_json::Value| problem["code"] == "TRUST_FILE";
         let problems = |status: &serde_json::Value| {
             status["sections"]["agent"]["problems"].as_array().cloned().unwrap_or_default()
@@ -304,10 +317,34 @@ fn operators_that_are_not_taken_are_told_and_not_only_logged() {
         let check = doctor_of_operators(&place);
         assert_eq!(check["state"], "failed", "{words}: {check}");
     }
+}
+
+#[test]
+fn operators_that_are_not_taken_are_told_and_not_only_logged() {
+    let usual = NotTaken { operators: ALICE, policy: "", mode: 0o644, owner: SOMEBODY, words: "" };
+    let stricter = "version = 1\n[verbs.cancel]\nsignatures = 9\n";
+    let mut cases = vec![
+        NotTaken { mode: 0o666, words: "may be written by others", ..usual },
+        NotTaken { operators: "nonsense\n", words: "operators", ..usual },
+        NotTaken { policy: stricter, words: "9 signatures", ..usual },
+    ];
+    if rustix::process::geteuid().is_root() {
+        cases.push(NotTaken { owner: SOMEBODY - 1, words: "chown root:root", ..usual });
+    }
+    std::thread::scope(|scope| {
+        for case in &cases {
+            scope.spawn(|| case.is_told_while_the_agent_runs());
+        }
+    });
+}
+
+/// A file of operators that is right is in use from the agent's start, and another in its place from the next one.
+#[test]
+fn operators_that_are_taken_are_in_use_until_the_next_start() {
+    let place = with_operators();
     place.write("operators", ALICE);
     place.write("policy.toml", "version = 1\n");
-    let mut daemon = place.somebody(&["run"]);
-    let _daemon = Running(daemon.stderr(Stdio::null()).spawn().unwrap());
+    let _daemon = started(&place);
     status_that(&place, |status| status["sections"]["trust"]["operators"].is_string());
     let check = doctor_of_operators(&place);
     assert_eq!(check["state"], "good", "{check}");

@@ -10,6 +10,27 @@ use holdfast_protocol::bootstrap::{Bootstrap, Ticket, VARIABLE};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+/// Cases of one test that run side by side.
+const AT_ONCE: usize = 5;
+
+/// Runs the case for each point, some side by side: most of its time is the pauses of the program under test.
+pub async fn each_point<F>(points: &[&'static str], case: impl Fn(&'static str) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut running = JoinSet::new();
+    for point in points {
+        if running.len() == AT_ONCE {
+            running.join_next().await.unwrap().unwrap();
+        }
+        running.spawn(case(point));
+    }
+    while let Some(ended) = running.join_next().await {
+        ended.unwrap();
+    }
+}
 
 /// Far more than any step takes; reached only when something is broken.
 const DEADLINE: Duration = Duration::from_secs(60);

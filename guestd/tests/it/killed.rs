@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::fake_agent::FakeAgent;
-use crate::guest::{Guest, until};
+use crate::guest::{Guest, each_point, until};
 use crate::windows::{guest, plan, told, windows};
 use crate::world::World;
 
@@ -60,9 +60,9 @@ fn as_before(dead: &Dead, point: &str) {
     assert!(!dead.world.marker() && dead.world.was_guarded(), "{point}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn the_next_start_brings_everything_back() {
-    for point in POINTS {
+    each_point(&POINTS, |point| async move {
         let dead = dead_at(point).await;
         let running = dead.guest.run();
         let hellos = dead.agent.read(|book| book.hellos.len());
@@ -75,33 +75,38 @@ async fn the_next_start_brings_everything_back() {
         until("hello", || dead.agent.read(|book| book.hellos.len() > hellos), String::new).await;
         as_before(&dead, point);
         assert_eq!(running.stop().0.code(), Some(0));
-    }
+    })
+    .await;
 }
 
 /// The controller lives, and a person's `guestd backup` dies: the lane, which the agent holds for it, is given back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_backup_by_hand_that_dies_is_brought_back_and_told_by_the_controller() {
-    for point in ["Granted", "MarkerWritten", "AllStopped", "QuiescedTold", "MarkerGone"] {
-        let (agent, guest, world, before) = guest().await;
-        let controller = guest.run();
-        until("hello", || agent.read(|book| !book.hellos.is_empty()), String::new).await;
-        assert!(guest.start_until(point, "backup").died().await, "{point}: {}", told(&guest));
-        let told_agent = || windows(&agent, |w| w.released.len() + w.given_up as usize > 0);
-        until(&format!("{point}: told"), told_agent, || format!("{:?} {}", world.states(), told(&guest)))
-            .await;
-        assert_eq!((world.states(), world.marker()), (before, false), "{point}");
-        assert!(told(&guest)["open"].is_null(), "{point}");
-        assert_eq!(controller.stop().0.code(), Some(0));
-    }
+    each_point(
+        &["Granted", "MarkerWritten", "AllStopped", "QuiescedTold", "MarkerGone"],
+        |point| async move {
+            let (agent, guest, world, before) = guest().await;
+            let controller = guest.run();
+            until("hello", || agent.read(|book| !book.hellos.is_empty()), String::new).await;
+            assert!(guest.start_until(point, "backup").died().await, "{point}: {}", told(&guest));
+            let told_agent = || windows(&agent, |w| w.released.len() + w.given_up as usize > 0);
+            until(&format!("{point}: told"), told_agent, || format!("{:?} {}", world.states(), told(&guest)))
+                .await;
+            assert_eq!((world.states(), world.marker()), (before, false), "{point}");
+            assert!(told(&guest)["open"].is_null(), "{point}");
+            assert_eq!(controller.stop().0.code(), Some(0));
+        },
+    )
+    .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn the_timer_brings_everything_back_when_nobody_starts() {
-    for point in POINTS {
+    each_point(&POINTS, |point| async move {
         let dead = dead_at(point).await;
         let Some(timer) = dead.world.timer() else {
             assert_eq!(dead.world.states(), dead.before, "{point}");
-            continue;
+            return;
         };
         // Early it waits; whoever removes the marker first would open the door to what is stopped after.
         if dead.world.marker() {
@@ -118,12 +123,13 @@ async fn the_timer_brings_everything_back_when_nobody_starts() {
         assert_eq!(output.status.code(), Some(0), "{point}: {output:?}");
         as_before(&dead, point);
         assert!(dead.world.timer().is_none(), "{point}");
-    }
+    })
+    .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_reboot_brings_everything_back() {
-    for point in POINTS {
+    each_point(&POINTS, |point| async move {
         let dead = dead_at(point).await;
         // Timers die with PID 1, and the new boot's clock shows less than the old one's deadline.
         dead.world.lose_timers();
@@ -138,7 +144,8 @@ async fn a_reboot_brings_everything_back() {
             assert_eq!(output.status.code(), Some(0), "{point}: {output:?}");
         }
         as_before(&dead, point);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

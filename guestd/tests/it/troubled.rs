@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::guest::until;
+use crate::guest::{each_point, until};
 use crate::killed::POINTS;
 use crate::windows::{guest, plan, told, windows};
 
@@ -22,7 +22,7 @@ enum Trouble {
     NoRoom,
 }
 
-async fn comes_back(point: &str, trouble: Trouble) {
+async fn comes_back(point: &'static str, trouble: Trouble) {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |_| {});
     let controller = guest.run_to(point);
@@ -78,30 +78,22 @@ fn no_room(path: &Path) {
     std::fs::create_dir_all(path.join("x")).unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_clock_that_leaps_at_any_moment_ends_in_running_stacks() {
-    for point in POINTS {
-        comes_back(point, Trouble::Leap).await;
-    }
+    each_point(&POINTS, |point| comes_back(point, Trouble::Leap)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_clock_that_goes_back_at_any_moment_ends_in_running_stacks() {
-    for point in POINTS {
-        comes_back(point, Trouble::Back).await;
-    }
+    each_point(&POINTS, |point| comes_back(point, Trouble::Back)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn an_agent_that_falls_silent_at_any_moment_keeps_nothing_stopped() {
-    for point in POINTS {
-        comes_back(point, Trouble::Silence).await;
-    }
+    each_point(&POINTS, |point| comes_back(point, Trouble::Silence)).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_disk_that_is_full_at_any_moment_keeps_nothing_stopped() {
-    for point in POINTS {
-        comes_back(point, Trouble::NoRoom).await;
-    }
+    each_point(&POINTS, |point| comes_back(point, Trouble::NoRoom)).await;
 }

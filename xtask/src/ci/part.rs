@@ -125,21 +125,20 @@ pub const ALL: &[Part] = &[
         ..ANYBODY
     },
     Part {
+        name: "programs",
+        suite: Suite::Build,
+        shows: "all programs and tests are built, in the one shape that tests share",
+        uses: Some(Shared::CargoTarget),
+        limit: minutes(30),
+        run: work::build_everything,
+        ..ANYBODY
+    },
+    Part {
         name: "tools",
         suite: Suite::Build,
         shows: "the tools that cargo installs are there, once for a machine",
         limit: minutes(20),
         run: work::fetch_tools,
-        ..ANYBODY
-    },
-    Part {
-        name: "programs",
-        suite: Suite::Build,
-        shows: "all programs and tests are built, in the one shape that tests share",
-        uses: Some(Shared::CargoTarget),
-        load: 3,
-        limit: minutes(30),
-        run: work::build_everything,
         ..ANYBODY
     },
     Part {
@@ -249,6 +248,7 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "every operation killed once at every point, and again in its recovery at this run's part of the points",
         after: &["programs"],
+        load: 1,
         priority: Priority::Low,
         limit: minutes(40),
         run: work::matrix,
@@ -259,6 +259,7 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "plots, kept seeds and this run's seeds of random faults, kills, hands and documents",
         after: &["programs"],
+        load: 1,
         priority: Priority::Low,
         limit: minutes(30),
         run: work::schedules,
@@ -269,6 +270,7 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "this run's part of the planted bugs is found",
         after: &["programs"],
+        load: 1,
         priority: Priority::Low,
         limit: minutes(20),
         run: work::planted,
@@ -279,6 +281,7 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "a stolen hub: kept seeds and this run's seed, nothing of a customer's lost",
         after: &["programs"],
+        load: 1,
         priority: Priority::Low,
         limit: minutes(30),
         run: work::hostile,

@@ -17,14 +17,25 @@ use super::part::{Part, Priority};
 use super::pick::{Entry, State, give_up, next};
 use crate::workspace::{program, target};
 
-/// How often it is said what is under way.
-const HEARTBEAT: Duration = Duration::from_secs(60);
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How often it is said what is under way.
+    heartbeat: Duration,
+    /// The time between the signal to end and the one to die.
+    grace: Duration,
+    /// Everything ends after this time, with what was not reached, rather than being cut off by whoever called.
+    whole: Duration,
+}
 
-/// The time between the signal to end and the one to die.
-const GRACE: Duration = Duration::from_secs(15);
-
-/// Everything ends after this time, with what was not reached, rather than being cut off by whoever called.
-const WHOLE: Duration = Duration::from_secs(80 * 60);
+impl Limits {
+    /// Those of CI.
+    pub const CI: Self = Self {
+        heartbeat: Duration::from_secs(60),
+        grace: Duration::from_secs(15),
+        whole: Duration::from_secs(80 * 60),
+    };
+}
 
 /// Of a log without an end, so many last lines are shown.
 const LAST_LINES: usize = 60;
@@ -62,7 +73,7 @@ pub fn log_of(part: &Part) -> PathBuf {
     target().join("ci").join(format!("{}.log", part.name))
 }
 
-/// Runs them all.
+/// Runs them all, each by this very program.
 pub fn run_all(parts: &[&'static Part], began: Instant) -> Result<Vec<Ended>> {
     let folder = target().join("ci");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -73,6 +84,11 @@ pub fn run_all(parts: &[&'static Part], began: Instant) -> Result<Vec<Ended>> {
         std::fs::remove_file(&me).with_context(|| format!("cannot replace {}", me.display()))?;
     }
     std::fs::copy("/proc/self/exe", &me).with_context(|| format!("cannot make {}", me.display()))?;
+    run_by(me, parts, began, Limits::CI)
+}
+
+/// Runs them all by this program, which is called with `part NAME`.
+fn run_by(me: PathBuf, parts: &[&'static Part], began: Instant, limits: Limits) -> Result<Vec<Ended>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut shop = Shop {
         me,
@@ -81,6 +97,7 @@ pub fn run_all(parts: &[&'static Part], began: Instant) -> Result<Vec<Ended>> {
         ended: Vec::new(),
         capacity: u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(1),
         began,
+        limits,
     };
     // As many messages as there are parts: nobody waits to send one.
     let (done, ends) = sync_channel(parts.len().max(1));
@@ -102,13 +119,14 @@ struct Shop {
     ended: Vec<Ended>,
     capacity: u32,
     began: Instant,
+    limits: Limits,
 }
 
 impl Shop {
     fn work(&mut self, done: &SyncSender<Done>, ends: &Receiver<Done>) -> Result<()> {
-        let mut beat = Instant::now() + HEARTBEAT;
+        let mut beat = Instant::now() + self.limits.heartbeat;
         loop {
-            let late = self.began.elapsed() >= WHOLE;
+            let late = self.began.elapsed() >= self.limits.whole;
             give_up(&mut self.entries);
             if !late {
                 for place in next(&self.entries, self.capacity) {
@@ -121,7 +139,7 @@ impl Shop {
             let now = Instant::now();
             if now >= beat {
                 self.tell_beat();
-                beat = now + HEARTBEAT;
+                beat = now + self.limits.heartbeat;
             }
             self.end_the_late(now, late);
             match ends.recv_timeout(self.until_next(now, beat)) {
@@ -162,16 +180,17 @@ impl Shop {
 
     /// Ends what is past its limit, and everything when the whole is.
     fn end_the_late(&mut self, now: Instant, late: bool) {
+        let Limits { whole, grace, .. } = self.limits;
         for one in &mut self.running {
             let Some(entry) = self.entries.get(one.place) else { continue };
             let limit = entry.part.limit;
             match &one.ending {
                 None if late || one.since.elapsed() >= limit => {
-                    let minutes = if late { WHOLE.as_secs() / 60 } else { limit.as_secs() / 60 };
+                    let minutes = if late { whole } else { limit }.as_secs() / 60;
                     let of = if late { "the whole run" } else { "this part" };
                     let why = format!("stopped: {of} has a limit of {minutes} minutes");
                     signal(one.group, Signal::TERM);
-                    one.ending = Some((why, now + GRACE));
+                    one.ending = Some((why, now + grace));
                 }
                 Some((_, kill)) if now >= *kill => signal(one.group, Signal::KILL),
                 _ => {}
@@ -181,9 +200,9 @@ impl Shop {
 
     /// How long nothing has to be done.
     fn until_next(&self, now: Instant, beat: Instant) -> Duration {
-        let mut next = beat.min(self.began + WHOLE);
+        let mut next = beat.min(self.began + self.limits.whole);
         for one in &self.running {
-            let limit = self.entries.get(one.place).map_or(WHOLE, |entry| entry.part.limit);
+            let limit = self.entries.get(one.place).map_or(self.limits.whole, |entry| entry.part.limit);
             let at = one.ending.as_ref().map_or(one.since + limit, |(_, kill)| *kill);
             next = next.min(at);
         }
@@ -263,4 +282,105 @@ fn last_lines(log: &Path, count: usize) -> Vec<String> {
 fn clock(began: Instant) -> String {
     let seconds = began.elapsed().as_secs();
     format!("[{:02}:{:02}]", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ci::part::{Root, Suite};
+
+    /// A part that never ends by itself, nor by being asked to.
+    const STUBBORN: Part = Part {
+        name: "runner-test-stubborn",
+        suite: Suite::Check,
+        shows: "nothing",
+        root: Root::NotNeeded,
+        after: &[],
+        load: 1,
+        uses: None,
+        priority: Priority::Usual,
+        limit: Duration::from_secs(3_600),
+        run: || Ok(()),
+    };
+    static NEVER_ENDS: Part = STUBBORN;
+    static HAS_NO_TIME: Part = Part { name: "runner-test-no-time", limit: Duration::ZERO, ..STUBBORN };
+    static COMES_AFTER: Part = Part {
+        name: "runner-test-after",
+        after: &["runner-test-stubborn", "runner-test-no-time"],
+        ..STUBBORN
+    };
+
+    const AT_ONCE: Limits = Limits { grace: Duration::ZERO, ..Limits::CI };
+
+    /// A program that starts another and ignores the signal to end; it says its group in `group`.
+    fn stubborn(folder: &Path) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = folder.join("stubborn");
+        let group = folder.join("group");
+        let text = format!(
+            "#!/bin/sh\ntrap '' TERM\necho $$ > {0}.new && mv {0}.new {0}\nsleep 3600 &\nwait\nwait\n",
+            group.display()
+        );
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn run(parts: &[&'static Part], began: Instant, limits: Limits) -> (Vec<Ended>, Option<Pid>) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(target().join("ci")).unwrap();
+        let ended = run_by(stubborn(folder.path()), parts, began, limits).unwrap();
+        let group = std::fs::read_to_string(folder.path().join("group")).ok();
+        (ended, group.and_then(|text| Pid::from_raw(text.trim().parse().unwrap())))
+    }
+
+    /// The processes of a group that live: state and group stand behind the name in `/proc/PID/stat`.
+    fn living(group: Pid) -> Vec<String> {
+        let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+        let is_of = |line: &String| {
+            let mut fields = line.rsplit(')').next().unwrap().split_whitespace();
+            let (state, of) = (fields.next(), fields.nth(1));
+            state != Some("Z") && of == Some(&group.as_raw_nonzero().to_string())
+        };
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| stat(entry.unwrap())).filter(is_of).collect()
+    }
+
+    fn nothing_is_left_of(group: Option<Pid>) {
+        // It may have been ended before it could say its group; then there is nothing to look for.
+        let Some(group) = group else { return };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        // Who was killed needs a moment to be gone.
+        while !living(group).is_empty() {
+            assert!(Instant::now() < deadline, "{:?} live on", living(group));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_part_past_its_limit_is_ended_with_all_that_it_started_and_what_needs_it_is_not_reached() {
+        let (ended, group) = run(&[&HAS_NO_TIME, &COMES_AFTER], Instant::now(), AT_ONCE);
+        let said: Vec<_> =
+            ended.iter().map(|one| (one.part.name, one.state, one.why.clone().unwrap())).collect();
+        assert_eq!(said[0].1, State::Failed);
+        assert!(said[0].2.contains("this part has a limit of 0 minutes"), "{said:?}");
+        assert_eq!((said[1].0, said[1].1), ("runner-test-after", State::NotReached));
+        nothing_is_left_of(group);
+    }
+
+    #[test]
+    fn the_whole_run_past_its_limit_is_red_and_names_what_was_not_reached() {
+        let limits = Limits { whole: Duration::from_secs(1), ..AT_ONCE };
+        let (ended, group) = run(&[&NEVER_ENDS, &COMES_AFTER], Instant::now(), limits);
+        assert_eq!(ended.iter().map(|one| one.state).collect::<Vec<_>>(), [State::Failed, State::NotReached]);
+        assert!(ended[0].why.as_ref().unwrap().contains("the whole run has a limit"), "{:?}", ended[0].why);
+        nothing_is_left_of(group);
+    }
+
+    #[test]
+    fn nothing_is_started_once_the_whole_run_is_over() {
+        let limits = Limits { whole: Duration::ZERO, ..AT_ONCE };
+        let (ended, group) = run(&[&NEVER_ENDS], Instant::now(), limits);
+        assert_eq!(ended.iter().map(|one| one.state).collect::<Vec<_>>(), [State::NotReached]);
+        assert!(group.is_none());
+    }
 }
