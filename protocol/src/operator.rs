@@ -94,6 +94,8 @@ pub enum HostState {
     New,
     /// Heard of in time.
     Online,
+    /// Heard of in time, but its agent cannot see Proxmox: what it says of guests and storages is old.
+    Degraded,
     /// One interval overdue.
     Late,
     /// Three intervals and a minute overdue: the alarm was raised.
@@ -117,6 +119,9 @@ pub struct HostView {
     /// When it was last heard of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<Timestamp>,
+    /// What keeps its agent from seeing Proxmox, where that lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<Degraded>,
     /// The newest desired generation; 0 is none.
     pub wanted: Generation,
     /// The generation the host holds.
@@ -128,10 +133,21 @@ pub struct HostView {
     pub guests_running: u32,
     /// Guests that are ours.
     pub guests: u32,
-    /// What needs a person: parked, broken, foreign, held or refused things.
+    /// What needs a person: guests with conditions, wishes that wait for a signature, a refused document, and every problem of
+    /// the agent itself.
     pub attention: u32,
     /// When its certificate ends.
     pub certificate_ends_at: Timestamp,
+}
+
+/// A host whose agent cannot see Proxmox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Degraded {
+    /// Since when: what is reported of its guests and storages is as old.
+    pub since: Timestamp,
+    /// The agent's own words.
+    pub reason: String,
 }
 
 /// One host with its last report.

@@ -127,6 +127,10 @@ pub struct AgentSection {
     pub started_at: Timestamp,
     /// What keeps it from its work, in words; empty when it is well.
     pub problems: Vec<Problem>,
+    /// Since when it has not seen Proxmox, where that is longer than two polls. Sizes and addresses are as old; whether a guest
+    /// runs is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unobserved_since: Option<Timestamp>,
     /// What secrets for this host are sealed to. The hub passes it on and could show another: compare it with what
     /// `agentd storage key` prints on the box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,6 +251,9 @@ pub struct GuestReport {
     pub standing: Standing,
     /// Whether it runs.
     pub run: Running,
+    /// Since when that is unknown, because nobody has seen the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_since: Option<Timestamp>,
     /// Whether it should, where the document names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<RunState>,
@@ -317,6 +324,29 @@ pub struct ControllerReport {
     pub hello_at: Timestamp,
     /// How it said it was.
     pub health: Health,
+    /// That it has not said hello in time, where its guest runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<SilenceReport>,
+}
+
+/// A guest agent that is not heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SilenceReport {
+    /// How long.
+    pub is: SilenceKind,
+    /// Its last hello.
+    pub since: Timestamp,
+}
+
+/// How long a guest agent was not heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SilenceKind {
+    /// Two hellos are missed.
+    Late,
+    /// Three are missed.
+    Silent,
 }
 
 /// How a controller says it is.

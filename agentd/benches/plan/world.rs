@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agentd::model::mark::Mark;
+use agentd::model::net::{NetLine, NetPlace};
 use agentd::model::observed::{
-    BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
+    BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight, Template,
 };
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
 use agentd::model::record::{
@@ -194,6 +195,7 @@ fn volumes(vmid: Vmid) -> BTreeSet<VolumeId> {
 fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
     let gib = |size: u32| u64::from(size) << 30;
     let volumes = volumes(vmid);
+    let (bridge, address) = (&guest.network.bridge, guest.network.address);
     let mounts = guest.volumes.iter().zip(volumes.iter().skip(1)).zip(0..);
     let facts = GuestFacts {
         mark: Mark::Of(guest.uid),
@@ -213,7 +215,15 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
             })
             .collect(),
         volumes,
+        detached: BTreeSet::new(),
         protection: Protection::On,
+        name: Some(guest.name.to_string()),
+        net: format!("name=eth0,bridge={bridge},hwaddr=BC:24:11:00:00:01,ip={address},type=veth")
+            .parse::<NetLine>()
+            .ok()
+            .map(|line| line.at(&NetPlace::of(&guest.network))),
+        more_nets: BTreeSet::new(),
+        template: Template::No,
         address: Some(guest.network.address),
         hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),

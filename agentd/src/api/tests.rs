@@ -38,7 +38,7 @@ use crate::model::boot::{BootId, BootMoment};
 use crate::model::policy::VmidRange;
 use crate::model::record::VolumeId;
 use crate::operation::log::Event;
-use crate::operation::{NumberWish, Operation, Provision};
+use crate::operation::{Image, NumberWish, Operation, Provision, Source};
 use crate::port::clock::Pause;
 use crate::port::store::journal::NewOperation;
 
@@ -162,14 +162,15 @@ impl World {
                 range: VmidRange::try_from([100.try_into().unwrap(), 199.try_into().unwrap()]).unwrap(),
                 except: Vec::new(),
             },
-            archive: VolumeId::new("local:backup/golden.tar.zst"),
-            archive_sha256: "a".repeat(64).try_into().unwrap(),
-            archive_file: "/golden".into(),
+            source: Source::Image(Image {
+                archive: VolumeId::new("local:backup/golden.tar.zst"),
+                sha256: "a".repeat(64).try_into().unwrap(),
+                file: "/golden".into(),
+            }),
             pool: "holdfast".parse().unwrap(),
             storage: "local".parse().unwrap(),
             bulk_storage: None,
             backup_storage: None,
-            lost: None,
         };
         let new = NewOperation {
             id,

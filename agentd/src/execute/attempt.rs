@@ -21,6 +21,7 @@ use crate::operation::log::{Event, Fact};
 use crate::operation::progress::Progress;
 use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
+use crate::port::pve::backup_errors::BackupLog;
 use crate::port::pve::task::{Patience, TaskOutcome};
 use crate::port::pve::unpack::Told;
 
@@ -363,9 +364,9 @@ impl Run<'_> {
             Follows::WithinItsBound => Patience::up_to(Duration::from_secs(step.bound().seconds)),
             Follows::ToItsEnd => Patience::to_its_end(),
         };
-        let (mut last, mut told) = (String::new(), Told::default());
+        let (mut backup, mut told) = (BackupLog::default(), Told::default());
         let mut on_line = |line: &str| {
-            line.clone_into(&mut last);
+            backup.hear(line);
             told.hear(line);
             context.say(line);
         };
@@ -379,8 +380,11 @@ impl Run<'_> {
             }
             TaskOutcome::Ok | TaskOutcome::Warnings(_) => None,
             TaskOutcome::Failed(text) => {
-                let text = if text == "job errors" && !last.is_empty() { last } else { text };
-                Some(failed_task::trouble(&context, &text, &told).await)
+                let why = backup.why().filter(|_| text == "job errors");
+                Some(match why {
+                    Some((code, why)) => failed_task::no_backup(code, &why),
+                    None => failed_task::trouble(&context, &text, &told).await,
+                })
             }
             TaskOutcome::Unknown(unclear) => {
                 let message = format!("nobody knows how the task of {} ended: {unclear}", step.name());

@@ -17,6 +17,11 @@ use crate::port::pve::unpack::{Culprit, Told};
 /// How a task of `pct start` ends when the container itself does not come up.
 const NO_START: &str = "startup for container '";
 
+/// A backup that its own log explains.
+pub(super) fn no_backup(code: ErrorCode, why: &str) -> Trouble {
+    Trouble::again(code, format!("Proxmox could not take the backup: {why}"))
+}
+
 pub(super) async fn trouble(context: &Context<'_>, text: &str, told: &Told) -> Trouble {
     let mut message = format!("Proxmox could not {}: {text}", context.step.name());
     let mut code = ErrorCode::Unavailable;

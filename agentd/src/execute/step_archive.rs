@@ -17,7 +17,7 @@ use super::{step_beside, step_test};
 use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made, judge_made_again};
 use crate::model::disks::{Content, Share};
 use crate::model::{limits, mark};
-use crate::operation::{Lost, Operation, Provision};
+use crate::operation::{Image, Lost, Operation, Provision, Source};
 use crate::port::pve::{AclPath, GuestConfig, PveError, Role, VolumeId};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
@@ -27,12 +27,18 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Operation::RestoreTest(_) => return step_test::judged(context).await,
         other => return Err(Trouble::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
-    if let Some(lost) = &provision.lost {
-        has_room(context, provision, lost).await?;
-        return own_backup(context, provision.guest.uid, lost).await;
+    match &provision.source {
+        Source::Image(image) => golden(context, provision, image).await,
+        Source::Backup(lost) => {
+            has_room(context, provision, lost).await?;
+            own_backup(context, provision.guest.uid, lost).await
+        }
     }
+}
+
+async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> Result<Acted, Trouble> {
     context.say("checking the archive's digest");
-    let (approved, path) = (&provision.archive_sha256, &provision.archive_file);
+    let Image { archive: name, sha256: approved, file: path } = image;
     let (digests, file) = (Arc::clone(&context.ports.digests), path.clone());
     let read = tokio::task::spawn_blocking(move || digests.sha256(&file)).await;
     let digest = match read {
@@ -54,7 +60,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         );
         return Err(Trouble::give_up(ErrorCode::GoldenUnapproved, text));
     }
-    let volume = archive(&provision.archive)?;
+    let volume = archive(name)?;
     let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
     Lines::read(text.expose())
         .and_then(|lines| judge_golden(&lines, provision.guest.size.rootfs_gib))
@@ -125,7 +131,7 @@ pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), Trou
 /// The same for a guest that is made by provisioning; one that was lost must also be the one that was lost.
 pub(super) fn provisioned(config: &GuestConfig, provision: &Provision) -> Result<(), Trouble> {
     let bridge = &provision.guest.network.bridge;
-    if provision.lost.is_none() {
+    if provision.lost().is_none() {
         return made(config, bridge);
     }
     let whose = (provision.guest.uid, mark::read(&config.tags, &config.description));

@@ -4,7 +4,8 @@
 //! ```text
 //! task ended well or with an error ─▶ the archive is listed, or it is not
 //! nobody knows how it ended        ─▶ not captured, lock left: the guest may stand frozen: parked at once
-//!                                  ─▶ captured: the copy may go on without its worker: looked for, for a while
+//!                                  ─▶ captured, local archive: nobody finishes it: over at once
+//!                                  ─▶ captured, backup server: its client goes on: followed while it is listed
 //! ```
 
 use std::collections::BTreeSet;
@@ -44,7 +45,7 @@ const LINES_MAX: u64 = 20_000;
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let task = Task::of(context).await?;
-    if let Some(found) = listed(context, &task).await? {
+    if let Listed::Whole(found) = listed(context, &task).await? {
         return happened(context, &task, found).await;
     }
     match task.end {
@@ -131,8 +132,16 @@ enum Ended {
     NotYet,
     /// With a word of its own, good or bad.
     Clearly,
-    /// Without one, or it is not known any more.
+    /// Without one, as of a worker that was killed, or it is not known any more.
     NobodyKnows,
+}
+
+/// How the archive of a try is listed.
+enum Listed {
+    Whole(StoredVolume),
+    /// On a backup server, while its client still sends.
+    Unfinished,
+    Not,
 }
 
 /// The task of this try.
@@ -193,22 +202,27 @@ fn archive_in(line: &str) -> Option<String> {
 /// The archive of this try: the one its task named; without that name, one that is younger than the intent and that no
 /// other operation of ours took. Without a task nothing is of this try. The name decides where there is one: Proxmox reads the
 /// time of an archive off a name in the node's local time, which in the hour that autumn repeats is an hour too early.
-async fn listed(context: &Context<'_>, task: &Task) -> Result<Option<StoredVolume>, Trouble> {
+async fn listed(context: &Context<'_>, task: &Task) -> Result<Listed, Trouble> {
     if task.end == Ended::None {
-        return Ok(None);
+        return Ok(Listed::Not);
     }
     let others = others(context).await?;
     let since = intended_s(context);
     let (pve, vmid) = (&context.ports.pve, vmid(context)?);
     let list = pve.storage_content(Role::Operate, storage(context)?, ContentKind::Backup, Some(vmid)).await?;
-    // A backup that still runs on a backup server is listed already, with size 1.
-    let whole = list.into_iter().filter(|entry| entry.vmid == Some(vmid) && entry.size > 1);
     let is_this = |entry: &StoredVolume| match &task.archive {
         Some(name) => entry.volid.ends_with(&format!("/{name}")),
         None => entry.made_epoch_s.is_some_and(|made| made >= since),
     };
-    let ours = whole.filter(|entry| is_this(entry) && !others.contains(entry.volid.as_str()));
-    Ok(ours.max_by_key(|entry| entry.made_epoch_s))
+    let ours = list.into_iter().filter(|entry| entry.vmid == Some(vmid) && is_this(entry));
+    // A backup that still runs on a backup server is listed already, with size 1.
+    let (whole, unfinished): (Vec<_>, Vec<_>) = ours.partition(|entry| entry.size > 1);
+    let whole = whole.into_iter().filter(|entry| !others.contains(entry.volid.as_str()));
+    Ok(match whole.max_by_key(|entry| entry.made_epoch_s) {
+        Some(entry) => Listed::Whole(entry),
+        None if unfinished.is_empty() => Listed::Not,
+        None => Listed::Unfinished,
+    })
 }
 
 /// When this try was meant, in whole seconds; the end of time where it was not.
@@ -275,7 +289,7 @@ async fn lock(context: &Context<'_>) -> Result<Option<String>, Trouble> {
 /// Its worker died, or nobody remembers it, and there is no archive yet.
 async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Probed, Trouble> {
     let vmid = vmid(context)?;
-    if task.archive.is_none() {
+    let Some(archive) = task.archive.as_deref() else {
         let Some(lock) = lock(context).await? else { return Ok(Probed::Not) };
         let text = format!(
             "the backup of guest {vmid} died while it held the guest still ({lock}): the guest may stand FROZEN, although \
@@ -285,22 +299,50 @@ async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Probed, Trouble
             "pct unlock {vmid}; lxc-unfreeze -n {vmid}; then take a backup, which clears what is left"
         );
         return Err(Trouble::park(ErrorCode::Locked, text, remedy));
-    }
-    context.say("its worker died; the copy may go on without it: looking for the archive");
+    };
     let until = context.ports.clock.monotonic() + Duration::from_secs(limits::ORPHAN_WAIT_S);
-    while context.ports.clock.monotonic() < until {
+    let mut seen_before = true;
+    loop {
+        let seen = match listed(context, task).await? {
+            Listed::Whole(found) => return happened(context, task, found).await,
+            Listed::Unfinished => {
+                context.say("its worker died, and the backup server still receives: followed to its end");
+                true
+            }
+            Listed::Not => false,
+        };
+        // Nobody works on the guest any more: the node took the lock away after a reboot, or a person did.
+        let lock = lock(context).await?;
+        if lock.is_none() && !seen {
+            return Ok(Probed::Not);
+        }
+        // A client may not have begun to send yet, so it is looked for twice.
+        let is_over = !(seen || is_sent(archive) && seen_before);
+        if is_over || context.ports.clock.monotonic() >= until {
+            return Err(dead(vmid, archive, lock.as_deref()));
+        }
+        seen_before = seen;
         context.ports.clock.sleep(LOOK).await;
-        if let Some(found) = listed(context, task).await? {
-            return happened(context, task, found).await;
-        }
     }
-    match lock(context).await? {
-        Some(lock) => {
-            let (text, remedy) = locked(vmid, &lock);
-            Err(Trouble::park(ErrorCode::Locked, text, remedy))
-        }
-        None => Ok(Probed::Not),
-    }
+}
+
+/// Whether an archive is on a backup server, to which a client sends it: that client can outlive its worker. A local archive
+/// gets its name from the worker, and so never without it.
+fn is_sent(archive: &str) -> bool {
+    !archive.starts_with("vzdump-")
+}
+
+/// The guest runs, and its next backup clears what is left once the lock is gone; that is tried by schedule.
+fn dead(vmid: Vmid, archive: &str, lock: Option<&str>) -> Trouble {
+    let text = match lock {
+        Some(lock) => format!(
+            "the backup of guest {vmid} lost its worker, so there will be no {archive}, and the guest stays locked ({lock}): no \
+             other backup of it can be taken until `pct unlock {vmid}` was run on the node; the next one clears what is left"
+        ),
+        None => format!("the backup of guest {vmid} lost its worker, and {archive} was not finished"),
+    };
+    let code = if lock.is_some() { ErrorCode::Locked } else { ErrorCode::Unavailable };
+    Trouble::give_up(code, text)
 }
 
 #[cfg(test)]

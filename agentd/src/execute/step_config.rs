@@ -7,9 +7,10 @@ use super::identity::{own_config, vmid};
 use super::step_archive;
 use super::trouble::Trouble;
 use crate::model::mark::{self, Mark};
+use crate::model::net::NetLine;
 use crate::operation::step::Step;
 use crate::operation::{KeepProtection, Operation, Reconfigure};
-use crate::port::pve::change::{Description, Tag};
+use crate::port::pve::change::{Description, NetSlot, Tag};
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig};
 
@@ -86,6 +87,16 @@ impl Reconfigure {
         }
         if let Some(swap) = self.swap.filter(|swap| config.swap_mib != u64::from(swap.get())) {
             changes.push(ConfigChange::Swap(swap));
+        }
+        if let Some(name) =
+            self.name.as_ref().filter(|name| config.hostname.as_deref() != Some(name.as_str()))
+        {
+            changes.push(ConfigChange::Hostname(name.clone()));
+        }
+        let line = config.nets.get(&0).and_then(|line| line.parse::<NetLine>().ok());
+        if let Some((place, line)) = self.network.as_ref().zip(line) {
+            let wanted = line.at(place);
+            changes.extend((wanted != line).then(|| ConfigChange::Net(NetSlot(0), wanted)));
         }
         if self.protection == KeepProtection::PutBack && config.protection == Switch::Off {
             changes.push(ConfigChange::Protect);

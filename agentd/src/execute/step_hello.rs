@@ -75,7 +75,7 @@ fn brings_its_token(operation: &Operation) -> bool {
     match operation {
         Operation::SwapGuest(_) => true,
         Operation::Provision(provision) => {
-            provision.lost.as_ref().is_some_and(|lost| lost.whence == Whence::ThisBox)
+            provision.lost().is_some_and(|lost| lost.whence == Whence::ThisBox)
         }
         _ => false,
     }
@@ -84,7 +84,7 @@ fn brings_its_token(operation: &Operation) -> bool {
 /// What a person reads of it. A lost guest that came back is kept, and this is told of it until it is heard.
 fn silent(context: &Context<'_>, why: &str) -> Result<Trouble, Trouble> {
     let lost = match &context.progress.operation {
-        Operation::Provision(provision) => provision.lost.as_ref(),
+        Operation::Provision(provision) => provision.lost(),
         _ => None,
     };
     let Some(lost) = lost else {

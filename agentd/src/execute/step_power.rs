@@ -62,7 +62,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::FirstStart => {
             // A guest that is made again from its backup has its token still, if that was ours.
             let claims = match &context.progress.operation {
-                Operation::Provision(made) => match &made.lost {
+                Operation::Provision(made) => match made.lost() {
                     Some(lost) => {
                         returned::still_gone(context, made.guest.uid, lost).await?;
                         lost.whence == Whence::LostBox

@@ -139,6 +139,7 @@ async fn may_go(
         Some(Prune::NewestProved) => "it is the newest that was proved",
         Some(Prune::Last) => "it is the last one that protects",
         Some(Prune::Kept) => "the retention in force keeps it",
+        Some(Prune::OnlyHolder) => "newer backups lack a volume that it holds",
         Some(Prune::OutsidePolicy) | None => "our records do not name it as one that may go",
     };
     Err(Trouble::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))

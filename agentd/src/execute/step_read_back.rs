@@ -1,48 +1,71 @@
 //! Reading the whole guest again and holding it to the document: an operation is done when the state is as wanted, not
 //! when every call said OK.
 
+use std::collections::BTreeSet;
+
 use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt};
 use super::identity::{look_at, own_config, vmid};
 use super::step_beside;
 use super::trouble::Trouble;
-use crate::operation::{AttachVolume, Operation, Provision};
+use crate::operation::{AttachVolume, Lost, Operation, Provision};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
-use crate::port::pve::volume::InBackup;
+use crate::port::pve::volume::{Disk, InBackup};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
-    let wrong = match &context.progress.operation {
-        Operation::RestoreBeside(_) => step_beside::check(context).await?,
+    let (wrong, empty) = match &context.progress.operation {
+        Operation::RestoreBeside(_) => (step_beside::check(context).await?, None),
         _ => by_document(context).await?,
     };
     if wrong.is_empty() {
-        return Ok(Acted::Learnt(Learnt::note("as wanted")));
+        let note = format!("as wanted{}", empty.map(|empty| format!("; {empty}")).unwrap_or_default());
+        return Ok(Acted::Learnt(Learnt::note(note)));
     }
     let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
-    if matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost.is_some()) {
+    if matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost().is_some()) {
         // It serves, and what is wrong with it the plan sees as with any guest.
         return Err(Trouble::give_up(ErrorCode::Unavailable, text));
     }
     Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
 }
 
-async fn by_document(context: &Context<'_>) -> Result<Vec<String>, Trouble> {
+/// What differs from the document, and which disks came back empty where nobody knew beforehand.
+async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<String>), Trouble> {
     let config = own_config(context).await?;
     Ok(match &context.progress.operation {
         Operation::Provision(provision) => {
             let status = context.ports.pve.guest_status(vmid(context)?).await?;
             let mut wrong =
-                if provision.lost.is_some() { again(&config) } else { differences(provision, &config) };
+                if provision.lost().is_some() { again(&config) } else { differences(provision, &config) };
             if status.power != Power::Running {
                 wrong.push("it does not run".to_owned());
             }
-            wrong
+            let unknown = provision.lost().filter(|lost| lost.disks.is_none());
+            (wrong, unknown.and_then(|lost| empty(&config, lost)))
         }
-        Operation::AttachVolume(attach) => attached(attach, &config),
+        Operation::AttachVolume(attach) => (attached(attach, &config), None),
         other => return Err(Trouble::fault(format!("a {} is not read back", other.kind().as_str()))),
+    })
+}
+
+/// Disks that the backup's own configuration leaves out: Proxmox makes them empty. The others hold what the archive held.
+fn empty(config: &GuestConfig, lost: &Lost) -> Option<String> {
+    let is_out = |disk: &&Disk| disk.volume().is_some() && disk.in_backup == InBackup::No;
+    let paths: Vec<&str> =
+        config.mounts.values().filter(is_out).filter_map(|disk| disk.mount.as_deref()).collect();
+    let storages: BTreeSet<&str> = lost.volumes.iter().filter_map(|volume| volume.storage()).collect();
+    let lists = storages.iter().map(|storage| format!("`pvesm list {storage} --vmid {}`", lost.vmid));
+    (!paths.is_empty()).then(|| {
+        format!(
+            "empty, since {} leaves them out: {}; should an old volume be left, root finds it with {} and attaches it with `pct \
+             set`",
+            lost.backup,
+            paths.join(", "),
+            lists.collect::<Vec<_>>().join(", ")
+        )
     })
 }
 

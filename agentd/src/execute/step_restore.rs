@@ -82,8 +82,8 @@ fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreReques
         .map_err(|error| Trouble::fault(error.to_string()))?;
     Ok(RestoreRequest {
         vmid: identity::vmid(context)?,
-        archive: archive(provision.source())?,
-        disks: match provision.lost.as_ref().and_then(|lost| lost.disks.clone()) {
+        archive: archive(provision.archive())?,
+        disks: match provision.lost().and_then(|lost| lost.disks.clone()) {
             Some(disks) => Placing::Each(disks),
             None => Placing::AllOn(provision.storage.clone()),
         },
@@ -92,7 +92,7 @@ fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreReques
             bridge: guest.network.bridge.clone(),
             address: Address::Static { cidr: guest.network.address, gateway: guest.network.gateway },
             vlan: guest.network.vlan,
-            hardware: provision.lost.as_ref().and_then(|lost| lost.hardware),
+            hardware: provision.lost().and_then(|lost| lost.hardware),
         },
         env,
         hostname: guest.name.clone(),

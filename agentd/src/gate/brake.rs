@@ -104,7 +104,10 @@ pub const fn counts(operation: &Operation) -> bool {
         Operation::Stop(_) => true,
         // Putting protection back alone takes nothing away.
         Operation::Reconfigure(change) => {
-            change.cores.is_some() || change.memory.is_some() || change.swap.is_some()
+            change.cores.is_some()
+                || change.memory.is_some()
+                || change.swap.is_some()
+                || change.network.is_some()
         }
         Operation::Provision(_)
         | Operation::Start(_)

@@ -183,6 +183,8 @@ pub enum Prune {
     Kept,
     /// The last one that protects.
     Last,
+    /// The newest that holds a mount of which the newest backup has nothing.
+    OnlyHolder,
 }
 
 /// Which guest would be rolled back, by whom.
@@ -291,6 +293,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::PruneBackup(Prune::NewestProved) => NeedsSignature("it is the newest proved backup"),
         Effect::PruneBackup(Prune::Kept) => NeedsSignature("the retention in force keeps it"),
         Effect::PruneBackup(Prune::Last) => NeedsSignature("it is the last backup that protects"),
+        Effect::PruneBackup(Prune::OnlyHolder) => NeedsSignature("newer backups lack a volume that it holds"),
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::RollBack(RollBack::FailedUpdate) if provenance == Provenance::Document => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),

@@ -1,26 +1,23 @@
 //! Which effects an operation has. Whoever opens one passes all of them through the gate, by the road it came.
 
 use super::{Effect, Expiry, Prune, RollBack};
-use crate::operation::{BulkRule, ExpiryWhy, KeepProtection, Operation};
+use crate::operation::{BulkRule, ExpiryWhy, KeepProtection, Operation, Source};
 
 /// Every effect of an operation.
 #[must_use]
 pub fn effects(operation: &Operation) -> Vec<Effect> {
     match operation {
-        Operation::Provision(provision) if provision.lost.is_some() => {
-            vec![Effect::RestoreOwnBackup, Effect::Protect, Effect::Start]
-        }
-        Operation::Provision(provision) => vec![
-            Effect::RestoreFresh {
-                golden: provision.guest.golden.clone(),
-                sha256: provision.archive_sha256.clone(),
-            },
-            Effect::AttachNewVolume,
-            Effect::GrowDisk,
-            Effect::Protect,
-            Effect::Start,
-            Effect::Backup,
-        ],
+        Operation::Provision(provision) => match &provision.source {
+            Source::Backup(_) => vec![Effect::RestoreOwnBackup, Effect::Protect, Effect::Start],
+            Source::Image(image) => vec![
+                Effect::RestoreFresh { golden: provision.guest.golden.clone(), sha256: image.sha256.clone() },
+                Effect::AttachNewVolume,
+                Effect::GrowDisk,
+                Effect::Protect,
+                Effect::Start,
+                Effect::Backup,
+            ],
+        },
         Operation::Start(_) => vec![Effect::Start],
         Operation::Stop(_) => vec![Effect::StopOrRestart],
         Operation::Reconfigure(change) => match change.protection {
@@ -104,13 +101,15 @@ mod tests {
                     "size": { "cores": 1, "memory_mib": 256, "swap_mib": 0, "rootfs_gib": 2 },
                     "network": { "bridge": "vmbr0", "address": "10.66.0.1/24" }
                 },
-                "number": { "exactly": 300 }, "archive": "local:backup/golden.tar.zst",
-                "archive_sha256": "ab".repeat(32), "archive_file": "/golden", "pool": "holdfast", "storage": "tank"
+                "number": { "exactly": 300 }, "pool": "holdfast", "storage": "tank",
+                "source": { "image": {
+                    "archive": "local:backup/golden.tar.zst", "sha256": "ab".repeat(32), "file": "/golden"
+                } }
             });
             if lost {
-                spec["lost"] = serde_json::json!({
+                spec["source"] = serde_json::json!({ "backup": {
                     "backup": "backup2:backup/own.tar.zst", "vmid": 299, "volumes": [], "by": made_by()
-                });
+                } });
             }
             effects(&serde_json::from_value(serde_json::json!({ "provision": spec })).unwrap())
         };

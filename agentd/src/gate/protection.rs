@@ -126,9 +126,7 @@ impl Targets<'_> {
             let old = in_force.volumes.iter().find(|old| old.name == volume.name);
             let same = old.is_some_and(|old| old.kind == volume.kind);
             match &volume.kind {
-                VolumeKind::Bulk(BulkBackup::BackupTo(target))
-                    if !same && !(self.may)(Tier::Local, target) =>
-                {
+                VolumeKind::Bulk(BulkBackup::BackupTo(target)) if !same && !self.is_any_tiers(target) => {
                     self.hold(format!("volume {}", volume.name), target);
                     volumes.extend(old.cloned());
                 }
@@ -136,6 +134,11 @@ impl Targets<'_> {
             }
         }
         (Protection { tiers, volumes }, self.held)
+    }
+
+    /// A bulk volume is in the backups of the tier that goes to its target, on the box or away from it.
+    fn is_any_tiers(&self, target: &StorageName) -> bool {
+        [Tier::Local, Tier::OffSite].into_iter().any(|tier| (self.may)(tier, target))
     }
 
     fn tier(&mut self, tier: Tier, old: Option<&BackupTier>, new: &BackupTier) -> Option<BackupTier> {

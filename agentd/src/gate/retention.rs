@@ -5,7 +5,7 @@
 //! out what does: a backup that is missing, not encrypted as promised, or of a time to come is neither counted nor removed.
 //! And what somebody asked for does not push out what the schedule took: a guest that was taken over could ask until nothing
 //! is left of the time before. It goes itself as if it were the schedule's. The last one that counts stays whatever a
-//! retention says. Pure, and asked twice: when a removal is planned, and again before it is sent.
+//! retention says, and so does the newest that holds a volume of which later ones have nothing. Pure, and asked twice: when a removal is planned, and again before it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::Prune;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::{BackupRecord, BackupWhy, SnapshotRecord, VolumeId};
+use crate::model::record::{BackupRecord, BackupWhy, HeldMounts, SnapshotRecord, VolumeId};
 
 /// One tier of a promise, as far as its backups' keeping goes.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +84,37 @@ pub fn judge<'b>(
     let together = if all.len() == by_itself.len() { BTreeMap::new() } else { fates(&all) };
     let alone = fates(&by_itself);
     let (last, last_by_itself) = (newest(&all), newest(&by_itself));
+    let holders = only_holders(&all);
     let effect = |backup: &BackupRecord| {
         let fates = if backup.why == BackupWhy::Asked { &together } else { &alone };
         Some(match fates.get(&backup.archive)? {
             _ if last == Some(&backup.archive) => Prune::Last,
             Fate::Kept("newest proved") => Prune::NewestProved,
+            Fate::Goes if holders.contains(&backup.archive) => Prune::OnlyHolder,
             Fate::Goes if last_by_itself != Some(&backup.archive) => Prune::OutsidePolicy,
             Fate::Kept(_) | Fate::Goes => Prune::Kept,
         })
     };
     backups.iter().map(effect).collect()
+}
+
+/// Of each mount of which the newest backup has nothing, the newest backup that holds it. What the newest leaves out by a
+/// promise goes to another target.
+fn only_holders<'b>(all: &[&'b BackupRecord]) -> BTreeSet<&'b VolumeId> {
+    let mut from_newest = all.to_vec();
+    from_newest.sort_by_key(|backup| std::cmp::Reverse(taken_at(backup)));
+    let known = from_newest.first().and_then(|newest| newest.mounts.as_ref());
+    let Some(HeldMounts { holds, left_out }) = known else { return BTreeSet::new() };
+    let mut held: BTreeSet<&str> = holds.iter().chain(left_out).map(String::as_str).collect();
+    let mut holders = BTreeSet::new();
+    for backup in from_newest {
+        for path in backup.mounts.iter().flat_map(|mounts| &mounts.holds) {
+            if held.insert(path) {
+                holders.insert(&backup.archive);
+            }
+        }
+    }
+    holders
 }
 
 /// The snapshots of a guest that its schedule took and that may go, the oldest first. The newest stays whatever a retention

@@ -47,6 +47,7 @@ fn effects() -> Vec<Effect> {
         Effect::PruneBackup(Prune::NewestProved),
         Effect::PruneBackup(Prune::Kept),
         Effect::PruneBackup(Prune::Last),
+        Effect::PruneBackup(Prune::OnlyHolder),
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::nil()))),
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::max()))),
         Effect::RollBack(RollBack::ItselfWithBulk),

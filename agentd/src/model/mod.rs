@@ -19,6 +19,7 @@ pub mod planted;
 pub mod policy;
 pub mod record;
 pub mod request;
+pub mod silence;
 pub mod storage;
 pub mod timekeeper;
 pub mod view;

@@ -1,13 +1,17 @@
 //! One network of a container, as Proxmox writes it: `name=eth0,bridge=vmbr0,hwaddr=…,ip=…`.
 //!
-//! What comes in: the text of a `netN` line as it was read. What goes out: the same line unplugged, or under another hardware
-//! address; nothing else of it can be changed, and no line can be made of nothing. Two lines are equal when they say the same,
+//! What comes in: the text of a `netN` line as it was read. What goes out: the same line unplugged, under another hardware
+//! address, or at another place of the network; its address stays, and no line can be made of nothing. Two lines are equal when they say the same,
 //! in whatever order. Deliberately absent: what its values mean, which is Proxmox's.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use holdfast_protocol::desired::GuestNetwork;
+use holdfast_protocol::id::BridgeName;
+use holdfast_protocol::size::VlanTag;
 use serde::{Deserialize, Serialize};
 
 /// The longest line that is read: Proxmox's own have some hundred letters.
@@ -17,6 +21,41 @@ const CHARS_MAX: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NetLine(BTreeMap<String, String>);
+
+/// Where a guest's network is plugged in, and its way out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetPlace {
+    /// The bridge.
+    pub bridge: BridgeName,
+    /// The VLAN, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanTag>,
+    /// The gateway, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Ipv4Addr>,
+}
+
+impl NetPlace {
+    /// As a document wants it.
+    #[must_use]
+    pub fn of(network: &GuestNetwork) -> Self {
+        Self { bridge: network.bridge.clone(), vlan: network.vlan, gateway: network.gateway }
+    }
+}
+
+impl fmt::Display for NetPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.bridge)?;
+        if let Some(vlan) = self.vlan {
+            write!(f, " VLAN {}", vlan.get())?;
+        }
+        match self.gateway {
+            Some(gateway) => write!(f, " by {gateway}"),
+            None => f.write_str(" without a gateway"),
+        }
+    }
+}
 
 /// Text that is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +97,22 @@ impl NetLine {
     #[must_use]
     pub fn under_the_address_of(&self, other: &Self) -> Option<Self> {
         Some(self.with("hwaddr", other.address()?))
+    }
+
+    /// The same at this place. Its address and hardware address stay.
+    #[must_use]
+    pub fn at(&self, place: &NetPlace) -> Self {
+        let mut line = self.with("bridge", place.bridge.as_str());
+        for (key, value) in [
+            ("tag", place.vlan.map(|tag| tag.get().to_string())),
+            ("gw", place.gateway.map(|gateway| gateway.to_string())),
+        ] {
+            match value {
+                Some(value) => line.0.insert(key.to_owned(), value),
+                None => line.0.remove(key),
+            };
+        }
+        line
     }
 
     fn get(&self, key: &str) -> Option<&str> {
@@ -134,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_plug_and_its_hardware_address_ever_change() {
+    fn its_plug_is_pulled_and_its_hardware_address_changed() {
         let own: NetLine = OWN.parse().unwrap();
         let copys: NetLine =
             "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:02,ip=manual,link_down=1,type=veth"
@@ -145,6 +200,21 @@ mod tests {
         assert_eq!(own.under_the_address_of(&copys).unwrap().to_string(), OWN.replace("00:01", "00:02"));
         let bare: NetLine = "name=eth0,bridge=vmbr0".parse().unwrap();
         assert_eq!(own.under_the_address_of(&bare), None);
+    }
+
+    #[test]
+    fn a_line_at_another_place_keeps_its_addresses() {
+        let own: NetLine = OWN.parse().unwrap();
+        let place = |bridge: &str, vlan: Option<u32>, gateway: Option<&str>| NetPlace {
+            bridge: bridge.parse().unwrap(),
+            vlan: vlan.map(|tag| tag.try_into().unwrap()),
+            gateway: gateway.map(|text| text.parse().unwrap()),
+        };
+        assert_eq!(own.at(&place("vmbr0", Some(5), Some("10.66.0.1"))), own);
+        assert_eq!(
+            own.at(&place("vmbr1", None, None)).to_string(),
+            "name=eth0,bridge=vmbr1,firewall=1,hwaddr=BC:24:11:00:00:01,ip=10.66.0.20/24,type=veth"
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
+use super::net::NetLine;
 use super::offsite::Verification;
 use super::policy::Sha256Hex;
 use super::record::{BackupRecord, VolumeId};
@@ -159,8 +160,18 @@ pub struct GuestFacts {
     pub mounts: BTreeMap<u16, MountFacts>,
     /// Every volume, mounted or not.
     pub volumes: BTreeSet<VolumeId>,
+    /// Those of them that are mounted nowhere.
+    pub detached: BTreeSet<VolumeId>,
     /// Whether Proxmox refuses to destroy it.
     pub protection: Protection,
+    /// Its host name, where it has one.
+    pub name: Option<String>,
+    /// Its first network, where it could be read.
+    pub net: Option<NetLine>,
+    /// The numbers of its other networks.
+    pub more_nets: BTreeSet<u16>,
+    /// Whether it was turned into a template.
+    pub template: Template,
     /// The address of `net0`, when it is a fixed one.
     pub address: Option<Ipv4Cidr>,
     /// The hardware addresses of all its networks.
@@ -204,6 +215,15 @@ impl BackupFlag {
             VolumeKind::Bulk(BulkBackup::None(_)) => Self::Off,
         }
     }
+}
+
+/// Whether a guest was turned into a template, which cannot be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// It was.
+    Yes,
+    /// It was not.
+    No,
 }
 
 /// Whether Proxmox refuses to destroy a guest.

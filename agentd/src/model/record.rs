@@ -442,6 +442,8 @@ pub struct Records {
     pub stacks_down: Vec<StacksDown>,
     /// Guests that came back and were not heard since, with what was told of that.
     pub silent: BTreeMap<GuestUid, String>,
+    /// When each guest agent that ever said hello was last heard, to the second; not before this agent began to listen.
+    pub heard: BTreeMap<GuestUid, Timestamp>,
     /// Copies beside guests, sorted by number.
     pub besides: Vec<BesideRecord>,
     /// Every number that was ever given to a guest, with that guest.

@@ -14,6 +14,8 @@ use super::timekeeper::Anchor;
 pub struct View {
     /// When the host was last seen whole.
     pub seen_at: Option<Timestamp>,
+    /// Since when it was not, where that is longer than two polls.
+    pub unobserved_since: Option<Timestamp>,
     /// The box, when Proxmox told.
     pub host: Option<HostSection>,
     /// The guests.

@@ -56,7 +56,7 @@ pub use attach::AttachVolume;
 pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
 pub use hand_over::HandOver;
-pub use provision::{Lost, NumberWish, Provision, Whence};
+pub use provision::{Image, Lost, NumberWish, Provision, Source, Whence};
 pub use prune::PruneBackup;
 pub use quiesced_backup::QuiescedBackup;
 pub use restore_beside::RestoreBeside;
@@ -273,7 +273,7 @@ impl Operation {
             Self::UpdateController(_) if UpdateController::is_way_back(step) => OnFailure::Park,
             // It has run, so it holds newer data than its backup: whether its controller speaks or not, it stays.
             Self::Provision(provision)
-                if provision.lost.is_some() && matches!(step, Step::AwaitHello | Step::ReadBack) =>
+                if provision.lost().is_some() && matches!(step, Step::AwaitHello | Step::ReadBack) =>
             {
                 OnFailure::Note
             }

@@ -20,12 +20,8 @@ pub struct Provision {
     pub guest: DesiredGuest,
     /// Which number.
     pub number: NumberWish,
-    /// The golden archive.
-    pub archive: VolumeId,
-    /// What its bytes must hash to.
-    pub archive_sha256: Sha256Hex,
-    /// Where the agent reads those bytes.
-    pub archive_file: std::path::PathBuf,
+    /// What it is made from.
+    pub source: Source,
     /// The pool.
     pub pool: PoolName,
     /// Root disk and hot volumes.
@@ -36,9 +32,28 @@ pub struct Provision {
     /// Where the first backup goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_storage: Option<StorageName>,
-    /// The guest was lost: it is made again from its own backup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<Lost>,
+}
+
+/// What a guest is made from. A guest that comes back from its own backup needs no image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A golden image: the guest is new.
+    Image(Image),
+    /// Its own backup: the guest was lost.
+    Backup(Box<Lost>),
+}
+
+/// The archive of a golden image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// The archive, as Proxmox names it.
+    pub archive: VolumeId,
+    /// What its bytes must hash to.
+    pub sha256: Sha256Hex,
+    /// Where the agent reads those bytes.
+    pub file: std::path::PathBuf,
 }
 
 /// A guest of ours that was proved lost: what it is made from, and what our records said of it. Should the making fail, they
@@ -87,14 +102,26 @@ impl Whence {
 impl Provision {
     /// The archive that is restored.
     #[must_use]
-    pub fn source(&self) -> &VolumeId {
-        self.lost.as_ref().map_or(&self.archive, |lost| &lost.backup)
+    pub const fn archive(&self) -> &VolumeId {
+        match &self.source {
+            Source::Image(image) => &image.archive,
+            Source::Backup(lost) => &lost.backup,
+        }
+    }
+
+    /// What was lost, where the guest is made again from its own backup.
+    #[must_use]
+    pub const fn lost(&self) -> Option<&Lost> {
+        match &self.source {
+            Source::Image(_) => None,
+            Source::Backup(lost) => Some(lost),
+        }
     }
 
     /// Where the restore makes disks.
     #[must_use]
     pub fn restored_to(&self) -> BTreeSet<&StorageName> {
-        match self.lost.as_ref().and_then(|lost| lost.disks.as_ref()) {
+        match self.lost().and_then(|lost| lost.disks.as_ref()) {
             Some(disks) => disks.shares().into_keys().collect(),
             None => BTreeSet::from([&self.storage]),
         }
@@ -103,7 +130,7 @@ impl Provision {
     /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the
     /// claim at the last moment because it lives ten minutes.
     pub(super) fn steps(&self) -> Vec<Step> {
-        if let Some(lost) = &self.lost {
+        if let Some(lost) = self.lost() {
             return Self::again(lost.whence);
         }
         let mut steps =

@@ -1,11 +1,13 @@
-//! *reconfigure* and *grow*: a guest's sizes, and its protection.
+//! *reconfigure* and *grow*: a guest's sizes, name, network and protection.
 
+use holdfast_protocol::id::GuestName;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use serde::{Deserialize, Serialize};
 
 use super::Target;
+use crate::model::net::NetPlace;
 
-/// New sizes. What is not set stays.
+/// What is put right. What is not set stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reconfigure {
@@ -20,6 +22,12 @@ pub struct Reconfigure {
     /// Swap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapMib>,
+    /// Host name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<GuestName>,
+    /// Where its first network is plugged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetPlace>,
     /// Whether protection, which somebody took off, is put back.
     pub protection: KeepProtection,
 }

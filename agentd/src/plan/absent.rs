@@ -10,7 +10,7 @@ use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Verdict};
 use crate::model::observed::VmidFact;
 use crate::model::policy::Sha256Hex;
-use crate::operation::{NumberWish, Operation, Provision};
+use crate::operation::{Image, NumberWish, Operation, Provision, Source};
 
 pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     let judged = Judged::new(Standing::Absent);
@@ -62,14 +62,11 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
-        archive: golden.archive.clone(),
-        archive_sha256: sha256,
-        archive_file: golden.file.clone(),
+        source: Source::Image(Image { archive: golden.archive.clone(), sha256, file: golden.file.clone() }),
         pool: policy.pool.clone(),
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
-        lost: None,
     }));
     let reason = "the document names it and it is not there".to_owned();
     Judged { action: Some(Action { operation, reason }), ..judged }

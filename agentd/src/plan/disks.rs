@@ -102,18 +102,17 @@ fn on_one(policy: &Policy, guest: &DesiredGuest) -> Option<String> {
     })
 }
 
-/// Which of its volumes come back empty, and what root does should an old one have outlived its guest: no token of ours may
+/// Which of its volumes come back empty, where it is known what the backup holds, and what root does should an old one have outlived its guest: no token of ours may
 /// see or use a volume of a number that is nobody's (`docs/adr/0041`).
 fn empty(
     guest: &DesiredGuest,
     (backup, disks): (&BackupRecord, Option<&Disks>),
     (vmid, volumes): (Vmid, &BTreeSet<VolumeId>),
 ) -> Option<String> {
-    // Of backups from before that was written down it is known of bulk volumes alone.
-    let is_empty = |volume: &&DesiredVolume| match &backup.mounts {
-        Some(mounts) => mounts.holds.iter().all(|path| path != volume.mount.as_str()),
-        None => matches!(volume.kind, VolumeKind::Bulk(_)),
-    };
+    // Nobody wrote down what it holds. Its own list of disks says so, which is read once it is restored
+    // (`execute/step_read_back`).
+    let mounts = backup.mounts.as_ref()?;
+    let is_empty = |volume: &&DesiredVolume| mounts.holds.iter().all(|path| path != volume.mount.as_str());
     let named = guest.volumes.iter().filter(is_empty).map(|volume| volume.mount.as_str());
     let made = disks.iter().flat_map(|disks| &disks.mounts);
     let made = made.filter(|mount| mount.content == Content::Empty).map(|mount| mount.path.as_str());

@@ -153,9 +153,7 @@ pub(super) fn in_order(inputs: &Inputs<'_>, actions: &mut [Action]) {
     let places: BTreeMap<GuestUid, usize> =
         inputs.desired.iter().enumerate().map(|(place, guest)| (guest.uid, place)).collect();
     actions.sort_by_key(|action| match &action.operation {
-        Operation::Provision(made)
-            if made.lost.as_ref().is_some_and(|lost| lost.whence == Whence::LostBox) =>
-        {
+        Operation::Provision(made) if made.lost().is_some_and(|lost| lost.whence == Whence::LostBox) => {
             places.get(&made.guest.uid).map_or(usize::MAX, |place| place.saturating_add(1))
         }
         _ => 0,

@@ -16,13 +16,13 @@ use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
 use super::survivor::{self, Nothing};
-use super::{Action, Context, Judged, disks, golden, left, number, passes, placement};
+use super::{Action, Context, Judged, disks, left, number, passes, placement};
 use crate::gate::{Effect, Verdict};
 use crate::model::hardware::HardwareAddress;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, LossProof, Observed, ObservedGuest, Sight};
 use crate::model::record::{BackupRecord, Place, Records, VolumeId};
-use crate::operation::{Lost, Operation, Provision, Whence};
+use crate::operation::{Lost, Operation, Provision, Source, Whence};
 
 /// A guest that may be gone: what is asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,11 +119,6 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     if let Err((code, text)) = placement::whole(policy, context.inputs.records, guest) {
         return judged.with(code, format!("it is gone, and {text}"));
     }
-    // It is restored from its own backup; the golden only stands beside it in the journal.
-    let (golden, sha256) = match golden::archive(context, &guest.golden) {
-        Ok(found) => found,
-        Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
-    };
     let Place::Made { by, .. } = &made.record.place else { return judged };
     let number = match number::any(context, guest.uid, Some(vmid)) {
         Ok(number) => number,
@@ -141,14 +136,19 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
-        archive: golden.archive.clone(),
-        archive_sha256: sha256,
-        archive_file: golden.file.clone(),
+        source: Source::Backup(Box::new(Lost {
+            backup: source,
+            vmid,
+            volumes,
+            by: *by,
+            whence,
+            hardware,
+            disks,
+        })),
         pool: policy.pool.clone(),
         storage: policy.storage.clone(),
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
-        lost: Some(Lost { backup: source, vmid, volumes, by: *by, whence, hardware, disks }),
     }));
     let mut reason =
         format!("it is gone from VMID {vmid} with its volumes: it is made again from {}", backup.archive);

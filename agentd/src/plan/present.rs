@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, RunState};
+use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
-use super::{Action, Context, Inputs, Judged, controller, expiry, lost, passes, placement};
+use super::{
+    Action, Context, Inputs, Judged, controller, detached, expiry, lost, network, passes, placement, silence,
+};
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
-use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, VmidFact};
+use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
 use crate::model::planted::{Bug, planted};
+use crate::model::policy::Policy;
 use crate::model::record::{Access, GuestRecord, VolumeId};
 use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
 
@@ -62,8 +65,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     if let Some(lock) = &seen.lock {
         return judged.with(ErrorCode::Locked, locked(vmid, lock, seen.run));
     }
-    judged = differences(judged, context.inputs, guest, facts);
+    judged = differences(judged, context.inputs, (guest, made), facts);
     judged = controller::judge(context, judged, made.record);
+    judged = silence::judge(context, judged, made.record, seen);
     judged.held.extend(shrinking(context, guest, facts));
     let next =
         next_operation(context.inputs, guest, made, seen, facts).or_else(|| expiry::due(context, made));
@@ -126,30 +130,30 @@ pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
         Mark::Broken => return Some("its mark was changed".to_owned()),
     }
     let gone = made.volumes.difference(&facts.volumes).next();
-    gone.map(|volume| format!("its volume {volume} is not the one we made"))
+    gone.map(|volume| {
+        format!("its volume {volume} is in its configuration no more, as if it was detached, moved or exchanged by hand")
+    })
 }
 
 /// What differs and is not changed by this agent: told, not acted on.
-fn differences(mut judged: Judged, inputs: &Inputs<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Judged {
-    if facts.address.is_some_and(|address| address != guest.network.address) {
-        let text = format!(
-            "its address differs from the document's {}: change one of them by hand",
-            guest.network.address
-        );
-        judged = judged.with(ErrorCode::Unavailable, text);
+fn differences(
+    mut judged: Judged,
+    inputs: &Inputs<'_>,
+    (guest, made): (&DesiredGuest, &Made<'_>),
+    facts: &GuestFacts,
+) -> Judged {
+    for (code, text) in network::unlike(inputs.policy, guest, made.vmid, facts) {
+        judged = judged.with(code, text);
     }
-    for volume in missing(guest, facts) {
+    if let Some(text) = detached::text(guest, made, facts) {
+        return judged.with(ErrorCode::NeedsSignature, text);
+    }
+    for volume in detached::missing(guest, facts) {
         if let Err((code, why)) = placement::volume(inputs.policy, inputs.records, volume) {
             judged = judged.with(code, format!("volume {} is not attached: {why}", volume.name));
         }
     }
     judged
-}
-
-/// Volumes of the document at whose path nothing is mounted.
-fn missing<'a>(guest: &'a DesiredGuest, facts: &GuestFacts) -> impl Iterator<Item = &'a DesiredVolume> {
-    let mounted = |path: &str| facts.mounts.values().any(|mount| mount.path == path);
-    guest.volumes.iter().filter(move |volume| !mounted(volume.mount.as_str()))
 }
 
 /// The first volume that is missing and has a place, in the first mount that is free.
@@ -160,7 +164,7 @@ fn attach(
     target: impl FnOnce() -> Target,
 ) -> Option<(Operation, Effects, String)> {
     let placed = |volume| Some((volume, placement::volume(inputs.policy, inputs.records, volume).ok()?));
-    let (volume, storage) = missing(guest, facts).find_map(placed)?;
+    let (volume, storage) = detached::missing(guest, facts).find_map(placed)?;
     let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
     let reason = format!("volume {} is not attached", volume.name);
     let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage: storage.clone() };
@@ -240,7 +244,7 @@ fn next_operation(
     facts: &GuestFacts,
 ) -> Option<(Operation, Effects, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
-    if let Some((change, reason)) = reconfigure(guest, facts, target) {
+    if let Some((change, reason)) = reconfigure(inputs.policy, guest, facts, target) {
         return Some((Operation::Reconfigure(change), vec![Effect::Reconfigure], reason));
     }
     let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
@@ -249,11 +253,13 @@ fn next_operation(
         let grow = Grow { target: target(), disk, size };
         return Some((Operation::Grow(grow), vec![Effect::GrowDisk], reason));
     }
-    if let Some(attach) = attach(inputs, guest, facts, target) {
+    // Neither a new volume in its place, nor a start without it.
+    let is_whole = detached::own(guest, made, facts).is_empty();
+    if let Some(attach) = attach(inputs, guest, facts, target).filter(|_| is_whole) {
         return Some(attach);
     }
     match (guest.run, seen.run) {
-        (RunState::Running, Running::Stopped) => Some((
+        (RunState::Running, Running::Stopped) if is_whole && facts.template == Template::No => Some((
             Operation::Start(target()),
             vec![Effect::Start],
             "it should run and stands still".to_owned(),
@@ -268,6 +274,7 @@ fn next_operation(
 }
 
 fn reconfigure(
+    policy: &Policy,
     guest: &DesiredGuest,
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
@@ -287,6 +294,14 @@ fn reconfigure(
         why.push(format!("{} MiB swap, wanted {}", facts.swap_mib, size.swap_mib.get()));
         size.swap_mib
     });
+    let name = (facts.name.as_deref() != Some(guest.name.as_str())).then(|| {
+        why.push(format!("host name {}, wanted {}", facts.name.as_deref().unwrap_or("none"), guest.name));
+        guest.name.clone()
+    });
+    let network = network::place(policy, guest, facts).map(|(place, text)| {
+        why.push(text);
+        place
+    });
     let protection = match facts.protection {
         Protection::On => KeepProtection::AsItIs,
         Protection::Off => {
@@ -294,8 +309,9 @@ fn reconfigure(
             KeepProtection::PutBack
         }
     };
-    (!why.is_empty())
-        .then(|| (Reconfigure { target: target(), cores, memory, swap, protection }, why.join("; ")))
+    (!why.is_empty()).then(|| {
+        (Reconfigure { target: target(), cores, memory, swap, name, network, protection }, why.join("; "))
+    })
 }
 
 fn act(

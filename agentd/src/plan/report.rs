@@ -14,7 +14,7 @@ use holdfast_protocol::report::{
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{GuestVerdict, Inputs, Plan, posture};
+use super::{GuestVerdict, Inputs, Plan, posture, silence};
 use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, StorageFact};
 use crate::model::record::{GuestRecord, Place, Records};
@@ -46,6 +46,9 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         version: hello.version.clone(),
         hello_at: hello.at,
         health: hello.health,
+        silence: record
+            .zip(seen)
+            .and_then(|(record, seen)| silence::report(silence::of(inputs, record, seen))),
     });
     let beside = verdict.standing == Standing::Beside;
     GuestReport {
@@ -58,6 +61,7 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
             (None, Some(_)) => Running::Unknown,
             (None, None) => Running::Stopped,
         },
+        unknown_since: None,
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),

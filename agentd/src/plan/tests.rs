@@ -3,14 +3,17 @@
 mod asked;
 mod beside;
 mod bulk;
+mod detached;
 mod disks;
 mod goldens;
 mod lost;
+mod network;
 mod placement;
 mod posture;
 mod protect;
 mod returned;
 mod schedule;
+mod silence;
 mod snapshots;
 mod trend;
 mod trial;
@@ -27,7 +30,7 @@ use serde_json::json;
 use super::*;
 use crate::model::mark;
 use crate::model::observed::{
-    BackupFlag, GuestFacts, Loss, LossProof, MountFacts, Protection, Sight, VmidFact,
+    BackupFlag, GuestFacts, Loss, LossProof, MountFacts, Protection, Sight, Template, VmidFact,
 };
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
@@ -111,7 +114,12 @@ fn facts(n: u32, number: u32) -> GuestFacts {
         rootfs_bytes: Some(8 << 30),
         mounts: BTreeMap::from([(0, mount)]),
         volumes: volumes(number),
+        detached: BTreeSet::new(),
         protection: Protection::On,
+        name: Some(format!("web-{n}")),
+        net: None,
+        more_nets: BTreeSet::new(),
+        template: Template::No,
         address: None,
         hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),

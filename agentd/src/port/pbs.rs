@@ -300,11 +300,15 @@ impl BackupServer {
     }
 }
 
+/// Files of a snapshot that hold none of the guest's data: the list of its files, which is signed and never encrypted, and
+/// the log, which `vzdump` uploads after the backup and the server lists without a mode. Any other file counts.
+const WITHOUT_DATA: [&str; 2] = ["index.json.blob", "client.log.blob"];
+
 /// What is of no guest that we could have is none of ours.
 fn snapshot(row: Row) -> Option<Snapshot> {
     let guest = row.backup_id.parse::<u32>().ok().and_then(|number| Vmid::try_from(number).ok())?;
-    // The list of its files is never encrypted, only signed; its fingerprint stands there for what was signed alone, too.
-    let parts = row.files.iter().filter(|file| file.filename != "index.json.blob");
+    // The fingerprint is also there where the files were only signed.
+    let parts = row.files.iter().filter(|file| !WITHOUT_DATA.contains(&file.filename.as_str()));
     let sealed =
         parts.map(|file| file.crypt_mode.as_deref() == Some("encrypt")).reduce(|all, one| all && one);
     let key = row.fingerprint.and_then(|text| text.parse().ok()).filter(|_| sealed == Some(true));

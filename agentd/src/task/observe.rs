@@ -22,7 +22,7 @@ use crate::model::hardware::HardwareAddress;
 use crate::model::mark;
 use crate::model::observed::{
     Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
-    VmidFact,
+    Template, VmidFact,
 };
 use crate::model::record::VolumeId;
 use crate::plan::Questions;
@@ -186,9 +186,12 @@ impl Eye {
             .known
             .get(&row.vmid)
             .filter(|known| known.line == line && matches!(known.detail, Detail::Known(_)));
-        let detail = match fresh {
-            Some(known) => known.detail.clone(),
-            None => {
+        let detail = match (&row.unreadable, fresh) {
+            (Some(odd), _) => {
+                Detail::Unknown(format!("its line in the list of guests cannot be read: {odd}"))
+            }
+            (None, Some(known)) => known.detail.clone(),
+            (None, None) => {
                 let detail = match self.pve.guest_config(row.vmid).await {
                     Ok(config) => Detail::Known(Box::new(facts(&config))),
                     Err(error) => Detail::Unknown(chain(&error)),
@@ -253,9 +256,17 @@ fn facts(config: &GuestConfig) -> GuestFacts {
         rootfs_bytes: config.rootfs.as_ref().and_then(|disk| disk.size),
         mounts: mounts.collect(),
         volumes: config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect(),
+        detached: config.unused.iter().map(|id| VolumeId::new(id.as_str())).collect(),
         protection: match config.protection {
             Switch::On => Protection::On,
             Switch::Off => Protection::Off,
+        },
+        name: config.hostname.clone(),
+        net: config.nets.get(&0).and_then(|line| line.parse().ok()),
+        more_nets: config.nets.keys().copied().filter(|number| *number != 0).collect(),
+        template: match config.template {
+            Switch::On => Template::Yes,
+            Switch::Off => Template::No,
         },
         address: config.nets.get(&0).and_then(|net| address(net)),
         hardware: config.nets.values().filter_map(|net| HardwareAddress::of(net)).collect(),

@@ -164,6 +164,7 @@ impl Reconcile {
     /// Runs until asked to stop. Operations under way are dropped then and taken up by the next run.
     pub async fn run(mut self) {
         let mut state = State::default();
+        let began = self.ports.clock.now();
         self.begin().await;
         loop {
             match self.cycle(&mut state).await {
@@ -171,7 +172,7 @@ impl Reconcile {
                 Err(error) => {
                     tracing::warn!(error = chain(&error), "no picture of the host in this cycle");
                     state.away += 1;
-                    self.tell_trouble(&error);
+                    self.tell_trouble(&error, began);
                 }
             }
             loop {

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::report::{AgentSection, Condition, GuestReport, Sections, WaitingForSignature};
+use holdfast_protocol::report::{
+    AgentSection, Condition, GuestReport, Running, Sections, WaitingForSignature,
+};
 use holdfast_protocol::storage::HostRecipient;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
@@ -160,7 +162,7 @@ impl ReportTask {
         let (guests, waiting) = match view.seen_at {
             Some(_) => {
                 let waiting = view.waiting.iter().chain(&storage.waiting).cloned().collect();
-                let guests = self.with_storage(view.guests.clone(), storage).await?;
+                let guests = self.with_storage(guests_of(view), storage).await?;
                 (Some(guests), Some(self.with_backups(waiting).await?))
             }
             None => (None, None),
@@ -181,6 +183,7 @@ impl ReportTask {
                 .chain(&self.way_back().await?)
                 .cloned()
                 .collect(),
+            unobserved_since: view.unobserved_since,
             recipient: self.recipient.clone(),
         };
         Ok(Sections {
@@ -195,6 +198,17 @@ impl ReportTask {
             storage: (storage.looked == Looked::Yes).then(|| storage.targets.clone()),
         })
     }
+}
+
+/// The guests as they were last seen. Whether one runs is only said of a host that is being seen.
+fn guests_of(view: &View) -> Vec<GuestReport> {
+    let mut guests = view.guests.clone();
+    if let Some(since) = view.unobserved_since {
+        for guest in &mut guests {
+            (guest.run, guest.unknown_since) = (Running::Unknown, Some(since));
+        }
+    }
+    guests
 }
 
 #[cfg(test)]
@@ -244,6 +258,18 @@ mod tests {
             view_tx.send_replace(Arc::new(View { seen_at: Some(clock.now()), ..View::default() }));
             let seen = |told: &Arc<Sections>| told.guests.is_some() && told.waiting.is_some();
             told.wait_for(seen).await.unwrap();
+            // A host that nobody sees any more: its guests may run or not.
+            let guest = serde_json::json!({ "name": "web", "standing": "managed", "run": "running" });
+            let guests = vec![serde_json::from_value(guest).unwrap()];
+            let (seen_at, unobserved_since) = (Some(clock.now()), Some(clock.now()));
+            view_tx.send_replace(Arc::new(View { seen_at, unobserved_since, guests, ..View::default() }));
+            let is_unknown = |told: &Arc<Sections>| {
+                let guest = told.guests.iter().flatten().next();
+                guest.is_some_and(|guest| {
+                    guest.run == Running::Unknown && guest.unknown_since == unobserved_since
+                }) && told.agent.as_ref().unwrap().unobserved_since == unobserved_since
+            };
+            told.wait_for(is_unknown).await.unwrap();
             // What is signed for is shown with the last proof of a backup, whatever became of later tests.
             let at = |second: i64| Timestamp::from_second(1_000_000_000 + second).unwrap();
             let tests = [

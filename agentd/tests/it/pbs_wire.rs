@@ -177,6 +177,36 @@ async fn what_is_listed_is_read_with_its_key_and_what_the_server_found() {
     assert_eq!(server.snapshots().await.unwrap(), Vec::new());
 }
 
+/// `vzdump` uploads its log after the backup, and the server lists it without a mode: what holds data decides.
+#[tokio::test]
+async fn the_log_of_a_backup_says_nothing_of_its_encryption() {
+    let (server, recorded) = server("store1", None);
+    let listed = |extra: &[serde_json::Value]| {
+        let mut files = vec![
+            json!({ "filename": "pct.conf.blob", "crypt-mode": "encrypt", "size": 412 }),
+            json!({ "filename": "root.pxar.didx", "crypt-mode": "encrypt", "size": 9_000_000 }),
+            json!({ "filename": "catalog.pcat1.didx", "crypt-mode": "encrypt", "size": 2_048 }),
+            json!({ "filename": "index.json.blob", "crypt-mode": "sign-only", "size": 481 }),
+            json!({ "filename": "client.log.blob" }),
+        ];
+        files.extend_from_slice(extra);
+        let row = json!({ "backup-type": "ct", "backup-id": "300", "backup-time": 1_795_233_180, "size": 9_002_941,
+            "fingerprint": vec!["ab"; 32].join(":"), "files": files });
+        (200, json!({ "data": [row] }).to_string())
+    };
+    answering(&recorded, [listed(&[])]);
+    let key = server.snapshots().await.unwrap().remove(0).key.unwrap();
+    assert_eq!(key.as_str(), vec!["ab"; 32].join(":"));
+    for odd in [
+        json!({ "filename": "fw.conf.blob", "crypt-mode": "none" }),
+        json!({ "filename": "other.ppxar.didx", "crypt-mode": "sign-only" }),
+        json!({ "filename": "anything.blob" }),
+    ] {
+        answering(&recorded, [listed(std::slice::from_ref(&odd))]);
+        assert_eq!(server.snapshots().await.unwrap().remove(0).key, None, "{odd}");
+    }
+}
+
 #[tokio::test]
 async fn a_verification_is_asked_for_one_guest_and_followed() {
     let (server, recorded) = server("store1", Some("hf"));

@@ -92,7 +92,7 @@ pub enum Why {
     Refused,
     /// What is left is not worth it.
     Short,
-    /// It was never granted.
+    /// It was not granted within [`GRANT_WAIT_MAX`].
     NotGranted,
     /// The agent speaks of stacks that stand still, and none do.
     Absurd,
@@ -113,7 +113,7 @@ impl Why {
             Self::Unheard => "the agent could not be told that the stacks stand still",
             Self::Refused => "the agent does not know the window",
             Self::Short => "too little of its time was left",
-            Self::NotGranted => "it was not granted within an hour",
+            Self::NotGranted => "it was not granted within 25 hours",
             Self::Absurd => "the agent takes the stacks for stopped, and they are not",
             Self::Wished => "somebody wanted the stacks back",
         }

@@ -120,8 +120,13 @@ async fn one(
 
 fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
     let started_at = Timestamp::from_second(1_700_000_000)?;
-    let agent =
-        AgentSection { version: "0.1.0".to_owned(), started_at, problems: Vec::new(), recipient: None };
+    let agent = AgentSection {
+        version: "0.1.0".to_owned(),
+        started_at,
+        problems: Vec::new(),
+        unobserved_since: None,
+        recipient: None,
+    };
     let guests = (0..GUESTS).map(guest).collect();
     let sections = match kind {
         Kind::Unchanged => Sections::default(),
@@ -148,6 +153,7 @@ fn guest(number: u32) -> GuestReport {
         vmid: (100 + number).try_into().ok(),
         standing: Standing::Managed,
         run: Running::Running,
+        unknown_since: None,
         wanted: Some(holdfast_protocol::desired::RunState::Running),
         size: None,
         address: None,

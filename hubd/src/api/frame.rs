@@ -104,9 +104,10 @@ pub(super) async fn frame(State(hub): State<Arc<Hub>>, mut request: Request, nex
 /// What the router answers without a handler.
 fn by_status(status: StatusCode) -> Content {
     let problem = match status {
-        StatusCode::METHOD_NOT_ALLOWED => {
-            Problem::new(ErrorCode::NotFound, "this path does not take this method: see the Allow header")
-        }
+        StatusCode::METHOD_NOT_ALLOWED => Problem::new(
+            ErrorCode::MethodNotAllowed,
+            "this path does not take this method: see the Allow header",
+        ),
         _ => Problem::new(ErrorCode::Internal, "the hub had nothing to say: look in its log"),
     };
     Content::Problem { problem, cause: None }

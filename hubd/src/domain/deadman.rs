@@ -6,8 +6,9 @@
 //!
 //! ```text
 //! new ──check-in──► online ──2 polls──► late ──3 polls + 45 s──► offline (alarm)
-//!                     ▲ ◄───check-in──────┘                         │
-//!                     └───────────────check-in (event)──────────────┘
+//!  │                  ▲ ◄───check-in──────┘                         │
+//!  │                  └───────────────check-in (event)──────────────┤
+//!  └──────────────3 polls + 45 s after its enrolment (alarm)─────────┘
 //! ```
 
 use holdfast_protocol::size::PollSeconds;

@@ -3,8 +3,9 @@
 //! Each part is present only when its section is: what did not change keeps its count.
 
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::operator::Degraded;
 use holdfast_protocol::protection::Posture;
-use holdfast_protocol::report::{GuestReport, Running, Sections, Standing};
+use holdfast_protocol::report::{AgentSection, GuestReport, Running, Sections, Standing};
 
 /// Counts out of the guests section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,11 +18,40 @@ pub struct GuestCounts {
     pub attention: u32,
 }
 
+/// What the host list shows of the agent's own section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSummary {
+    /// Its version.
+    pub version: String,
+    /// How many problems it reports.
+    pub problems: u32,
+    /// Since when it has not seen Proxmox, and why.
+    pub degraded: Option<Degraded>,
+}
+
+impl AgentSummary {
+    fn of(agent: &AgentSection) -> Self {
+        let reason = || match agent.problems.first() {
+            Some(problem) => problem.to_string().chars().take(REASON_MAX).collect(),
+            None => "it does not say why".to_owned(),
+        };
+        Self {
+            version: agent.version.chars().take(VERSION_MAX).collect(),
+            problems: clamp(agent.problems.len()),
+            degraded: agent.unobserved_since.map(|since| Degraded { since, reason: reason() }),
+        }
+    }
+}
+
+/// Characters that are kept of what an agent says.
+const VERSION_MAX: usize = 64;
+const REASON_MAX: usize = 300;
+
 /// The parts of the summary that a report changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The agent's version.
-    pub agent_version: Option<String>,
+    /// What the agent says of itself.
+    pub agent: Option<AgentSummary>,
     /// Counts of guests.
     pub guests: Option<GuestCounts>,
     /// How many things wait for a signature.
@@ -37,7 +67,7 @@ impl Summary {
     #[must_use]
     pub fn of(sections: &Sections) -> Self {
         Self {
-            agent_version: sections.agent.as_ref().map(|agent| agent.version.chars().take(64).collect()),
+            agent: sections.agent.as_ref().map(AgentSummary::of),
             guests: sections.guests.as_deref().map(count),
             waiting: sections.waiting.as_ref().map(|waiting| clamp(waiting.len())),
             refused: sections.desired.as_ref().map(|desired| {
@@ -87,6 +117,7 @@ fn clamp(count: usize) -> u32 {
 mod tests {
     use super::*;
     use holdfast_protocol::code::ErrorCode;
+    use holdfast_protocol::envelope::Problem;
     use holdfast_protocol::protection::{PostureReport, ProtectionReport};
     use holdfast_protocol::report::Condition;
 
@@ -97,6 +128,7 @@ mod tests {
             vmid: None,
             standing,
             run,
+            unknown_since: None,
             wanted: None,
             size: None,
             address: None,
@@ -121,7 +153,27 @@ mod tests {
         ];
         let summary = Summary::of(&Sections { guests: Some(guests), ..Sections::default() });
         assert_eq!(summary.guests, Some(GuestCounts { guests: 3, running: 1, attention: 2 }));
-        assert_eq!((summary.agent_version, summary.waiting, summary.refused), (None, None, None));
+        assert_eq!((summary.agent, summary.waiting, summary.refused), (None, None, None));
+    }
+
+    #[test]
+    fn an_agent_that_cannot_see_proxmox_is_degraded_with_its_first_problem() {
+        let section = |since: Option<jiff::Timestamp>| AgentSection {
+            version: "0.1.0".to_owned(),
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+            problems: vec![
+                Problem::new(ErrorCode::Unavailable, "Proxmox cannot be asked"),
+                Problem::new(ErrorCode::Unavailable, "another"),
+            ],
+            unobserved_since: since,
+            recipient: None,
+        };
+        let since = Some(jiff::Timestamp::UNIX_EPOCH);
+        let of = AgentSummary::of(&section(since));
+        assert_eq!(of.problems, 2);
+        let degraded = of.degraded.unwrap();
+        assert!(Some(degraded.since) == since && degraded.reason.contains("Proxmox cannot be asked"));
+        assert_eq!(AgentSummary::of(&section(None)).degraded, None);
     }
 
     /// A host full of guests that are in no policy is not one that needs nobody.

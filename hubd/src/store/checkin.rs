@@ -308,7 +308,9 @@ fn tell(
         message,
     };
     match host.liveness.as_str() {
-        "new" => emit(tx, &event(EventKind::HostOnline, format!("{} spoke for the first time", host.name)))?,
+        "new" | "offline" if host.kept.is_none() => {
+            emit(tx, &event(EventKind::HostOnline, format!("{} spoke for the first time", host.name)))?;
+        }
         "offline" => emit(tx, &event(EventKind::HostOnline, format!("{} speaks again", host.name)))?,
         _ => {}
     }
@@ -347,16 +349,24 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
                    guests_running = coalesce(?4, guests_running),
                    attention_guests = coalesce(?5, attention_guests),
                    attention_waiting = coalesce(?6, attention_waiting),
-                   refused = CASE WHEN ?7 THEN ?8 ELSE refused END WHERE number = ?1";
+                   refused = CASE WHEN ?7 THEN ?8 ELSE refused END,
+                   attention_agent = coalesce(?9, attention_agent),
+                   degraded_since = CASE WHEN ?9 IS NULL THEN degraded_since ELSE ?10 END,
+                   degraded_reason = CASE WHEN ?9 IS NULL THEN degraded_reason ELSE ?11 END WHERE number = ?1";
+    let agent = summary.agent.as_ref();
+    let degraded = agent.and_then(|agent| agent.degraded.as_ref());
     tx.prepare_cached(sql)?.execute(params![
         number,
-        summary.agent_version,
+        agent.map(|agent| &agent.version),
         summary.guests.map(|counts| counts.guests),
         summary.guests.map(|counts| counts.running),
         summary.guests.map(|counts| counts.attention),
         summary.waiting,
         summary.refused.is_some(),
         summary.refused.flatten().map(Number),
+        agent.map(|agent| agent.problems),
+        degraded.map(|degraded| Time(degraded.since)),
+        degraded.map(|degraded| &degraded.reason),
     ])?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Hosts as operators see them: the list, one with its report, and letting one go.
 
 use holdfast_protocol::id::{HostId, HostName};
-use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::operator::{Degraded, HostDetail, HostState, HostView};
 use holdfast_protocol::report::Sections;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
@@ -24,16 +24,18 @@ pub struct HostRecord {
 }
 
 pub(super) const COLUMNS: &str = "number, id, name, standing, liveness, seen_at, wanted, held, agent_version,
-    guests_running, guests, attention_guests + attention_waiting + (refused IS NOT NULL) AS attention,
-    certificate_ends_at";
+    guests_running, guests,
+    attention_guests + attention_waiting + attention_agent + (refused IS NOT NULL) AS attention,
+    degraded_since, degraded_reason, certificate_ends_at";
 
 /// The table's checks allow these words alone.
-fn read_state(row: &Row<'_>) -> rusqlite::Result<HostState> {
+fn read_state(row: &Row<'_>, degraded: Option<&Degraded>) -> rusqlite::Result<HostState> {
     let (standing, liveness): (String, String) = (row.get("standing")?, row.get("liveness")?);
     Ok(match (standing.as_str(), liveness.as_str()) {
         ("revoked", _) => HostState::Revoked,
         ("frozen", _) => HostState::Frozen,
         (_, "new") => HostState::New,
+        (_, "online") if degraded.is_some() => HostState::Degraded,
         (_, "online") => HostState::Online,
         (_, "late") => HostState::Late,
         (_, _) => HostState::Offline,
@@ -41,11 +43,18 @@ fn read_state(row: &Row<'_>) -> rusqlite::Result<HostState> {
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
+    let since: Option<Time> = row.get("degraded_since")?;
+    let reason: Option<String> = row.get("degraded_reason")?;
+    let degraded = since.map(|since| Degraded {
+        since: since.0,
+        reason: reason.unwrap_or_else(|| "it does not say why".to_owned()),
+    });
     let view = HostView {
         id: HostId::new(row.get::<_, Id>("id")?.0),
         name: row.get::<_, Word<_>>("name")?.0,
-        state: read_state(row)?,
+        state: read_state(row, degraded.as_ref())?,
         seen_at: row.get::<_, Option<Time>>("seen_at")?.map(|time| time.0),
+        degraded,
         wanted: row.get::<_, Number>("wanted")?.0,
         held: row.get::<_, Number>("held")?.0,
         agent_version: row.get("agent_version")?,

@@ -12,7 +12,7 @@ use super::{Failed, Store, StoreError};
 use crate::domain::deadman::Liveness;
 use crate::domain::event::{EventKind, NewEvent};
 
-/// A host that was heard of, and when.
+/// A host that should be heard of, and when it last was.
 #[derive(Clone, Debug)]
 pub struct Silence {
     number: i64,
@@ -20,14 +20,25 @@ pub struct Silence {
     pub host: HostId,
     /// Its name.
     pub name: HostName,
-    /// When it was last heard of.
-    pub seen_at: Timestamp,
-    /// Whether it said farewell then.
-    pub farewell: bool,
+    /// When it was last heard of, or enrolled where it never was.
+    pub since: Timestamp,
+    /// How it went silent.
+    pub last: LastWord,
     /// How often it should ask.
     pub poll: PollSeconds,
     /// How it is written down.
     pub written: Liveness,
+}
+
+/// The last that was heard of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastWord {
+    /// Nothing since it was enrolled.
+    Never,
+    /// A check-in.
+    Checkin,
+    /// That its agent stops.
+    Farewell,
 }
 
 impl Store {
@@ -37,19 +48,25 @@ impl Store {
     /// [`StoreError`].
     pub async fn listened_to(&self) -> Result<Vec<Silence>, StoreError> {
         self.read("look who is silent", |connection| {
-            let sql = "SELECT number, id, name, seen_at, farewell_at IS NOT NULL, poll_interval_s, liveness = 'late'
+            let sql = "SELECT number, id, name, coalesce(seen_at, enrolled_at), seen_at IS NULL,
+                           farewell_at IS NOT NULL, poll_interval_s, liveness = 'late'
                        FROM hosts
-                       WHERE standing = 'active' AND liveness IN ('online', 'late') AND seen_at IS NOT NULL";
+                       WHERE standing = 'active' AND liveness IN ('new', 'online', 'late')";
             let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map([], |row| {
                 Ok(Silence {
                     number: row.get(0)?,
                     host: HostId::new(row.get::<_, Id>(1)?.0),
                     name: row.get::<_, Word<_>>(2)?.0,
-                    seen_at: row.get::<_, Time>(3)?.0,
-                    farewell: row.get(4)?,
-                    poll: PollSeconds::try_from(row.get::<_, u32>(5)?).unwrap_or(PollSeconds::MAX),
-                    written: if row.get(6)? { Liveness::Late } else { Liveness::Online },
+                    since: row.get::<_, Time>(3)?.0,
+                    last: match (row.get(4)?, row.get(5)?) {
+                        (true, _) => LastWord::Never,
+                        (false, true) => LastWord::Farewell,
+                        (false, false) => LastWord::Checkin,
+                    },
+                    poll: PollSeconds::try_from(row.get::<_, u32>(6)?).unwrap_or(PollSeconds::MAX),
+                    // Whoever has never spoken is late for nothing, until it is missed.
+                    written: if row.get(4)? || row.get(7)? { Liveness::Late } else { Liveness::Online },
                 })
             })?;
             rows.collect()
@@ -74,9 +91,10 @@ impl Store {
                     Liveness::Late => "late",
                     Liveness::Offline => "offline",
                 };
-                let sql = "UPDATE hosts SET liveness = ?2 WHERE number = ?1 AND seen_at = ?3
-                               AND standing = 'active' AND liveness IN ('online', 'late')";
-                let unmoved = params![silence.number, word, Time(silence.seen_at)];
+                let sql =
+                    "UPDATE hosts SET liveness = ?2 WHERE number = ?1 AND coalesce(seen_at, enrolled_at) = ?3
+                               AND standing = 'active' AND liveness IN ('new', 'online', 'late')";
+                let unmoved = params![silence.number, word, Time(silence.since)];
                 let changed = tx.prepare_cached(sql)?.execute(unmoved)?;
                 if changed == 1 && *liveness == Liveness::Offline {
                     emit(
@@ -99,9 +117,13 @@ impl Store {
 }
 
 fn alarm(silence: &Silence) -> String {
-    let last = if silence.farewell { "said farewell" } else { "was last heard of" };
+    let last = match silence.last {
+        LastWord::Never => "has never spoken since it was enrolled",
+        LastWord::Checkin => "was last heard of",
+        LastWord::Farewell => "said farewell",
+    };
     format!(
         "{} is silent: it {last} at {} and should ask every {}",
-        silence.name, silence.seen_at, silence.poll
+        silence.name, silence.since, silence.poll
     )
 }

@@ -16,7 +16,7 @@ async fn alarms(world: &World) -> usize {
 async fn silence_is_late_then_an_alarm_once_then_over() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
-    world.enrol("never").await;
+    let never = world.enrol("never").await;
     host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
     let up_since = Timestamp::MIN;
     let table = [
@@ -24,8 +24,9 @@ async fn silence_is_late_then_an_alarm_once_then_over() {
         (60, HostState::Online, 0),
         (1, HostState::Late, 0),
         (74, HostState::Late, 0),
-        (1, HostState::Offline, 1),
-        (1000, HostState::Offline, 1),
+        // And the one that was enrolled and has never spoken.
+        (1, HostState::Offline, 2),
+        (1000, HostState::Offline, 2),
     ];
     for (advance, state, raised) in table {
         tick(&world.store, up_since, world.clock.advance(advance)).await.unwrap();
@@ -34,19 +35,22 @@ async fn silence_is_late_then_an_alarm_once_then_over() {
     }
     host.check_in(&host.full(2, 0), "0s").await.data(StatusCode::OK);
     assert_eq!(world.view("box7").await.state, HostState::Online);
-    assert_eq!(world.view("never").await.state, HostState::New);
+    assert_eq!(world.view("never").await.state, HostState::Offline);
     let kinds = world.event_kinds().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "host_online").count(), 2);
     tick(&world.store, up_since, world.clock.now()).await.unwrap();
-    assert_eq!(alarms(&world).await, 1);
+    assert_eq!(alarms(&world).await, 2);
+    never.check_in(&never.full(1, 0), "0s").await.data(StatusCode::OK);
+    assert_eq!(world.view("never").await.state, HostState::Online);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_of_the_hub_alarms_for_nobody_and_forgets_no_alarm() {
     let world = World::start().await;
-    let (quiet, gone) = (world.enrol("quiet").await, world.enrol("gone").await);
+    let gone = world.enrol("gone").await;
     gone.check_in(&gone.full(1, 0), "0s").await.data(StatusCode::OK);
     tick(&world.store, Timestamp::MIN, world.clock.advance(136)).await.unwrap();
+    let quiet = world.enrol("quiet").await;
     quiet.check_in(&quiet.full(1, 0), "0s").await.data(StatusCode::OK);
     let (folder, _temp) = world.stop().await;
     let world = World::in_folder(folder, None).await;

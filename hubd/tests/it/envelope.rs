@@ -34,7 +34,8 @@ async fn whatever_is_asked_the_answer_is_an_envelope() {
     assert_eq!(admin.get::<Value>("/v1/hosts/..%2f..").await.code(), ErrorCode::NotFound);
     let method = admin.send::<Value>(Method::DELETE, "/v1/hosts", &()).await;
     assert_eq!(method.status, StatusCode::METHOD_NOT_ALLOWED);
-    assert_eq!(method.envelope.error.unwrap().code, ErrorCode::NotFound);
+    assert_eq!(method.envelope.error.unwrap().code, ErrorCode::MethodNotAllowed);
+    assert_eq!(method.headers["allow"], "GET,HEAD");
     let long = admin.send_bytes::<Value>(Method::POST, "/v1/invites", vec![b' '; 5000]).await;
     assert_eq!(long.code(), ErrorCode::Size);
     let bad =

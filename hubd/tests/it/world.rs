@@ -310,6 +310,7 @@ impl Host {
             version: "1.2.3".to_owned(),
             started_at: self.started_at,
             problems: Vec::new(),
+            unobserved_since: None,
             recipient: None,
         };
         let sections = Sections { agent: Some(agent), guests: Some(Vec::new()), ..Sections::default() };

@@ -2,11 +2,13 @@
 
 use holdfast_protocol::desired::{GuestSize, RunState};
 use holdfast_protocol::id::HostName;
-use holdfast_protocol::report::{ControllerReport, GuestReport, Health, Running, Standing};
+use holdfast_protocol::report::{
+    ControllerReport, GuestReport, Health, Running, SilenceKind, SilenceReport, Standing,
+};
 use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, list, plain, table};
-use super::time::when;
+use super::time::{stamp, when};
 use crate::progress::standing_word;
 use crate::screen::Style;
 
@@ -62,10 +64,11 @@ fn standing(standing: Standing) -> Field {
 }
 
 fn run(guest: &GuestReport) -> Field {
-    let word = match guest.run {
-        Running::Running => "running",
-        Running::Stopped => "stopped",
-        Running::Unknown => "unknown",
+    let word = match (guest.run, guest.unknown_since) {
+        (Running::Running, _) => "running".to_owned(),
+        (Running::Stopped, _) => "stopped".to_owned(),
+        (Running::Unknown, None) => "unknown".to_owned(),
+        (Running::Unknown, Some(since)) => format!("unknown since {}", stamp(since)),
     };
     let tone = match (guest.run, guest.wanted) {
         (Running::Unknown, _) => Tone::Look,
@@ -75,7 +78,7 @@ fn run(guest: &GuestReport) -> Field {
         (Running::Running | Running::Stopped, None) => Tone::Plain,
         _ => Tone::Good,
     };
-    (word.to_owned(), tone)
+    (word, tone)
 }
 
 const fn run_word(run: RunState) -> &'static str {
@@ -87,8 +90,18 @@ const fn run_word(run: RunState) -> &'static str {
 
 fn controller(controller: Option<&ControllerReport>) -> Field {
     let Some(controller) = controller else { return plain(NOTHING) };
-    let (word, tone) = health(controller.health);
-    (format!("{word} {}", controller.version), tone)
+    match controller.silence {
+        Some(SilenceReport { is: SilenceKind::Silent, since }) => {
+            (format!("silent since {}", stamp(since)), Tone::Bad)
+        }
+        Some(SilenceReport { is: SilenceKind::Late, since }) => {
+            (format!("late since {}", stamp(since)), Tone::Look)
+        }
+        None => {
+            let (word, tone) = health(controller.health);
+            (format!("{word} {}", controller.version), tone)
+        }
+    }
 }
 
 const fn health(health: Health) -> (&'static str, Tone) {

@@ -32,13 +32,13 @@ pub fn hosts(hosts: &[HostView], now: Timestamp, style: Style) -> String {
 }
 
 fn needs_a_person(host: &HostView) -> bool {
-    host.attention > 0 || matches!(host.state, HostState::Offline | HostState::Frozen)
+    host.attention > 0 || matches!(host.state, HostState::Offline | HostState::Frozen | HostState::Degraded)
 }
 
 /// Small is urgent. A host that was let go comes last.
 const fn urgency(host: &HostView) -> u8 {
     match host.state {
-        HostState::Offline | HostState::Frozen => 0,
+        HostState::Offline | HostState::Frozen | HostState::Degraded => 0,
         HostState::Revoked => 4,
         _ if host.attention > 0 => 1,
         HostState::Late => 2,
@@ -65,6 +65,7 @@ fn state(state: HostState) -> Field {
     let (word, tone) = match state {
         HostState::New => ("new", Tone::Look),
         HostState::Online => ("online", Tone::Good),
+        HostState::Degraded => ("degraded", Tone::Bad),
         HostState::Late => ("late", Tone::Look),
         HostState::Offline => ("offline", Tone::Bad),
         HostState::Frozen => ("frozen", Tone::Bad),
@@ -79,6 +80,13 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     let mut text = list(&about(host, sections, now));
     if host.state == HostState::Frozen {
         text.push_str(&frozen(&host.name));
+    }
+    if let Some(degraded) = &host.degraded {
+        text.push_str(&format!(
+            "\nIts agent has not seen Proxmox since {}: {}\nWhat is shown below is as old; whether a guest runs is unknown.\n",
+            when(degraded.since, now),
+            degraded.reason
+        ));
     }
     let desired = sections.desired.as_ref();
     if let Some(refused) = desired.and_then(|desired| desired.refused.as_ref()) {

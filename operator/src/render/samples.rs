@@ -75,6 +75,9 @@ pub fn hosts() -> Vec<HostView> {
           "agent_version": "0.1.0", "guests_running": 2, "guests": 3, "attention": 2, "certificate_ends_at": "2026-12-20T00:00:00Z" },
         { "id": id(104), "name": "box8", "state": "offline", "seen_at": "2026-11-20T21:00:00Z", "wanted": 5, "held": 5,
           "agent_version": "0.1.0", "guests_running": 4, "guests": 4, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" },
+        { "id": id(106), "name": "box6", "state": "degraded", "seen_at": "2026-11-21T02:59:50Z", "wanted": 5, "held": 5,
+          "degraded": { "since": "2026-11-21T02:41:07Z", "reason": "UNAVAILABLE: Proxmox cannot be asked: connection refused" },
+          "agent_version": "0.1.0", "guests_running": 0, "guests": 4, "attention": 1, "certificate_ends_at": "2026-12-20T00:00:00Z" },
         { "id": id(105), "name": "old", "state": "revoked", "seen_at": "2026-10-01T00:00:00Z", "wanted": 5, "held": 5,
           "guests_running": 0, "guests": 0, "attention": 0, "certificate_ends_at": "2026-10-20T00:00:00Z" }
     ]))

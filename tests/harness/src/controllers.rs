@@ -126,7 +126,7 @@ async fn greet(world: &World, store: &Store, vmid: u32) {
     let open = store.open_operations().await.unwrap_or_default();
     let again = open.iter().find(|progress| {
         let holds = match &progress.operation {
-            Operation::Provision(made) => made.lost.is_some(),
+            Operation::Provision(made) => made.lost().is_some(),
             Operation::SwapGuest(_) => true,
             _ => false,
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agentd::model::policy::{BrakeRule, Golden, Policy, TestBridge, TestPlace, VmidRange};
 use agentd::model::record::VolumeId;
-use agentd::operation::{NumberWish, Provision, Target};
+use agentd::operation::{Image, NumberWish, Provision, Source, Target};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::{GuestUid, Vmid};
 use serde_json::json;
@@ -114,14 +114,15 @@ impl Kit {
         Provision {
             guest: guest(n),
             number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
-            archive: golden.archive.clone(),
-            archive_sha256: golden.sha256.clone().expect("the kit names its digest"),
-            archive_file: golden.file.clone(),
+            source: Source::Image(Image {
+                archive: golden.archive.clone(),
+                sha256: golden.sha256.clone().expect("the kit names its digest"),
+                file: golden.file.clone(),
+            }),
             pool: policy.pool,
             storage: policy.storage,
             bulk_storage: policy.bulk_storage,
             backup_storage: policy.backup_storage,
-            lost: None,
         }
     }
 }

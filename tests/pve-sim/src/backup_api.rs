@@ -135,8 +135,14 @@ impl Call<'_> {
                 if let Some(row) = row.as_object_mut().filter(|_| whole) {
                     let (key, size) = (sealed(&place), file_bytes(&place));
                     let (parts, index) = if key.is_some() { ("encrypt", "sign-only") } else { ("none", "none") };
-                    let files = json!([{ "filename": "root.pxar.didx", "crypt-mode": parts, "size": size },
-                        { "filename": "index.json.blob", "crypt-mode": index, "size": 481 }]);
+                    let files = json!([
+                        { "filename": "pct.conf.blob", "crypt-mode": parts, "size": 412 },
+                        { "filename": "root.pxar.didx", "crypt-mode": parts, "size": size },
+                        { "filename": "catalog.pcat1.didx", "crypt-mode": parts, "size": 2048 },
+                        { "filename": "index.json.blob", "crypt-mode": index, "size": 481 },
+                        // Uploaded after the backup, with neither mode nor size.
+                        { "filename": "client.log.blob" },
+                    ]);
                     row.extend([("files".to_owned(), files), ("size".to_owned(), json!(size))]);
                     row.extend(key.map(|key| ("fingerprint".to_owned(), json!(key))));
                     row.extend(verification(&place).map(|said| ("verification".to_owned(), said)));

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_suite_brings_what_its_parts_need() {
         assert_eq!(chosen(&["sim"], true), ["programs", "matrix", "schedules", "planted", "hostile"]);
-        assert_eq!(chosen(&["host"], true), ["tools", "programs", "images", "package", "host"]);
+        assert_eq!(chosen(&["host"], true), ["programs", "tools", "images", "package", "host"]);
         assert_eq!(chosen(&["format"], false), ["format"]);
     }
 

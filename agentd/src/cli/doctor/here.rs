@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::check::{Check, State};
 use crate::model::timekeeper::Synchrony;
 use crate::port::hub::Contact;
+use crate::port::status_door::AgentStatus;
 use crate::port::{status_door, synchrony};
 use crate::settings::{Settings, TokenSettings};
 
@@ -30,7 +31,10 @@ pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
         .extend([&tokens.observe, &tokens.operate, &tokens.allocate].map(|token| secret_on_disk(token, now)));
     checks.extend(units(Path::new(UNITS), Path::new(WANTED)));
     match status_door::ask(&settings.state.dir) {
-        Ok(status) => checks.extend(standing(&status.contact, now)),
+        Ok(status) => {
+            checks.extend(standing(&status.contact, now));
+            checks.push(sees_proxmox(&status, now));
+        }
         Err(error) => {
             let mend = vec!["systemctl start agentd".to_owned()];
             checks.push(Check { mend, ..Check::new(State::Unknown, "hub and certificate", chain(&error)) });
@@ -104,6 +108,31 @@ fn units(units: &Path, wanted: &Path) -> Vec<Check> {
             Check { mend, ..Check::new(State::Failed, format!("unit {name}"), "does not start with the box") }
         })
         .collect()
+}
+
+/// What the running agent sees, with what it read at its start: the checks above read tokens, pins and settings anew.
+fn sees_proxmox(status: &AgentStatus, now: Timestamp) -> Check {
+    const NAME: &str = "Proxmox, as the running agent sees it";
+    let agent = status.sections.agent.as_ref();
+    let problem = agent.and_then(|agent| agent.problems.first()).map(|problem| format!(": {problem}"));
+    match (status.seen_at, agent.and_then(|agent| agent.unobserved_since)) {
+        (Some(at), None) => {
+            let age = now.duration_since(at).as_secs().max(0);
+            Check::new(State::Good, NAME, format!("seen whole {age} s ago"))
+        }
+        (None, None) => Check::new(State::Unknown, NAME, "it has not looked since it started"),
+        (_, Some(since)) => Check {
+            mend: vec!["systemctl restart agentd".to_owned()],
+            ..Check::new(
+                State::Failed,
+                NAME,
+                format!(
+                    "not seen since {since:.0}{}; where all rows above are well, it goes on with what it read at its start",
+                    problem.unwrap_or_default()
+                ),
+            )
+        },
+    }
 }
 
 fn standing(contact: &Contact, now: Timestamp) -> [Check; 2] {

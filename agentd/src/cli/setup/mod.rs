@@ -14,6 +14,7 @@ mod local;
 pub mod plan;
 pub mod privilege;
 mod remove;
+mod restart;
 mod script;
 mod seen;
 pub mod settle;
@@ -175,6 +176,7 @@ impl Todo {
         after.push(local::settings_step(choices));
         after.extend(test_bridge::steps(choices));
         after.extend(helper::steps(choices)?);
+        after.extend(restart::step(choices, &steps, &after));
         Ok(Self { before: local::prepare(choices), steps, after })
     }
 

@@ -71,6 +71,8 @@ fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
     let target = || Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: 300.try_into().unwrap() };
     let change = |cores: bool, memory: bool, swap: bool| {
         Operation::Reconfigure(Reconfigure {
+            name: None,
+            network: None,
             target: target(),
             cores: cores.then(|| 2.try_into().unwrap()),
             memory: memory.then(|| 512.try_into().unwrap()),

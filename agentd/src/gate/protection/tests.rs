@@ -59,6 +59,20 @@ fn a_volume_is_backed_up_where_root_said_or_where_it_was() {
     }
 }
 
+/// A target away from the box that operators approved takes volumes as one on the box does: the tier that goes there holds
+/// them.
+#[test]
+fn a_volume_may_go_to_an_approved_target_away_from_the_box() {
+    let media = json!({ "name": "media", "kind": { "bulk": { "backup_to": "off1" } } });
+    let wish = promise(&json!({ "local": tier("backup2", 3) }), &json!([media]));
+    let may = |tier, name: &StorageName| match tier {
+        Tier::OffSite => name.as_str() == "off1",
+        Tier::Local | Tier::Snapshot => name.as_str() == "backup2",
+    };
+    let guarded = super::guard(Some(&local("backup2", 3)), &wish, &may);
+    assert_eq!((guarded.unapproved.len(), &guarded.next), (0, &wish));
+}
+
 /// By every road: only a signature lowers a promise or replaces a key.
 #[test]
 fn every_weakening_is_an_effect_that_needs_a_signature() {

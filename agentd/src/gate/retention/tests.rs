@@ -142,3 +142,30 @@ fn the_last_one_stays_and_another_tier_is_another_matter() {
     assert_eq!(row.judge(&one, 0), [Some(Prune::NewestProved), Some(Prune::Last)]);
     assert_eq!(row.judge(&one, -36), [Some(Prune::Last), None], "what is of a time to come does not count");
 }
+
+/// A volume was detached on the third day: the newest backup that holds it stays, whatever the retention says, until a newer
+/// one holds it or it goes to another target.
+#[test]
+fn the_newest_that_holds_a_volume_which_later_ones_lack_stays() {
+    let holding = |n: u64, paths: &[&str], left_out: &[&str]| {
+        let own = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+        let mounts = Some(HeldMounts { holds: own(paths), left_out: own(left_out) });
+        BackupRecord { mounts, ..backup(n, i64::try_from(n).unwrap() * 24) }
+    };
+    let one = retention(json!({ "keep": { "last": 1 } }));
+    let judged = |backups: Vec<BackupRecord>| Row { backups, proofs: BTreeMap::new() }.judge(&one, 24 * 30);
+    let both = ["/srv/db", "/srv/files"];
+    let lacking = judged(vec![
+        holding(1, &both, &[]),
+        holding(2, &both, &[]),
+        holding(3, &both[..1], &[]),
+        holding(4, &both[..1], &[]),
+    ]);
+    let goes = Some(Prune::OutsidePolicy);
+    assert_eq!(lacking, [goes, Some(Prune::OnlyHolder), goes, Some(Prune::Last)]);
+    // It is in the backups of another tier by now, or is back in these.
+    let elsewhere = judged(vec![holding(1, &both, &[]), holding(2, &both[..1], &both[1..])]);
+    assert_eq!(elsewhere, [goes, Some(Prune::Last)]);
+    let back = judged(vec![holding(1, &both, &[]), holding(2, &both[..1], &[]), holding(3, &both, &[])]);
+    assert_eq!(back, [goes, goes, Some(Prune::Last)]);
+}

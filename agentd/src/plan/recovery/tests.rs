@@ -7,7 +7,7 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::Running;
 
 use super::*;
-use crate::model::observed::{GuestFacts, ObservedGuest, Protection, Sight};
+use crate::model::observed::{GuestFacts, ObservedGuest, Protection, Sight, Template};
 use crate::operation::log::{Entry, Event, Then};
 use crate::operation::progress::ReplayError;
 use crate::operation::{Operation, Target};
@@ -66,7 +66,12 @@ fn host(mark: Mark) -> Observed {
         rootfs_bytes: None,
         mounts: BTreeMap::new(),
         volumes: BTreeSet::new(),
+        detached: BTreeSet::new(),
         protection: Protection::On,
+        name: None,
+        net: None,
+        more_nets: BTreeSet::new(),
+        template: Template::No,
         address: None,
         hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),

@@ -50,7 +50,7 @@ fn made(world: &World) -> (Option<Disks>, String) {
     let plan = world.plan();
     match plan.actions.as_slice() {
         [Action { operation: Operation::Provision(made), reason }] => {
-            (made.lost.as_ref().unwrap().disks.clone(), reason.clone())
+            (made.lost().unwrap().disks.clone(), reason.clone())
         }
         _ => panic!("{plan}"),
     }

@@ -46,7 +46,7 @@ fn made_again(set_up: fn(&mut World)) -> (Lost, String) {
     set_up(&mut world);
     let plan = world.plan();
     let made = plan.actions.iter().find_map(|action| match &action.operation {
-        Operation::Provision(made) => Some((made.lost.clone()?, action.reason.clone())),
+        Operation::Provision(made) => Some((made.lost()?.clone(), action.reason.clone())),
         _ => None,
     });
     made.unwrap_or_else(|| panic!("{plan}"))
@@ -65,6 +65,14 @@ fn a_destroyed_guest_keeps_its_hardware_address() {
     let (lost, said) = made_again(|_| {});
     assert_eq!((lost.whence, lost.hardware), (Whence::ThisBox, Some(address())));
     assert!(said.contains("it keeps its hardware address BC:24:11:EE:25:8E"), "{said}");
+}
+
+/// Its own backup is all that it is made from: no image of the document's version has to be here, readable or approved.
+#[test]
+fn a_destroyed_guest_waits_for_no_golden_image() {
+    made_again(|world| world.policy.goldens.clear());
+    made_again(|world| world.observed.goldens.clear());
+    made_again(|world| world.desired[0].golden = "2019.10.1".parse().unwrap());
 }
 
 /// Two of one hardware address on a bridge take each other's frames: a doubt gives a new one.

@@ -373,6 +373,8 @@ impl Call {
             ("mode".into(), "snapshot".into()),
             ("compress".into(), "zstd".into()),
             ("remove".into(), "0".into()),
+            // Without an address this sends nothing; the usual mode mails root for each backup.
+            ("notification-mode".into(), "legacy-sendmail".into()),
         ];
         // A path has no character that a pattern could take for another; the folder itself stays, to be mounted on.
         params

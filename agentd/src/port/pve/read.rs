@@ -186,33 +186,62 @@ pub struct GuestStatus {
     pub disk_used: u64,
     /// Share of its CPUs in use.
     pub cpu_share: Option<f64>,
+    /// What of its line cannot be read: nothing else in it counts but the VMID.
+    pub unreadable: Option<String>,
 }
 
 impl GuestStatus {
     pub(super) fn read_one(value: &Value) -> Result<Self, Unreadable> {
-        Self::of(Row::of(value)?)
+        let row = Row::of(value)?;
+        Self::of(row.parsed("vmid", "a VMID is expected")?, row)
     }
 
+    /// A line that cannot be read blinds its own guest alone. Without its VMID nobody knows whose it is, and so who is missing:
+    /// then the whole list is none.
     pub(super) fn read_list(value: &Value) -> Result<Vec<Self>, Unreadable> {
-        rows(value)?.into_iter().map(Self::of).collect()
+        let one = |row: Row<'_>| {
+            let vmid = row.parsed("vmid", "a VMID is expected")?;
+            Ok(Self::of(vmid, row).unwrap_or_else(|odd| Self::blind(vmid, odd)))
+        };
+        rows(value)?.into_iter().map(one).collect()
     }
 
-    fn of(row: Row<'_>) -> Result<Self, Unreadable> {
+    fn of(vmid: Vmid, row: Row<'_>) -> Result<Self, Unreadable> {
         Ok(Self {
-            vmid: row.parsed("vmid", "a VMID is expected")?,
+            vmid,
             name: row.text_opt("name")?,
             power: Power::from(row.text("status")?.as_str()),
             lock: row.text_opt("lock")?,
             tags: split_tags(&row.text_opt("tags")?.unwrap_or_default()),
-            uptime_s: row.whole_opt("uptime")?.unwrap_or(0),
-            memory_used: row.whole_opt("mem")?.unwrap_or(0),
-            memory_max: row.whole_opt("maxmem")?.unwrap_or(0),
-            swap_max: row.whole_opt("maxswap")?.unwrap_or(0),
-            cpus: row.share_opt("cpus")?,
-            disk_max: row.whole_opt("maxdisk")?.unwrap_or(0),
-            disk_used: row.whole_opt("disk")?.unwrap_or(0),
-            cpu_share: row.share_opt("cpu")?,
+            uptime_s: row.measure_whole("uptime").unwrap_or(0),
+            memory_used: row.measure_whole("mem").unwrap_or(0),
+            memory_max: row.measure_whole("maxmem").unwrap_or(0),
+            swap_max: row.measure_whole("maxswap").unwrap_or(0),
+            cpus: row.measure("cpus"),
+            disk_max: row.measure_whole("maxdisk").unwrap_or(0),
+            disk_used: row.measure_whole("disk").unwrap_or(0),
+            cpu_share: row.measure("cpu"),
+            unreadable: None,
         })
+    }
+
+    fn blind(vmid: Vmid, odd: Unreadable) -> Self {
+        Self {
+            vmid,
+            name: None,
+            power: Power::Unknown(String::new()),
+            lock: None,
+            tags: Vec::new(),
+            uptime_s: 0,
+            memory_used: 0,
+            memory_max: 0,
+            swap_max: 0,
+            cpus: None,
+            disk_max: 0,
+            disk_used: 0,
+            cpu_share: None,
+            unreadable: Some(odd.0),
+        }
     }
 }
 
@@ -410,3 +439,7 @@ impl TaskRow {
         rows(value)?.into_iter().map(of).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "read/tests.rs"]
+mod tests;

@@ -60,6 +60,19 @@ impl<'a> Row<'a> {
             .transpose()
     }
 
+    /// A measured value that nothing is decided by: below zero is 0, as a genuine list says of a guest that has just started,
+    /// and what cannot be read is absent.
+    pub(super) fn measure(self, key: &str) -> Option<f64> {
+        let value = self.get(key)?;
+        let number: f64 = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
+        number.is_finite().then(|| number.max(0.0))
+    }
+
+    /// The same in whole units.
+    pub(super) fn measure_whole(self, key: &str) -> Option<u64> {
+        self.get(key).and_then(whole).or_else(|| exact(self.measure(key)?.trunc()))
+    }
+
     /// Absent is `false`: Proxmox leaves out what is not set.
     pub(super) fn flag(self, key: &str) -> Result<bool, Unreadable> {
         let read =
@@ -151,6 +164,19 @@ fn exact(number: f64) -> Option<u64> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_measure_is_never_below_zero_and_never_an_error() {
+        let value =
+            json!({"a": -3, "b": "-0.0007", "c": 1.9, "d": "x", "e": [], "f": null, "g": 7, "h": 1e300});
+        let row = Row::of(&value).unwrap();
+        let whole = |key| row.measure_whole(key);
+        assert_eq!([whole("a"), whole("b"), whole("c"), whole("g")], [Some(0), Some(0), Some(1), Some(7)]);
+        assert_eq!(row.measure("b"), Some(0.0));
+        for key in ["d", "e", "f", "h", "absent"] {
+            assert_eq!(whole(key), None, "{key}");
+        }
+    }
 
     #[test]
     fn numbers_and_flags_in_every_spelling() {

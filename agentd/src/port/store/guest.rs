@@ -228,7 +228,7 @@ pub(super) fn add_volume(
 
 /// Its making was taken back: it is where it was before, which is nowhere, or lost where our records said it was.
 pub(super) fn set_back(transaction: &Transaction<'_>, provision: &Provision) -> Result<(), StoreError> {
-    let Some(lost) = &provision.lost else {
+    let Some(lost) = provision.lost() else {
         return set_nowhere(transaction, provision.guest.uid);
     };
     transaction

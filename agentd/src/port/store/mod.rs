@@ -82,6 +82,7 @@ pub mod window;
 
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use rusqlite::{Connection, DropBehavior, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -163,6 +164,8 @@ pub struct Store {
     changes: Arc<watch::Sender<Changes>>,
     health: Arc<Health>,
     heard: Arc<heard::Heard>,
+    /// Hellos before this were said to an earlier run of the agent.
+    listening_since: Timestamp,
     mail: Arc<mail::Mail>,
     kept: Arc<backup::Kept>,
     unwritten: Arc<window::Unwritten>,
@@ -206,8 +209,8 @@ impl Store {
     fn start(
         mut connection: Connection,
         health: Health,
-        lock: open::Hold,
-        work: Work,
+        (lock, work): (open::Hold, Work),
+        listening_since: Timestamp,
     ) -> Result<Self, std::io::Error> {
         let worker = match work {
             Work::CallersThread => Worker::Caller(Arc::new(Mutex::new((connection, lock)))),
@@ -225,7 +228,8 @@ impl Store {
         let (changes, _) = watch::channel(Changes::default());
         let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
         let (kept, unwritten) = (Arc::default(), Arc::default());
-        Ok(Self { worker, changes: Arc::new(changes), health, heard, mail, kept, unwritten })
+        let changes = Arc::new(changes);
+        Ok(Self { worker, changes, health, heard, listening_since, mail, kept, unwritten })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>

@@ -36,7 +36,8 @@ impl Store {
         let path = folder.join("agent.db");
         let (connection, refusal) = open_file(folder, &path, now)?;
         let health = Health::new(folder, refusal);
-        Self::start(connection, health, lock, work).map_err(|source| OpenError::Folder { path, source })
+        Self::start(connection, health, (lock, work), now)
+            .map_err(|source| OpenError::Folder { path, source })
     }
 }
 

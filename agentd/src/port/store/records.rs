@@ -155,7 +155,7 @@ pub(super) fn returned(
         .prepare_cached(
             "SELECT uid, ended_at FROM guest JOIN operation ON id = made_by
              WHERE place = 'made' AND kind = 'provision' AND outcome = 'done' AND uid = coalesce(?1, uid)
-             AND json_extract(spec, '$.provision.lost') IS NOT NULL",
+             AND json_extract(spec, '$.provision.source.backup') IS NOT NULL",
         )
         .and_then(|mut select| {
             let guest = guest.map(|guest| guest.to_string());
@@ -184,6 +184,7 @@ impl Store {
                     snapshots: snapshot::all(connection)?,
                     stacks_down: window::stacks_down(connection)?,
                     silent: silent(connection)?,
+                    heard: BTreeMap::new(),
                     besides: beside::all(connection)?,
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
@@ -204,6 +205,10 @@ impl Store {
             })
             .await?;
         for record in &mut records.guests {
+            if record.hello.is_some() {
+                let last = self.heard.last(record.uid).map_or(self.listening_since, |hello| hello.at);
+                records.heard.insert(record.uid, last.max(self.listening_since));
+            }
             self.heard.freshen(record);
         }
         Ok(records)

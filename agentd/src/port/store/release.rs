@@ -16,7 +16,7 @@ use super::{Part, Store, StoreError, audit, controller, guest};
 use crate::gate::order::TurnedAway;
 use crate::model::policy::Sha256Hex;
 use crate::model::record::ReleaseRecord;
-use crate::operation::Provision;
+use crate::operation::{Provision, Source};
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<ReleaseRecord>, StoreError> {
     let rows: Vec<(String, String, String)> = connection
@@ -64,9 +64,7 @@ pub(super) fn came_with(
     provision: &Provision,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    if provision.lost.is_some() {
-        return Ok(());
-    }
+    let Source::Image(image) = &provision.source else { return Ok(()) };
     let hello = guest::find(transaction, provision.guest.uid)?.and_then(|record| record.hello);
     let Some((sha256, version)) = hello.and_then(|hello| Some((hello.build?, hello.version))) else {
         return Ok(());
@@ -74,7 +72,7 @@ pub(super) fn came_with(
     // A version that no job could carry is approved under none.
     let Ok(version) = version.try_into() else { return Ok(()) };
     let record = ReleaseRecord { kind: ReleaseKind::Controller, version, sha256 };
-    let (golden, image) = (&provision.guest.golden, provision.archive_sha256.as_str());
+    let (golden, image) = (&provision.guest.golden, image.sha256.as_str());
     put(transaction, &record, &format!("golden {golden}, sha256 {image}, in which it came"), at)
 }
 

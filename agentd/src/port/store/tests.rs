@@ -20,7 +20,7 @@ use super::*;
 use crate::model::holder::Shown;
 use crate::model::record::{Access, HelloRecord, Place, VolumeId};
 use crate::operation::log::{Event, Fact};
-use crate::operation::{NumberWish, Operation, Provision};
+use crate::operation::{Image, NumberWish, Operation, Provision, Source};
 
 pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -57,14 +57,15 @@ pub(super) fn provision(n: u8) -> Operation {
     Operation::Provision(Box::new(Provision {
         guest: guest(n),
         number: NumberWish::Exactly(vmid(300)),
-        archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
-        archive_sha256: "ab".repeat(32).try_into().unwrap(),
-        archive_file: "/golden".into(),
+        source: Source::Image(Image {
+            archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
+            sha256: "ab".repeat(32).try_into().unwrap(),
+            file: "/golden".into(),
+        }),
         pool: "holdfast".parse().unwrap(),
         storage: "labbtrfs".parse().unwrap(),
         bulk_storage: None,
         backup_storage: None,
-        lost: None,
     }))
 }
 

@@ -3,11 +3,13 @@
 //! What comes in: what was seen, planned, and could not be had. What goes out: the view. Deliberately absent: who reads it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::WaitingForSignature;
 use holdfast_protocol::strict::chain;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{CycleError, Reconcile, State};
 use crate::model::observed::Sight;
@@ -15,6 +17,11 @@ use crate::model::timekeeper::Timekeeper;
 use crate::model::view::View;
 use crate::plan::{Inputs, old_goldens, plan, report, waiting_goldens};
 use crate::port::store::Refusal;
+/// How long a host may go unseen before what was seen of it is called unknown.
+fn two_polls(every: Duration) -> SignedDuration {
+    SignedDuration::try_from(every.saturating_mul(2)).unwrap_or(SignedDuration::MAX)
+}
+
 /// Everything that waits for an operator's signature.
 fn waiting(plan: &crate::plan::Plan) -> Vec<WaitingForSignature> {
     let held = plan.held.iter().map(crate::gate::held::Held::report);
@@ -35,6 +42,7 @@ impl Reconcile {
         }
         self.view.send_replace(Arc::new(View {
             seen_at: Some(inputs.observed.at),
+            unobserved_since: None,
             host: report::host(&self.node, inputs),
             guests: report::guests(inputs, plan),
             waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
@@ -71,12 +79,15 @@ impl Reconcile {
         self.tell(&inputs, &plan(&inputs), &state.timekeeper);
     }
 
-    pub(super) fn tell_trouble(&self, error: &CycleError) {
+    pub(super) fn tell_trouble(&self, error: &CycleError, began: Timestamp) {
+        let now = self.ports.clock.now();
         let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
         problems.push(Problem::new(error.code(), chain(error)));
         self.view.send_modify(|view| {
-            // What was seen before stays; its time says how old it is.
-            *view = Arc::new(View { problems, ..View::clone(view) });
+            // What was seen before stays, for two polls as it was; then its age is told.
+            let since = view.seen_at.unwrap_or(began);
+            let unobserved_since = (now.duration_since(since) > two_polls(self.every)).then_some(since);
+            *view = Arc::new(View { problems, unobserved_since, ..View::clone(view) });
         });
     }
 }

@@ -8,7 +8,7 @@ use agentd::execute::{DigestCache, Ports};
 use agentd::model::mark;
 use agentd::model::record::{Access, Place, VolumeId};
 use agentd::operation::log::Status;
-use agentd::operation::{NumberWish, Operation};
+use agentd::operation::{Image, NumberWish, Operation, Source};
 use agentd::port::pve::read::Power;
 use agentd::port::store::access::Redemption;
 use agentd::port::store::parked::Answer;
@@ -238,10 +238,10 @@ async fn a_hostile_archive_is_refused_by_its_line() {
         unreachable!("a provision was asked for")
     };
     let name = "vzdump-lxc-159-2026_11_21-04_02_21.tar.zst";
-    provision.archive_file = find(&world.dir.path().join("pve"), name);
-    provision.archive = VolumeId::new(format!("backup2:backup/{name}"));
-    provision.archive_sha256 =
-        DigestCache::default().sha256(&provision.archive_file).unwrap().try_into().unwrap();
+    let file = find(&world.dir.path().join("pve"), name);
+    let sha256 = DigestCache::default().sha256(&file).unwrap().try_into().unwrap();
+    let archive = VolumeId::new(format!("backup2:backup/{name}"));
+    provision.source = Source::Image(Image { archive, sha256, file });
     let refused = run(&ports, open(&ports, 1, Operation::Provision(provision)).await).await.unwrap();
     assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
     let cause = refused.cause().unwrap();

@@ -12,7 +12,7 @@ use agentd::model::record::{BackupRecord, BackupWhy, Place, VolumeId};
 use agentd::model::view::View;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{Backup, Lost, NumberWish, Operation, Target, Whence};
+use agentd::operation::{Backup, Lost, NumberWish, Operation, Provision, Source, Target, Whence};
 use agentd::port::pve::read::Power;
 use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use agentd::port::pve::undo::{Evidence, Made, UndoProof};
@@ -117,6 +117,13 @@ pub async fn says_hello(ports: &Ports, world: &World) {
     panic!("it was never started again: {:#?}", ports.store.operation_views(10).await.unwrap());
 }
 
+pub fn lost_of(provision: &mut Provision) -> &mut Lost {
+    match &mut provision.source {
+        Source::Backup(lost) => lost,
+        Source::Image(_) => panic!("it is made from an image"),
+    }
+}
+
 /// What the plan proposes when it was lost: made again from this backup.
 pub fn again(world: &World, backup: &BackupRecord) -> Operation {
     let Operation::Provision(mut again) = world.provision(1) else { panic!("a provision") };
@@ -125,7 +132,8 @@ pub fn again(world: &World, backup: &BackupRecord) -> Operation {
     again.number = NumberWish::AnyOf { range: world.policy().range, except: vec![vmid(300)] };
     let whence = Whence::ThisBox;
     let BackupRecord { archive, hardware, disks, .. } = backup.clone();
-    again.lost = Some(Lost { backup: archive, vmid: vmid(300), volumes, by, whence, hardware, disks });
+    let lost = Lost { backup: archive, vmid: vmid(300), volumes, by, whence, hardware, disks };
+    again.source = Source::Backup(Box::new(lost));
     Operation::Provision(again)
 }
 
@@ -431,7 +439,7 @@ async fn one_that_would_fill_its_storage_waits() {
     destroyed(&world).await;
     world.large_backups();
     let Operation::Provision(mut large) = again(&world, &record) else { panic!("a provision") };
-    large.lost.as_mut().unwrap().disks.as_mut().unwrap().rootfs.size = 65_536.try_into().unwrap();
+    lost_of(&mut large).disks.as_mut().unwrap().rootfs.size = 65_536.try_into().unwrap();
     let ended = end(&ports, 2, Operation::Provision(large)).await;
     assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
     let cause = ended.cause().unwrap();
@@ -465,7 +473,7 @@ async fn one_that_comes_back_silent_is_kept_and_told() {
         destroyed(&world).await;
         let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
         let Operation::Provision(mut lost) = again(&world, &record) else { panic!("a provision") };
-        lost.lost.as_mut().unwrap().whence = whence;
+        lost_of(&mut lost).whence = whence;
         let ended = end(&ports, 2, Operation::Provision(lost)).await;
         kept(&ports, &ended).await;
         let status = ports.pve.guest_status(vmid(301)).await.unwrap();

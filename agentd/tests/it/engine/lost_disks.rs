@@ -12,7 +12,7 @@ use holdfast_protocol::desired::DesiredGuest;
 use serde_json::json;
 
 use super::drift::{Agent, serves, start};
-use super::lost::{again, destroyed, is_back, says_hello};
+use super::lost::{again, destroyed, is_back, lost_of, says_hello};
 use super::world::{World, asked_backup, end, guest, told, uid, vmid};
 
 /// A hot volume, a bulk one that no backup holds, and one that the backups to `backup2` hold.
@@ -111,7 +111,7 @@ async fn each_comes_back_on_its_own_storage() {
 async fn an_older_backup_comes_back_on_one_storage_and_says_so() {
     let mut world = World::start().await;
     drop(alone(lives(&mut world).await).await);
-    world.records("UPDATE backup SET disks = NULL");
+    world.records("UPDATE backup SET disks = NULL, mounts = NULL");
     destroyed(&world).await;
     let mut agent = start(&world).await;
     says_hello(&agent.ports, &world).await;
@@ -123,6 +123,13 @@ async fn an_older_backup_comes_back_on_one_storage_and_says_so() {
     let said =
         "all of them are made on tank, /srv/media, /srv/files as well, and stay there until root moves them";
     assert!(audit.iter().any(|line| line.detail.contains(said)), "{audit:#?}");
+    // What it holds was not known beforehand; its own list of disks says so once it is restored.
+    assert!(!audit.iter().any(|line| line.detail.contains("empty")), "{audit:#?}");
+    let views = agent.ports.store.operation_views(20).await.unwrap();
+    let notes: Vec<&str> =
+        views.iter().flat_map(|view| &view.steps).filter_map(|step| step.note.as_deref()).collect();
+    let empty = "leaves them out: /srv/media; should an old volume be left";
+    assert!(notes.iter().any(|note| note.contains(empty)), "{notes:#?}");
     agent.stop().await;
 }
 
@@ -135,7 +142,7 @@ async fn each_storage_is_asked_for_what_will_lie_there() {
     destroyed(&world).await;
     world.large_backups();
     let Operation::Provision(mut large) = again(&world, &record) else { panic!("a provision") };
-    let disks = large.lost.as_mut().unwrap().disks.as_mut().unwrap();
+    let disks = lost_of(&mut large).disks.as_mut().unwrap();
     disks.mounts[2].size = 65_536.try_into().unwrap();
     let ended = end(&ports, 2, Operation::Provision(large)).await;
     assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));

@@ -2,6 +2,7 @@
 //! removed only where the server lets our token.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use agentd::execute::Ports;
 use agentd::gate::warrant::{Allows, Seen, Warrant};
@@ -24,7 +25,7 @@ use pve_sim::fault::Fault;
 use serde_json::json;
 
 use super::lost::{again, destroyed, says_hello};
-use super::world::{World, asked_backup, end, find, guest, made, target, told, vmid};
+use super::world::{FastClock, World, asked_backup, end, find, guest, made, target, told, vmid};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 /// Another one, as the genuine client made it.
@@ -165,6 +166,37 @@ async fn an_ok_that_the_server_does_not_list_is_no_backup() {
     assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
     assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", told(&undone));
     assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
+}
+
+/// Killed in the copy, and the client goes on without its worker: while it is listed as unfinished it is followed, then it is
+/// kept, and the lock is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_the_client_finishes_without_its_worker_is_kept() {
+    let world = World::start().await;
+    Server::beside(&world);
+    let ports = made(&world).await;
+    let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
+    world.sim.node.faults.arm(Fault::OrphanBackup { vmid: 300, after_ms: 500 });
+    let done = end(&ports, 1, backup(&ports)).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
+    assert_eq!(record.sealed, Some(key()), "{record:?}");
+    let condition = done.conditions().next().unwrap();
+    assert_eq!(condition.code, ErrorCode::Locked, "{condition}");
+    assert!(format!("{condition:?}").contains("pct unlock 300"), "{condition:?}");
+}
+
+/// Killed before its client sent anything: looked for twice, and then it is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_no_client_sends_is_over_after_a_second_look() {
+    let world = World::start().await;
+    Server::beside(&world);
+    let ports = made(&world).await;
+    let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
+    world.sim.node.faults.arm(Fault::KillWorker { task: "vzdump".to_owned(), phase: "copy".to_owned() });
+    let undone = end(&ports, 1, backup(&ports)).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.cause().unwrap().code, ErrorCode::Locked, "{}", told(&undone));
 }
 
 /// The namespace is not looked at when the entry is made: it shows with the first backup, as a failure and not as one.

@@ -10,7 +10,7 @@ use agentd::model::mark::{self, Mark};
 use agentd::model::record::{BesideStage, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{Lost, Operation, RestoreBeside, Whence};
+use agentd::operation::{Lost, Operation, RestoreBeside, Source, Whence};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
 use agentd::port::store::parked::Answer;
@@ -179,7 +179,7 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
             disks: None,
         };
         let Operation::Provision(mut provision) = world.provision(1) else { unreachable!() };
-        provision.lost = Some(lost);
+        provision.source = Source::Backup(Box::new(lost));
         let refused = end(&ports, n + 2, Operation::Provision(provision)).await;
         assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
         assert!(refused.cause().unwrap().message.contains(line), "{}", told(&refused));

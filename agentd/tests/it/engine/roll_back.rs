@@ -24,6 +24,8 @@ async fn ground(world: &World) -> (Ports, Progress) {
     let taken = end(&ports, 1, snapshot("s1", 60)).await;
     assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
     let smaller = Reconfigure {
+        name: None,
+        network: None,
         target: target(),
         cores: None,
         memory: Some(128.try_into().unwrap()),

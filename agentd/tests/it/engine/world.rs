@@ -14,7 +14,7 @@ use agentd::model::record::{BackupWhy, HelloRecord, TakenBy, VolumeId};
 use agentd::model::timekeeper::Synchrony;
 use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
-use agentd::operation::{Backup, NumberWish, Operation, Provision, Snapshot, Target};
+use agentd::operation::{Backup, Image, NumberWish, Operation, Provision, Snapshot, Source, Target};
 use agentd::port::artifacts::Artifacts;
 use agentd::port::bridge::Bridges;
 use agentd::port::clock::{Asked, Clock, Pause};
@@ -32,6 +32,7 @@ use holdfast_protocol::report::Health;
 use holdfast_protocol::secret::{Secret, TokenHash};
 use jiff::Timestamp;
 use pve_sim::door::{Ask, Told, ask};
+use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::node::HotMounts;
 use pve_sim::{Builder, Handle, Sim};
 use serde_json::json;
@@ -238,14 +239,15 @@ impl World {
         Operation::Provision(Box::new(Provision {
             guest: guest(n),
             number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
-            archive: golden.archive.clone(),
-            archive_sha256: golden.sha256.clone().unwrap(),
-            archive_file: golden.file.clone(),
+            source: Source::Image(Image {
+                archive: golden.archive.clone(),
+                sha256: golden.sha256.clone().unwrap(),
+                file: golden.file.clone(),
+            }),
             pool: policy.pool,
             storage: policy.storage,
             bulk_storage: policy.bulk_storage,
             backup_storage: policy.backup_storage,
-            lost: None,
         }))
     }
 
@@ -346,6 +348,11 @@ impl World {
     pub fn records(&self, sql: &str) {
         let raw = rusqlite::Connection::open(self.dir.path().join("agent/agent.db")).unwrap();
         assert!(raw.execute(sql, []).unwrap() > 0, "{sql}");
+    }
+
+    /// As `pct unlock` on the node.
+    pub fn unlock(&self, vmid: u32) {
+        apply(&self.sim.node, &Edit::Unset { vmid, key: "lock".to_owned() }).unwrap();
     }
 
     /// By our records the backups are as large as those of a guest that holds a petabyte.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::Golden;
+use super::devices::Devices;
 use super::tools::{contained, run};
 
 /// Asks as uid 990, and keeps what it is told meanwhile and at the end.
@@ -34,6 +35,11 @@ pub fn build(programs: &Path, place: &Path) -> Golden {
     run("mount", &["-t", "overlay", "-o", &layers, "overlay", &inside("")]);
     let mounted = Mounted(inside(""));
     lay_out(programs, &home, &inside);
+    let unit =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../systemd/holdfast-golden@.service"));
+    let devices = Devices::of(&unit.unwrap(), &home);
+    Devices::lay_out(&inside("/usr/lib/holdfast/holdfast-helper"));
+    std::fs::create_dir_all(home.join("check/devices")).unwrap();
     let said = contained(
         "3000",
         &[
@@ -48,12 +54,13 @@ pub fn build(programs: &Path, place: &Path) -> Golden {
             &format!("--directory={}", mounted.0),
             &format!("--bind={}:/check", home.join("check").display()),
             &format!("--bind={}:/var/lib/vz/dump", home.join("dump").display()),
+            &devices.bind(),
             // Debian is unpacked on the disk and not in the layer above it.
             &format!("--bind={}:/var/cache/holdfast-golden", home.join("cache").display()),
             "systemd.unit=check.service",
         ],
     );
-    drop(mounted);
+    drop((mounted, devices));
     let read = |name: &str| std::fs::read_to_string(home.join("check").join(name)).unwrap_or_default();
     let (answer, told) = (read("said"), read("told"));
     let why = format!("{told}{}{said}", read("journal"));

@@ -2,7 +2,7 @@
 
 use agentd::model::disks::Disks;
 use agentd::operation::log::Status;
-use agentd::operation::{Lost, NumberWish, Operation, Provision, Whence};
+use agentd::operation::{Lost, NumberWish, Operation, Provision, Source, Whence};
 use holdfast_protocol::id::OperationId;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn again(kit: &Kit, whence: Whence) -> Operation {
     let disks = (whence == Whence::ThisBox).then(disks);
     let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware, disks };
     let number = NumberWish::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
-    wrap(Provision { number, lost: Some(lost), ..kit.provision(1) })
+    wrap(Provision { number, source: Source::Backup(Box::new(lost)), ..kit.provision(1) })
 }
 
 /// Each where it belongs: the bulk volume, of which the backup holds nothing, on a storage of its own.

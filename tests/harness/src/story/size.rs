@@ -9,6 +9,8 @@ use crate::kit::target;
 pub(super) fn reconfigure() -> Vec<Story> {
     vec![Story::done("reconfigure", Ground::GuestRuns, |_| {
         Operation::Reconfigure(Reconfigure {
+            name: None,
+            network: None,
             target: target(1),
             cores: Some(1.try_into().unwrap()),
             memory: Some(128.try_into().unwrap()),

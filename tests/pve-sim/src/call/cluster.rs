@@ -66,12 +66,19 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         .and(root)
         .filter(|mount| mount.origin() == Origin::Volume)
         .map_or(0, |mount| world.store().tree(mount.volume()).map_or(0, |tree| folder_bytes(&tree)));
+    // In its first second a guest is read as if it had not begun yet: a genuine list says -1 then, and a share below 0.
+    let age_s = running.as_ref().map(|running| node.settable.even_s() - running.since_s);
+    let (uptime, cpu) = match age_s {
+        Some(..=0) => (-1, -0.0007),
+        Some(age_s) => (age_s, 0.0),
+        None => (0, 0.0),
+    };
     let row = json!({
         "vmid": vmid, "status": if up { "running" } else { "stopped" },
         "name": config.main.get("hostname").map_or_else(|| format!("CT{vmid}"), str::to_owned),
-        "cpu": 0, "mem": if up { 24 << 20 } else { 0 }, "maxmem": number("memory", 512) << 20,
+        "cpu": cpu, "mem": if up { 24 << 20 } else { 0 }, "maxmem": number("memory", 512) << 20,
         "disk": used, "maxdisk": size, "diskread": 0, "diskwrite": 0, "netin": 0, "netout": 0,
-        "uptime": running.map_or(0, |running| node.settable.even_s() - running.since_s),
+        "uptime": uptime,
     });
     let mut row = match row {
         Value::Object(map) => map,

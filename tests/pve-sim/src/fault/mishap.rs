@@ -77,7 +77,7 @@ mishaps! {
     KeptVolume: Worker, "destroy says OK and leaves a volume";
     NoGrowth: Worker, "resize says OK and nothing grew";
     NoArchive: Worker, "vzdump says OK and there is no archive";
-    Orphan: Worker, "a failed backup's archive appears later";
+    Orphan: Worker, "a backup's worker dies and its client goes on";
     HeldBackups: Worker, "the lock for backups is held";
     StorageAway: Node, "a storage is away";
     BackupsAway: Node, "the backups' storage is away";

@@ -76,8 +76,14 @@ fn pack_now(backup: &Backup<'_>, volumes: &Volumes) -> Result<Packed, PackError>
     pack(&plan, &|| backup.task.is_ending())
 }
 
-/// The worker dies, and what it had started goes on without it.
+/// The worker dies, and what it had started goes on without it. A backup server's client finishes its snapshot by itself; a
+/// local archive stays unfinished, since only the worker gives it its name.
 fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> Fallible<()> {
+    let unfinished = backup.place().with_extension("dat");
+    std::fs::write(&unfinished, b"begun").map_err(|error| crate::fail::host("write of archive", &error))?;
+    if backup.dump.server.is_none() {
+        return Ok(());
+    }
     let unprivileged = backup.config.main.flag("unprivileged");
     let (place, config, exclude) =
         (backup.place(), travelling(&backup.config), backup.options.exclude.clone());
@@ -85,6 +91,9 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
     let clock = std::sync::Arc::clone(&backup.task.node.clock);
     let go_on = move || {
         clock.pause(later);
+        if let Err(error) = std::fs::remove_file(&unfinished) {
+            tracing::warn!(%error, "the orphan of a backup lost its beginning");
+        }
         let plan = PackPlan {
             target: &place,
             config: &config,

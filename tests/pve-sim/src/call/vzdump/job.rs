@@ -8,6 +8,7 @@ use std::sync::TryLockError;
 use std::time::Duration;
 
 use super::guest;
+use super::notice::Ended;
 use super::options::{DumpDir, Options, dump_dir};
 use crate::access::credential::Who;
 use crate::clock::stamp;
@@ -33,10 +34,12 @@ pub(super) struct Job {
 /// # Errors
 /// `job errors` when a guest failed; its reason is in the log.
 pub(super) fn run(task: &Task, job: &Job) -> Outcome {
-    let dump = match dump_dir(&task.node.world(), &job.options.storage) {
+    // The world is let go of before anybody is told.
+    let found = dump_dir(&task.node.world(), &job.options.storage);
+    let dump = match found {
         Ok(dump) => dump,
         Err(refusal) => {
-            notified(task, job);
+            job.options.notice.send(task, Ended::Badly);
             return Err(refusal.into());
         }
     };
@@ -54,19 +57,11 @@ pub(super) fn run(task: &Task, job: &Job) -> Outcome {
             }
         }
     }
-    let how = if failed == 0 { "successfully" } else { "with errors" };
+    let (how, ended) =
+        if failed == 0 { ("successfully", Ended::Well) } else { ("with errors", Ended::Badly) };
     task.log(format!("INFO: Backup job finished {how}"));
-    notified(task, job);
+    job.options.notice.send(task, ended);
     if failed == 0 { Ok(()) } else { Err(Refusal::die("job errors").into()) }
-}
-
-fn notified(task: &Task, job: &Job) {
-    let target = if job.options.mailto.is_empty() {
-        "mail-to-root".to_owned()
-    } else {
-        format!("<{}>", job.options.mailto)
-    };
-    task.log(format!("INFO: notified via target `{target}`"));
 }
 
 /// The node's lock: one backup job at a time.

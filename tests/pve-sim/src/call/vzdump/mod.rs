@@ -6,6 +6,7 @@ mod archive_step;
 mod guest;
 mod job;
 mod mode;
+mod notice;
 mod options;
 mod upload;
 mod words;

@@ -1,6 +1,7 @@
 //! What a backup was asked to do, with the defaults of the node and of the storage.
 use std::path::PathBuf;
 
+use super::notice::Notice;
 use crate::archive::{Compression, ExcludePattern, ExcludePatterns};
 use crate::call::{Call, prune};
 use crate::die;
@@ -61,7 +62,7 @@ pub(super) struct Options {
     pub exclude_words: Vec<String>,
     pub bwlimit_kib_s: u64,
     pub ionice: i64,
-    pub mailto: String,
+    pub notice: Notice,
     pub lockwait_min: u64,
     pub stopwait_min: u64,
 }
@@ -126,7 +127,7 @@ impl Options {
             exclude_words: given,
             bwlimit_kib_s: unsigned("bwlimit", 0),
             ionice: call.number("ionice").unwrap_or(7),
-            mailto: call.text("mailto").unwrap_or_default(),
+            notice: Notice::of(call),
             lockwait_min: unsigned("lockwait", 180),
             stopwait_min: unsigned("stopwait", 10),
             storage,

@@ -284,3 +284,32 @@ fn what_may_not_be_asked_for_is_refused_before_a_task_begins() {
     assert!(exit.starts_with("could not activate storage 'offline': unable to activate"), "{exit}");
     assert!(log.starts_with("INFO: notified via target"), "{log}");
 }
+
+/// The last lines of a log after the job's end.
+fn notices(log: &str) -> Vec<&str> {
+    let end = log.lines().position(|line| line.starts_with("INFO: Backup job finished")).expect("an end");
+    log.lines().skip(end + 1).filter(|line| !line.starts_with("TASK ")).collect()
+}
+
+#[test]
+fn only_the_old_way_without_an_address_sends_nothing() {
+    let lab = Lab::new(&[100]);
+    let log = |params: &[(&str, &str)]| {
+        let all = [&[("vmid", "100"), ("storage", "backup2")], params].concat();
+        lab.done("POST", "/nodes/pve1/vzdump", &all)
+    };
+    let (legacy, to) = (("notification-mode", "legacy-sendmail"), ("mailto", "ops@example.invalid"));
+    let failure = ("mailnotification", "failure");
+    let root = "INFO: notified via target `mail-to-root`";
+    let mailed = "INFO: notified via target `<ops@example.invalid>`";
+    assert_eq!(notices(&log(&[legacy])), Vec::<&str>::new());
+    assert_eq!(notices(&log(&[legacy, to])), [mailed]);
+    assert_eq!(notices(&log(&[legacy, to, failure])), Vec::<&str>::new());
+    assert_eq!(notices(&log(&[to])), [mailed]);
+    assert_eq!(notices(&log(&[failure])), [root]);
+    assert_eq!(notices(&log(&[])), [root]);
+    lab.node().world().access.users.get_mut("root@pam").expect("root").email.clear();
+    let log = log(&[]);
+    assert!(notices(&log)[0].starts_with("WARN: 'root@pam' does not have a configured email"), "{log}");
+    assert!(notices(&log)[1].ends_with("no recipients provided for the mail, cannot send it."), "{log}");
+}
