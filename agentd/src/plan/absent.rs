@@ -6,10 +6,10 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
 use super::{Action, Context, Judged, adopt, golden, number, passes, placement};
+use crate::gate::Verdict;
 use crate::gate::held::{Held, Remedy};
-use crate::gate::{Effect, Verdict};
+use crate::gate::of::effects;
 use crate::model::observed::VmidFact;
-use crate::model::policy::Sha256Hex;
 use crate::operation::{Image, NumberWish, Operation, Provision, Source};
 
 pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
@@ -43,7 +43,20 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
             return judged;
         }
     };
-    match passes(context, &effects(guest, &sha256)) {
+    let operation = Operation::Provision(Box::new(Provision {
+        guest: guest.clone(),
+        number,
+        source: Source::Image(Image {
+            archive: golden.archive.clone(),
+            sha256: sha256.clone(),
+            file: golden.file.clone(),
+        }),
+        pool: policy.pool.clone(),
+        storage: policy.storage.clone(),
+        bulk_storage: policy.bulk_storage.clone(),
+        backup_storage: policy.backup_storage.clone(),
+    }));
+    match passes(context, &effects(&operation)) {
         Verdict::Free => {}
         Verdict::NeedsSignature(reason) => {
             let text =
@@ -58,26 +71,11 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         let text = format!("making it failed {} times, next try at {until}: {}", tried.failed, tried.message);
         return judged.with(ErrorCode::Unavailable, text);
     }
-    number::promise(context, guest.uid, &number);
-    let operation = Operation::Provision(Box::new(Provision {
-        guest: guest.clone(),
-        number,
-        source: Source::Image(Image { archive: golden.archive.clone(), sha256, file: golden.file.clone() }),
-        pool: policy.pool.clone(),
-        storage: policy.storage.clone(),
-        bulk_storage: policy.bulk_storage.clone(),
-        backup_storage: policy.backup_storage.clone(),
-    }));
+    if let Operation::Provision(provision) = &operation {
+        number::promise(context, guest.uid, &provision.number);
+    }
     let reason = "the document names it and it is not there".to_owned();
     Judged { action: Some(Action { operation, reason }), ..judged }
-}
-
-fn effects(guest: &DesiredGuest, sha256: &Sha256Hex) -> Vec<Effect> {
-    let restore = Effect::RestoreFresh { golden: guest.golden.clone(), sha256: sha256.clone() };
-    let mut effects = vec![restore, Effect::Protect, Effect::Start];
-    effects.extend(guest.volumes.iter().map(|_| Effect::AttachNewVolume));
-    effects.push(Effect::Backup);
-    effects
 }
 
 /// What this box cannot give it, whatever its number.

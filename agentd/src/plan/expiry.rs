@@ -3,11 +3,10 @@
 
 use super::Context;
 use super::present::Made;
-use crate::gate::{Effect, Expiry};
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, Target};
 
 /// The snapshot to remove next, and why. When none is due, the plan is told when one will be.
-pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, Vec<Effect>, String)> {
+pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, String)> {
     let (records, uid) = (context.inputs.records, made.record.uid);
     let from = records.snapshots.partition_point(|one| one.guest < uid);
     let next = records.snapshots.get(from).filter(|one| one.guest == uid)?;
@@ -24,6 +23,5 @@ pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, 
         why: ExpiryWhy::PastItsTime,
     };
     let reason = format!("snapshot {} was to go at {expires_at}", next.name);
-    let effects = vec![Effect::ExpireSnapshot(Expiry::OwnPastItsTime)];
-    Some((Operation::ExpireSnapshot(expiry), effects, reason))
+    Some((Operation::ExpireSnapshot(expiry), reason))
 }

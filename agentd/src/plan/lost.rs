@@ -17,7 +17,8 @@ use holdfast_protocol::operation::OperationKind;
 use super::present::Made;
 use super::survivor::{self, Nothing};
 use super::{Action, Context, Judged, disks, left, number, passes, placement};
-use crate::gate::{Effect, Verdict};
+use crate::gate::Verdict;
+use crate::gate::of::effects;
 use crate::model::hardware::HardwareAddress;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, LossProof, Observed, ObservedGuest, Sight};
@@ -104,10 +105,6 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         }
     };
     let backup = choice.backup;
-    let effects = [Effect::RestoreOwnBackup, Effect::Protect, Effect::Start];
-    if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) = passes(context, &effects) {
-        return judged.with(ErrorCode::Forbidden, why);
-    }
     if let Some((tried, until)) = context.waits(uid, OperationKind::Provision) {
         let text = format!(
             "it is gone; making it again failed {} times, next try at {until}: {}",
@@ -124,7 +121,6 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Ok(number) => number,
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
-    number::promise(context, guest.uid, &number);
     let whence = left::whence(context.inputs, made.record);
     let (source, volumes) = (backup.archive.clone(), made.volumes.clone());
     let hardware = kept_address(context.inputs.observed, loss.proof, backup, (vmid, whence));
@@ -150,6 +146,12 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
     }));
+    if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) = passes(context, &effects(&operation)) {
+        return judged.with(ErrorCode::Forbidden, why);
+    }
+    if let Operation::Provision(provision) = &operation {
+        number::promise(context, guest.uid, &provision.number);
+    }
     let mut reason =
         format!("it is gone from VMID {vmid} with its volumes: it is made again from {}", backup.archive);
     if !choice.passed_over.is_empty() {

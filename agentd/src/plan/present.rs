@@ -14,6 +14,7 @@ use super::{
     Action, Context, Inputs, Judged, controller, detached, expiry, lost, network, passes, placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
+use crate::gate::of::effects;
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::mark::Mark;
@@ -162,14 +163,13 @@ fn attach(
     guest: &DesiredGuest,
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
-) -> Option<(Operation, Effects, String)> {
+) -> Option<(Operation, String)> {
     let placed = |volume| Some((volume, placement::volume(inputs.policy, inputs.records, volume).ok()?));
     let (volume, storage) = detached::missing(guest, facts).find_map(placed)?;
     let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
     let reason = format!("volume {} is not attached", volume.name);
     let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage: storage.clone() };
-    let effects = vec![Effect::LiftToAttach, Effect::AttachNewVolume, Effect::Protect];
-    Some((Operation::AttachVolume(Box::new(attach)), effects, reason))
+    Some((Operation::AttachVolume(Box::new(attach)), reason))
 }
 
 /// What an operator would sign to let a guest go that the document no longer names.
@@ -232,9 +232,6 @@ fn shrinking(context: &Context<'_>, guest: &DesiredGuest, facts: &GuestFacts) ->
     held
 }
 
-/// What an operation would do to the world.
-type Effects = Vec<Effect>;
-
 /// The one thing to do next: sizes and volumes before power, so that a guest starts as it should be.
 fn next_operation(
     inputs: &Inputs<'_>,
@@ -242,16 +239,16 @@ fn next_operation(
     made: &Made<'_>,
     seen: &ObservedGuest,
     facts: &GuestFacts,
-) -> Option<(Operation, Effects, String)> {
+) -> Option<(Operation, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
     if let Some((change, reason)) = reconfigure(inputs.policy, guest, facts, target) {
-        return Some((Operation::Reconfigure(change), vec![Effect::Reconfigure], reason));
+        return Some((Operation::Reconfigure(change), reason));
     }
     let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
     if let Some((disk, name, size, seen)) = small {
         let reason = format!("{name} has {} GiB, wanted are {size}", seen >> 30);
         let grow = Grow { target: target(), disk, size };
-        return Some((Operation::Grow(grow), vec![Effect::GrowDisk], reason));
+        return Some((Operation::Grow(grow), reason));
     }
     // Neither a new volume in its place, nor a start without it.
     let is_whole = detached::own(guest, made, facts).is_empty();
@@ -259,16 +256,12 @@ fn next_operation(
         return Some(attach);
     }
     match (guest.run, seen.run) {
-        (RunState::Running, Running::Stopped) if is_whole && facts.template == Template::No => Some((
-            Operation::Start(target()),
-            vec![Effect::Start],
-            "it should run and stands still".to_owned(),
-        )),
-        (RunState::Stopped, Running::Running) => Some((
-            Operation::Stop(target()),
-            vec![Effect::StopOrRestart],
-            "it should stand still and runs".to_owned(),
-        )),
+        (RunState::Running, Running::Stopped) if is_whole && facts.template == Template::No => {
+            Some((Operation::Start(target()), "it should run and stands still".to_owned()))
+        }
+        (RunState::Stopped, Running::Running) => {
+            Some((Operation::Stop(target()), "it should stand still and runs".to_owned()))
+        }
         _ => None,
     }
 }
@@ -318,9 +311,9 @@ fn act(
     context: &Context<'_>,
     judged: Judged,
     made: &Made<'_>,
-    (operation, effects, reason): (Operation, Effects, String),
+    (operation, reason): (Operation, String),
 ) -> Judged {
-    match passes(context, &effects) {
+    match passes(context, &effects(&operation)) {
         Verdict::Free => {}
         Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
             return judged.with(ErrorCode::Forbidden, why);
