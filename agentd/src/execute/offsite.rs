@@ -72,5 +72,5 @@ async fn attempt(asker: &Asker, warrant: &ServerWarrant, question: Question) -> 
             Question::Verify(guest, days) => Answer::Verifies(server.verify(guest, days).await?),
         })
     };
-    asked.await.unwrap_or_else(|error| Answer::Silent(ErrorCode::Unavailable, chain(&error)))
+    asked.await.unwrap_or_else(|error| Answer::Silent(error.code(), chain(&error)))
 }

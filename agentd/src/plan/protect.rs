@@ -144,7 +144,8 @@ fn tell(verdict: &mut GuestVerdict, guarded: &Guarded) {
     }
     for held in &guarded.unapproved {
         let message = format!(
-            "{} is not backed up to {}: {}; root names it as backup_storage in agent.toml",
+            "{} is not backed up to {}: {}; an operator signs `attach_storage` for it, or root names it as backup_storage in \
+             agent.toml",
             held.part, held.target, held.reason
         );
         verdict.conditions.push(Condition { code: ErrorCode::NeedsSignature, message });
@@ -172,7 +173,9 @@ fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded
         guest: record.uid,
         effect: format!("back up guest {} ({}) to {}", guest.name, wish.part, wish.target),
         reason: wish.reason,
-        remedy: Remedy::ByHand("root on this box names it as backup_storage in agent.toml"),
+        remedy: Remedy::ByHand(
+            "an operator signs `attach_storage` for it, or root on this host names it as backup_storage in agent.toml",
+        ),
     }));
     held
 }

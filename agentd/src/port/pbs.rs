@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
@@ -22,6 +23,7 @@ use serde::de::DeserializeOwned;
 
 use super::pve::PveError;
 use super::pve::carrier::{Carrier, Place, Request};
+use super::pve::error::Cause;
 use super::pve::storekeeper;
 use crate::model::offsite::{Looked, Snapshot, Verification, VerifyEnd, VerifyTask};
 
@@ -45,9 +47,31 @@ pub enum PbsError {
     /// It is no backup server.
     #[error("the target is no backup server")]
     Other,
-    /// The server or the way to it.
-    #[error("the backup server cannot be reached")]
-    Away(#[source] PveError),
+    /// No connection, or one that broke.
+    #[error(
+        "the backup server does not answer: check that it is up, and that this host reaches its port {PORT}"
+    )]
+    Unreachable(#[source] Cause),
+    /// Our own time limit ran out.
+    #[error("the backup server did not finish {call} within {limit_s} s: look at its load")]
+    TimedOut {
+        /// The call.
+        call: &'static str,
+        /// The limit.
+        limit_s: u64,
+    },
+    /// Another certificate than the one that was signed for. Nothing was sent.
+    #[error(
+        "the backup server shows another certificate ({offered}) than the one that was signed for: if it was changed on \
+         purpose, put its fingerprint into the document and sign `attach_storage` again, else somebody sits in between"
+    )]
+    OtherCertificate {
+        /// What it shows.
+        offered: Pin,
+    },
+    /// The way to the server, otherwise.
+    #[error("the backup server cannot be asked")]
+    Way(#[source] PveError),
     /// The address or the pin cannot be used.
     #[error("the backup server cannot be asked")]
     SetUp(#[source] super::pve::SetUpError),
@@ -147,6 +171,36 @@ struct Verified {
 struct Task {
     status: String,
     exitstatus: Option<String>,
+}
+
+impl PbsError {
+    /// For programs.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::OtherCertificate { .. } => ErrorCode::PinMismatch,
+            Self::Other
+            | Self::Unreachable(_)
+            | Self::TimedOut { .. }
+            | Self::Way(_)
+            | Self::SetUp(_)
+            | Self::Unauthorised
+            | Self::Refused { .. }
+            | Self::Garbled { .. } => ErrorCode::Unavailable,
+        }
+    }
+}
+
+impl From<PveError> for PbsError {
+    /// What the common transport says, of this server.
+    fn from(error: PveError) -> Self {
+        match error {
+            PveError::Unreachable { source, .. } => Self::Unreachable(source),
+            PveError::TimedOut { call, limit_s } => Self::TimedOut { call, limit_s },
+            PveError::PinMismatch { offered } => Self::OtherCertificate { offered },
+            other => Self::Way(other),
+        }
+    }
 }
 
 impl BackupServer {
@@ -285,7 +339,7 @@ impl BackupServer {
         let path = format!("/api2/json{path}");
         let authorization = self.authorization.clone();
         let request = Request { call, method, path, params, authorization, place, body_max };
-        let answer = self.carrier.carry(request).await.map_err(PbsError::Away)?;
+        let answer = self.carrier.carry(request).await?;
         match answer.status {
             200 => serde_json::from_slice::<Data<T>>(&answer.body)
                 .map(|answer| answer.data)

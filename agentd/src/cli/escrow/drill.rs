@@ -33,7 +33,7 @@ pub struct RetireArguments {
     /// The code that goes; its number stands on the sheet.
     #[arg(value_name = "NUMBER", value_parser = number)]
     code: CodeNumber,
-    /// Which code replaced it, where there are several keys.
+    /// Which code replaced it; the newest of the same key, where it is not said.
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     by: Option<CodeNumber>,
 }
@@ -56,7 +56,7 @@ struct Document {
 /// [`EscrowCommandError`].
 pub fn run(arguments: &DrillArguments) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
-    let code = try_code(&settings, arguments.code)?;
+    let code = try_code(&settings, EscrowQuestion::File { code: arguments.code, replaces: None })?;
     match arguments.output {
         Output::Json => {
             print_json(&Document { schema: "holdfast.escrow-drill/v1", code, opens: true });
@@ -75,7 +75,8 @@ pub fn run(arguments: &DrillArguments) -> Result<(), EscrowCommandError> {
 pub fn retire(arguments: &RetireArguments) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
     println!("Type the code that replaced code {}.", arguments.code);
-    let newer = try_code(&settings, arguments.by)?;
+    let of = EscrowQuestion::File { code: arguments.by, replaces: Some(arguments.code) };
+    let newer = try_code(&settings, of)?;
     note(put_escrow(&settings.state.dir, EscrowQuestion::Retire { code: arguments.code })?)?;
     println!(
         "Code {} is given up: its words open nothing any more that this box keeps. Code {newer} does.",
@@ -86,9 +87,9 @@ pub fn retire(arguments: &RetireArguments) -> Result<(), EscrowCommandError> {
 }
 
 /// Asks for the words of a code until they open its file, which is what it should be; and has it written down.
-fn try_code(settings: &Settings, code: Option<CodeNumber>) -> Result<CodeNumber, EscrowCommandError> {
+fn try_code(settings: &Settings, of: EscrowQuestion) -> Result<CodeNumber, EscrowCommandError> {
     let state = &settings.state.dir;
-    let wrapped = match put_escrow(state, EscrowQuestion::File { code })? {
+    let wrapped = match put_escrow(state, of)? {
         EscrowAnswer::File(wrapped) => wrapped,
         _ => return Err(StatusError::Other.into()),
     };

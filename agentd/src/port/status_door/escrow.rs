@@ -39,8 +39,11 @@ pub enum EscrowQuestion {
     },
     /// A wrapped key.
     File {
-        /// Of which code; the newest, where it is not said and there is one key.
+        /// Of which code; the newest, where it is not said and there is no choice.
         code: Option<CodeNumber>,
+        /// Of the key that this older code opens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<CodeNumber>,
     },
     /// The words were typed, and opened it.
     Drilled {

@@ -47,7 +47,7 @@ enum Refused {
     Customers(String),
     #[error("no wrapped key is kept here: run `agentd escrow create`")]
     NoFile,
-    #[error("there are several keys: say which code with --code: {0}")]
+    #[error("there are several keys, each with a code of its own: name the code whose words you have: {0}")]
     Files(String),
     #[error("what is to be kept is no wrapped key")]
     File(#[source] holdfast_recovery::escrow::OpenError),
@@ -101,7 +101,9 @@ impl StatusTask {
                 self.store.keep_escrow(code, file, by, now).await?;
                 Ok(EscrowAnswer::Noted)
             }
-            EscrowQuestion::File { code } => Ok(EscrowAnswer::File(Box::new(self.wrapped(code).await?))),
+            EscrowQuestion::File { code, replaces } => {
+                Ok(EscrowAnswer::File(Box::new(self.wrapped(code, replaces).await?)))
+            }
             EscrowQuestion::Drilled { code } => {
                 self.store.note_drill(code, by, now).await?;
                 Ok(EscrowAnswer::Noted)
@@ -160,11 +162,24 @@ impl StatusTask {
         Ok(Begun { record, approval, sealed: warrant.creds().clone() })
     }
 
-    async fn wrapped(&self, code: Option<CodeNumber>) -> Result<Wrapped, Refused> {
+    async fn wrapped(
+        &self,
+        code: Option<CodeNumber>,
+        replaces: Option<CodeNumber>,
+    ) -> Result<Wrapped, Refused> {
         let known = self.store.escrow().await?.codes;
         let mut files = self.store.escrow_files().await?;
+        // A code is replaced by one of the same key.
+        let older = match replaces {
+            Some(number) => {
+                let found = known.iter().find(|one| one.number() == number);
+                Some(found.ok_or(EscrowError::Unknown(number))?.key().clone())
+            }
+            None => None,
+        };
         let newest: Vec<CodeNumber> = known
             .iter()
+            .filter(|one| older.as_ref().is_none_or(|key| one.key() == key))
             .filter(|one| {
                 escrow::current(&known, one.key()).is_some_and(|code| code.number() == one.number())
             })
