@@ -175,6 +175,7 @@ fn make(order: &Build<'_>, recipe: &Recipe, at: &mut impl FnMut(Stage)) -> Resul
     overlay::strip(&mut image);
     overlay::put_controller(&mut image, order.guestd)?;
     overlay::put_units(&mut image, order.recipe, recipe)?;
+    overlay::put_files(&mut image, order.recipe, recipe)?;
     Ok(Made { image, base: Some(base), suite: Some(recipe.debian.suite.clone()), packages })
 }
 

@@ -43,6 +43,17 @@ pub fn put_units(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()
     Ok(())
 }
 
+/// Puts our own files in.
+pub fn put_files(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()> {
+    for file in &recipe.files {
+        let path = folder.join("files").join(&file.file);
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        image.put_text(&file.installed, 0o644, &text);
+    }
+    Ok(())
+}
+
 /// Takes off what belongs to one machine, to one moment, or to nobody any more.
 pub fn strip(image: &mut Image) {
     const EXACT: [&str; 9] = [

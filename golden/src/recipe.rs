@@ -24,6 +24,9 @@ pub struct Recipe {
     /// Our own units.
     #[serde(rename = "unit")]
     pub units: Vec<Unit>,
+    /// Our own files.
+    #[serde(rename = "file")]
+    pub files: Vec<OwnFile>,
 }
 
 /// The container that a restore makes.
@@ -68,6 +71,15 @@ pub struct Unit {
     pub wanted_by: String,
 }
 
+/// One of our own files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnFile {
+    pub file: String,
+    /// Its path in the image, without a slash in front.
+    pub installed: String,
+}
+
 impl Recipe {
     /// Reads the recipe of a folder.
     pub fn read(folder: &Path) -> Result<(Self, String)> {
@@ -97,6 +109,18 @@ impl Recipe {
                 ensure!(name.bytes().all(plain), "`{name}` is no plain name of a unit");
             }
         }
+        for file in &recipe.files {
+            let plain = |part: &str| {
+                let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+                !part.is_empty() && !part.starts_with("..") && part.bytes().all(fits)
+            };
+            ensure!(
+                plain(&file.file) && file.installed.split('/').all(plain),
+                "`{}` to `{}` is no plain file in the image",
+                file.file,
+                file.installed
+            );
+        }
         Ok(recipe)
     }
 
@@ -117,6 +141,11 @@ impl Recipe {
         for unit in &self.units {
             let path = folder.join("units").join(&unit.file);
             digest.update(unit.file.as_bytes());
+            digest.update(std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        }
+        for file in &self.files {
+            let path = folder.join("files").join(&file.file);
+            digest.update(file.file.as_bytes());
             digest.update(std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
         }
         Ok(hex::encode(digest.finalize()))

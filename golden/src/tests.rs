@@ -42,12 +42,28 @@ fn the_shipped_units_start_at_boot_and_hand_the_claim_on() {
     assert!(after.split_whitespace().any(|unit| unit == "network.target"), "{after}");
 }
 
+/// Packages do not change in a guest without the snapshot before, and no mount fails that a container cannot have.
+#[test]
+fn the_image_has_the_hook_of_apt_and_masks_what_fails_in_a_container() {
+    let (recipe, _) = Recipe::read(&folder()).expect("the shipped recipe");
+    let mut image = Image::default();
+    overlay::put_units(&mut image, &folder(), &recipe).expect("put");
+    overlay::put_files(&mut image, &folder(), &recipe).expect("put");
+    for path in ["etc/apt/apt.conf.d/80holdfast", "etc/systemd/system/sys-kernel-debug.mount"] {
+        assert!(image.entries.contains_key(path.as_bytes()), "{path}");
+    }
+    let hook = std::fs::read_to_string(folder().join("files/80holdfast")).expect("read");
+    assert!(hook.contains("guestd apt-hook"), "{hook}");
+}
+
 #[test]
 fn a_recipe_with_a_slip_is_refused() {
     let text = std::fs::read_to_string(folder().join("recipe.toml")).expect("read");
     let refused = |from: &str, to: &str| Recipe::parse(&text.replace(from, to)).is_err();
     assert!(Recipe::parse(&text).is_ok());
     assert!(refused("packages =", "package ="), "an unknown field");
+    assert!(refused("installed = \"etc/apt", "installed = \"../etc/apt"), "a file outside the image");
+    assert!(refused("installed = \"etc/apt", "installed = \"/etc/apt"), "a path from the root");
     assert!(refused("recipe/v1", "recipe/v9"), "another schema");
     assert!(refused("\"guestd.service\"", "\"../guestd.service\""), "a path");
     assert!(refused("\"docker-cli\"", "\"docker-cli,x\""), "two packages in one");

@@ -63,11 +63,14 @@ pub fn recipe() -> Result<PathBuf> {
     let packages = recipe.get_mut("stacks").and_then(|stacks| stacks.get_mut("packages"));
     let packages = packages.and_then(toml::Value::as_array_mut).context("the recipe names no packages")?;
     packages.extend(MORE.map(toml::Value::from));
-    let units = folder.join("units");
-    std::fs::create_dir_all(&units).with_context(|| format!("cannot make {}", units.display()))?;
-    for unit in std::fs::read_dir(shipped.join("units")).context("cannot read the recipe's units")? {
-        let unit = unit?;
-        std::fs::copy(unit.path(), units.join(unit.file_name())).context("cannot copy a unit")?;
+    for part in ["units", "files"] {
+        let (from, to) = (shipped.join(part), folder.join(part));
+        std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        for file in std::fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
+            let file = file?;
+            let copied = std::fs::copy(file.path(), to.join(file.file_name()));
+            copied.with_context(|| format!("cannot copy {}", file.path().display()))?;
+        }
     }
     std::fs::write(folder.join("recipe.toml"), recipe.to_string()).context("cannot write the recipe")?;
     Ok(folder)

@@ -96,5 +96,5 @@ fn a_target_that_root_did_not_name_is_held_for_root() {
     assert_eq!((plan.raises.len(), plan.held.len()), (0, 1), "{plan}");
     let held = plan.held[0].report();
     assert_eq!((held.effect.as_str(), held.payload.as_str()), ("back up guest web-1 (local) to backup2", ""));
-    assert!(held.reason.contains("root on this box"), "{}", held.reason);
+    assert!(held.reason.contains("root on this host"), "{}", held.reason);
 }

@@ -80,9 +80,13 @@ fn lay_out(programs: &Path, home: &Path, inside: &impl Fn(&str) -> String) {
     let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let shipped = |name: &str| format!("{workspace}/{name}");
     let program = |name: &str| programs.join(name).to_str().unwrap().to_owned();
-    for folder in
-        ["/usr/lib/holdfast/golden", "/usr/share/holdfast/golden/units", "/etc/holdfast", "/var/lib/vz/dump"]
-    {
+    for folder in [
+        "/usr/lib/holdfast/golden",
+        "/usr/share/holdfast/golden/units",
+        "/usr/share/holdfast/golden/files",
+        "/etc/holdfast",
+        "/var/lib/vz/dump",
+    ] {
         run("install", &["-d", &inside(folder)]);
     }
     let mut files = vec![
@@ -95,14 +99,13 @@ fn lay_out(programs: &Path, home: &Path, inside: &impl Fn(&str) -> String) {
     for unit in ["holdfast-golden.socket", "holdfast-golden@.service"] {
         files.push((shipped(&format!("systemd/{unit}")), format!("/etc/systemd/system/{unit}"), "644"));
     }
-    for unit in std::fs::read_dir(shipped("golden/units")).unwrap() {
-        let path = unit.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        files.push((
-            path.to_str().unwrap().to_owned(),
-            format!("/usr/share/holdfast/golden/units/{name}"),
-            "644",
-        ));
+    for folder in ["units", "files"] {
+        for file in std::fs::read_dir(shipped(&format!("golden/{folder}"))).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let to = format!("/usr/share/holdfast/golden/{folder}/{name}");
+            files.push((path.to_str().unwrap().to_owned(), to, "644"));
+        }
     }
     for (from, to, mode) in files {
         run("install", &["-m", mode, &from, &inside(&to)]);
