@@ -1,4 +1,4 @@
-//! Each fuzz target on its seeds and on changed copies of them, by number: `HOLDFAST_FUZZ_TURN` chooses which.
+//! Each fuzz target on its seeds and on changed copies of them, by number: `HOLDFAST_CI_TURN` chooses which.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
@@ -20,7 +20,7 @@ fn smoke(name: &str, target: fn(&[u8])) {
     files.sort();
     let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(!seeds.is_empty(), "no seed for {name}");
-    let turn: u64 = std::env::var("HOLDFAST_FUZZ_TURN").map_or(0, |text| text.parse().unwrap());
+    let turn: u64 = std::env::var("HOLDFAST_CI_TURN").map_or(0, |text| text.parse().unwrap());
     let mut numbers = Numbers::of(turn, name);
     let material = Material { seeds, words: words(&dictionary) };
     let changed = (0..INPUTS).map(|_| material.input(&mut numbers));

@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use tempfile::TempDir;
 
-use crate::tools::{NEXTEST, RAGE};
+use crate::tools::NEXTEST;
 use crate::workspace::{builder, cargo, must, target};
 
 /// Set by the runner for parts that come after the build.
@@ -76,8 +76,7 @@ pub fn run_tests<'a>(
     }
     run.args(["--profile", "ci", "--no-tests", "fail", "-E", filter]).args(words);
     // Where something is missing that a test needs of the machine, CI fails where others leave the test out.
-    run.env("HOLDFAST_CI", "1").env("PATH", path_with_tools()?);
-    must(run.envs(env))
+    must(run.env("HOLDFAST_CI", "1").envs(env))
 }
 
 /// A folder for what tests write, in memory where the machine offers it: they sync files by the thousand.
@@ -88,11 +87,4 @@ pub fn in_memory() -> Result<TempDir> {
     // Some tests become another user.
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777))?;
     Ok(folder)
-}
-
-/// The programs that tests call by name, rage among them.
-fn path_with_tools() -> Result<std::ffi::OsString> {
-    let tools: Option<PathBuf> = RAGE.ready()?.parent().map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::join_paths(std::env::split_paths(&path).chain(tools)).context("a folder of PATH has a colon")
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::rotation;
+use super::{rotation, work};
 use crate::mutants::{self, Part as Mutated};
 use crate::workspace::{self, root, target};
 use crate::{fuzz, matrix, package, page, schedules};
@@ -86,6 +86,7 @@ enum Work {
     Fuzz,
     Mutants(Mutated),
     Packages,
+    Rage,
 }
 
 fn units() -> Vec<Unit> {
@@ -103,6 +104,7 @@ fn units() -> Vec<Unit> {
         unit("planted", "every planted bug is found", Work::Planted),
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
+        unit("rage", "a second program of age opens the escrow file", Work::Rage),
         unit("mutants-gate", "mutants of the gate", Work::Mutants(Mutated::Gate)),
         unit("mutants-ledger", "mutants of the ledger of jobs", Work::Mutants(Mutated::Ledger)),
         unit(
@@ -137,6 +139,7 @@ impl Work {
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),
+            Self::Rage => work::rage(),
         }
     }
 }

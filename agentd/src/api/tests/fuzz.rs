@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::*;
 
 /// A few seconds' worth.
-const REQUESTS: u64 = 12_000;
+const REQUESTS: u64 = 4_000;
 
 /// One call of the document.
 struct Spoken<'a> {

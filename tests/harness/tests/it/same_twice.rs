@@ -6,11 +6,16 @@ use std::time::Instant;
 use harness::matrix::case::{Case, run};
 use harness::story::{self, Does};
 
+/// CI takes one story in so many, others each turn; without a turn all are taken.
+const ONE_IN: usize = 5;
+
 #[test]
 fn the_same_case_is_the_same_twice() {
+    let turn: Option<usize> = std::env::var("HOLDFAST_CI_TURN").ok().map(|text| text.parse().unwrap());
     // Of two guests that move at the same moment either may be first: the whole agent's stories end alike, no more.
     let engines = story::all().into_iter().filter(|story| matches!(story.does, Does::Operation(_)));
-    for story in engines {
+    let taken = engines.enumerate().filter(|(at, _)| turn.is_none_or(|turn| at % ONE_IN == turn % ONE_IN));
+    for (_, story) in taken {
         for case in [Case::Undisturbed, Case::killed(&[3, 4]), Case::EachStepAgain] {
             let (one, two) = (run(&story, &case, None), run(&story, &case, None));
             assert_eq!(
