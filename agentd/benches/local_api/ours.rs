@@ -12,6 +12,7 @@ use agentd::model::timekeeper::Synchrony;
 use agentd::model::view::View;
 use agentd::port::artifacts::Artifacts;
 use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::port::guest_address::GuestAddresses;
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
 use agentd::port::store::access::Redemption;
@@ -104,7 +105,8 @@ impl Server {
             artifacts: Artifacts::of(folder.path()),
         };
         let [web, db] = [token(&store, GUESTS[0].0).await?, token(&store, GUESTS[1].0).await?];
-        let local = Local::new(store, Arc::clone(&clock), view, standing);
+        let addresses = GuestAddresses::told(|_| None, Arc::clone(&clock));
+        let local = Local::new(store, Arc::clone(&clock), view, standing, addresses);
         let listeners = Listeners::bind(&["127.66.8.1:0".parse()?]).await?;
         let address = *listeners.addresses()?.first().ok_or_else(|| anyhow!("no address"))?;
         let (stopper, stop) = stop::pair();

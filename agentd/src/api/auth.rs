@@ -20,7 +20,7 @@ use holdfast_protocol::secret::TokenHash;
 use super::error::ApiError;
 use super::{Local, Peer};
 use crate::model::holder::{Shown, Verdict, judge};
-use crate::model::record::GuestRecord;
+use crate::model::record::{GuestRecord, Place as GuestPlace};
 use crate::port::store::StoreError;
 use crate::port::store::holder::Holder;
 
@@ -67,8 +67,8 @@ impl FromRequestParts<Arc<Local>> for GuestScope {
 /// Lets the guest through, and nobody else who shows a token of it.
 async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiError> {
     let uid = holder.record.uid;
-    let own = local.address_of(uid).await?;
-    match judge(holder.shown, from, own, holder.holding) {
+    let (verdict, now) = verdict(local, holder, from).await?;
+    match verdict {
         Verdict::Serve => Ok(()),
         Verdict::ServeAndNote => {
             match local.store.token_used(uid, holder.record.token_generation, from).await {
@@ -83,7 +83,7 @@ async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiE
             Err(ApiError::Unauthenticated)
         }
         Verdict::Twice => {
-            let seen = seen(holder, from);
+            let seen = seen(holder, from, now);
             tracing::error!(guest = %uid, seen, "two hold a guest's token: both are frozen until a person looks");
             local.store.freeze_holders(uid, seen, local.clock.now()).await?;
             Err(ApiError::Unauthenticated)
@@ -91,15 +91,38 @@ async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiE
     }
 }
 
+/// By the document's address first. A guest that calls from elsewhere may have been moved by hand, or the document's move waits:
+/// Proxmox is asked where it is at this moment before two are said to hold its token. Gives that address too.
+async fn verdict(
+    local: &Local,
+    holder: &Holder,
+    from: IpAddr,
+) -> Result<(Verdict, Option<IpAddr>), ApiError> {
+    let own = local.address_of(holder.record.uid).await?;
+    let by_document = judge(holder.shown, from, own, holder.holding);
+    let GuestPlace::Made { vmid, .. } = &holder.record.place else { return Ok((by_document, None)) };
+    match (by_document, holder.shown) {
+        (Verdict::Serve | Verdict::ServeAndNote | Verdict::Frozen, _) | (_, Shown::Former) => {
+            Ok((by_document, None))
+        }
+        (Verdict::Refuse | Verdict::Twice, Shown::Current) => match local.addresses.now(*vmid).await {
+            Some(now) => Ok((judge(holder.shown, from, Some(now), holder.holding), Some(now))),
+            // Nobody is frozen by half.
+            None => Ok((Verdict::Refuse, None)),
+        },
+    }
+}
+
 /// What the audit says of two holders.
-fn seen(holder: &Holder, from: IpAddr) -> String {
+fn seen(holder: &Holder, from: IpAddr, now: Option<IpAddr>) -> String {
+    let place = now.map_or_else(String::new, |now| format!("Proxmox has the guest at {now}; "));
     let generation = holder.record.token_generation;
     let used = holder.holding.used_from.map_or_else(|| "nowhere".to_owned(), |from| from.to_string());
     let shown = match holder.shown {
         Shown::Current => "the same one",
         Shown::Former => "an earlier one",
     };
-    format!("token {generation} is used from {used}, and {shown} was shown from {from}")
+    format!("{place}token {generation} is used from {used}, and {shown} was shown from {from}")
 }
 
 /// Whether the description of the call has one. To all others a query is a mistake, and is said to be one.

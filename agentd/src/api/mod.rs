@@ -62,6 +62,7 @@ use crate::model::policy::QuiesceBound;
 use crate::model::view::View;
 use crate::port::artifacts::Artifacts;
 use crate::port::clock::Clock;
+use crate::port::guest_address::GuestAddresses;
 use crate::port::store::Store;
 
 /// A controller says hello at most once a minute and follows an operation now and then; two a second is ten times that.
@@ -110,6 +111,7 @@ pub struct Local {
     wanted: wanted::Wanted,
     holders: holders::Holders,
     standing: Standing,
+    addresses: GuestAddresses,
     by_guest: rate::Rates<GuestUid>,
     by_address: rate::Rates<IpAddr>,
 }
@@ -122,6 +124,7 @@ impl Local {
         clock: Arc<dyn Clock>,
         view: watch::Receiver<Arc<View>>,
         standing: Standing,
+        addresses: GuestAddresses,
     ) -> Arc<Self> {
         Arc::new(Self {
             wanted: wanted::Wanted::new(store.clone()),
@@ -130,6 +133,7 @@ impl Local {
             clock,
             view,
             standing,
+            addresses,
             by_guest: rate::Rates::per_minute(REQUESTS_PER_MINUTE),
             by_address: rate::Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
         })

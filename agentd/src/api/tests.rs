@@ -79,6 +79,8 @@ struct World {
     router: Router,
     /// The door of throwaway guests.
     tests: Router,
+    /// Where Proxmox has the first guest, when it answers.
+    web_at: Arc<std::sync::Mutex<Option<IpAddr>>>,
     /// What the agent has seen; at first nothing.
     view: watch::Sender<Arc<View>>,
     _dir: tempfile::TempDir,
@@ -130,6 +132,9 @@ impl World {
         let (seen, view) = watch::channel(Arc::new(View::default()));
         let pin = Pin::of(PinKind::Leaf, b"leaf");
         let as_clock: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let web_at = Arc::new(std::sync::Mutex::new(None));
+        let asked = Arc::clone(&web_at);
+        let addresses = GuestAddresses::told(move |_| *asked.lock().unwrap(), Arc::clone(&as_clock));
         let local = Local::new(
             store.clone(),
             as_clock,
@@ -141,9 +146,10 @@ impl World {
                 test_guest: Some(IpAddr::from(test_door::AT)),
                 artifacts: Artifacts::of(dir.path()),
             },
+            addresses,
         );
         let tests = routes::test_router(Arc::clone(&local));
-        Self { store, clock, router: routes::router(local), tests, view: seen, _dir: dir }
+        Self { store, clock, router: routes::router(local), tests, web_at, view: seen, _dir: dir }
     }
 
     fn pass(&self, seconds: i64) {

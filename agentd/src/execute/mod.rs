@@ -87,6 +87,7 @@ use crate::port::bridge::Bridges;
 use crate::port::clock::Clock;
 use crate::port::pve::Pve;
 use crate::port::store::Store;
+use crate::port::target_probe::TargetProbe;
 
 pub use digest::DigestCache;
 use failpoint::Failpoints;
@@ -119,6 +120,8 @@ pub struct Ports {
     pub failpoints: Arc<dyn Failpoints>,
     /// Who removes backups from backup servers, as these said last.
     pub pruners: watch::Receiver<Arc<Pruners>>,
+    /// What tries the disks of storage targets.
+    pub targets: TargetProbe,
 }
 
 /// Where guests find us: it goes into their ticket.
@@ -158,6 +161,7 @@ impl Ports {
             lines,
             failpoints: failpoint::from_environment(),
             pruners: watch::channel(Arc::default()).1,
+            targets: TargetProbe::real(),
         }
     }
 }

@@ -104,6 +104,15 @@ async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopp
     let mut run = Run { ports, progress, place: None };
     // Whatever the journal says was under way was begun by an earlier run.
     let mut entry = Entry::Resumed;
+    if let Some(step) = run.progress.unknown_step().filter(|_| !run.progress.status().is_end()) {
+        let text = format!(
+            "its step {step} is not known to agentd {}: a newer agent opened it, and nothing more is done for it",
+            env!("CARGO_PKG_VERSION")
+        );
+        let remedy = "install the newer agent again, then `agentd parked retry`; or end it with `agentd parked forget`";
+        let trouble = Trouble::park(ErrorCode::Version, text, remedy.to_owned());
+        run.park(trouble).await?;
+    }
     loop {
         match run.progress.status() {
             Status::Queued => run.write(Event::Begun).await?,
@@ -303,7 +312,7 @@ mod tests {
         let sits = (0..=journal.len()).map(|length| {
             let lines = (1..).zip(journal.iter().take(length).cloned());
             let entries: Vec<Entry> = lines.map(|(number, event)| Entry { number, at, event }).collect();
-            at_work(&Progress::replay(id, operation.clone(), at, &entries).unwrap()).is_some()
+            at_work(&Progress::replay(Progress::new(id, operation.clone(), at), &entries).unwrap()).is_some()
         });
         // Nothing, begun, the grant intended; granted, waiting, told, the copy; it is done, and the release.
         let sits: Vec<bool> = sits.collect();

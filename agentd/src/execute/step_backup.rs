@@ -24,9 +24,11 @@ use super::trouble::Trouble;
 use crate::model::hardware::HardwareAddress;
 use crate::model::limits;
 use crate::model::record::{HeldMounts, VolumeId};
+use crate::model::storage::TargetRecord;
 use crate::operation::Operation;
 use crate::operation::log::Fact;
 use crate::plan::{bulk, offsite};
+use crate::port::marker::{Before, Expected};
 use crate::port::pve::read::StoredVolume;
 use crate::port::pve::task::TaskEnd;
 use crate::port::pve::volume::{Disk, InBackup};
@@ -238,7 +240,26 @@ async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, Trouble> {
     Ok(others.map(|record| record.archive.as_str().to_owned()).collect())
 }
 
+/// What a disk that died took in stands in the kernel's memory alone: its archive is listed all the same.
+async fn disk_works(context: &Context<'_>, archive: &str) -> Result<(), Trouble> {
+    let (storage, targets) = (storage(context)?, context.ports.store.storage_targets().await?);
+    let is_this = |target: &&TargetRecord| target.approval.name.as_str() == storage.as_str();
+    let Some(target) = targets.iter().filter(|target| target.marked.is_some()).find(is_this) else {
+        return Ok(());
+    };
+    let expected =
+        Expected { target: target.approval.name.clone(), mark: target.mark, before: Before::Marked };
+    context.ports.targets.disk(expected).await.map_err(|says| {
+        let text = format!(
+            "{archive} is listed, but the disk of storage {storage} does not work: {says}; the archive counts as none; look at \
+             the disk's cable and at `dmesg`"
+        );
+        Trouble::give_up(ErrorCode::StorageGone, text)
+    })
+}
+
 async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Probed, Trouble> {
+    disk_works(context, &entry.volid).await?;
     step_window::found(context).await?;
     // It is no older than the wish for it, whatever its name says.
     let made = entry.made_epoch_s.map(|second| second.max(intended_s(context)));

@@ -1,7 +1,7 @@
 //! One network of a container, as Proxmox writes it: `name=eth0,bridge=vmbr0,hwaddr=…,ip=…`.
 //!
 //! What comes in: the text of a `netN` line as it was read. What goes out: the same line unplugged, under another hardware
-//! address, or at another place of the network; its address stays, and no line can be made of nothing. Two lines are equal when they say the same,
+//! address, or at another place of the network; no line can be made of nothing. Two lines are equal when they say the same,
 //! in whatever order. Deliberately absent: what its values mean, which is Proxmox's.
 
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use holdfast_protocol::desired::GuestNetwork;
 use holdfast_protocol::id::BridgeName;
+use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::size::VlanTag;
 use serde::{Deserialize, Serialize};
 
@@ -34,19 +35,26 @@ pub struct NetPlace {
     /// The gateway, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Ipv4Addr>,
+    /// The guest's address; none where it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Ipv4Cidr>,
 }
 
 impl NetPlace {
     /// As a document wants it.
     #[must_use]
     pub fn of(network: &GuestNetwork) -> Self {
-        Self { bridge: network.bridge.clone(), vlan: network.vlan, gateway: network.gateway }
+        let GuestNetwork { bridge, address, gateway, vlan } = network;
+        Self { bridge: bridge.clone(), vlan: *vlan, gateway: *gateway, address: Some(*address) }
     }
 }
 
 impl fmt::Display for NetPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.bridge)?;
+        if let Some(address) = self.address {
+            write!(f, " as {address}")?;
+        }
         if let Some(vlan) = self.vlan {
             write!(f, " VLAN {}", vlan.get())?;
         }
@@ -99,10 +107,25 @@ impl NetLine {
         Some(self.with("hwaddr", other.address()?))
     }
 
-    /// The same at this place. Its address and hardware address stay.
+    /// The guest's address with prefix, `dhcp` or `manual`.
+    #[must_use]
+    pub fn ip(&self) -> Option<&str> {
+        self.get("ip")
+    }
+
+    /// Its VLAN, as Proxmox writes it.
+    #[must_use]
+    pub fn vlan(&self) -> Option<&str> {
+        self.get("tag")
+    }
+
+    /// The same at this place. Its hardware address stays: a line without one gets a new one from Proxmox.
     #[must_use]
     pub fn at(&self, place: &NetPlace) -> Self {
         let mut line = self.with("bridge", place.bridge.as_str());
+        if let Some(address) = place.address {
+            line = line.with("ip", &address.to_string());
+        }
         for (key, value) in [
             ("tag", place.vlan.map(|tag| tag.get().to_string())),
             ("gw", place.gateway.map(|gateway| gateway.to_string())),
@@ -209,12 +232,18 @@ mod tests {
             bridge: bridge.parse().unwrap(),
             vlan: vlan.map(|tag| tag.try_into().unwrap()),
             gateway: gateway.map(|text| text.parse().unwrap()),
+            address: None,
         };
         assert_eq!(own.at(&place("vmbr0", Some(5), Some("10.66.0.1"))), own);
         assert_eq!(
             own.at(&place("vmbr1", None, None)).to_string(),
             "name=eth0,bridge=vmbr1,firewall=1,hwaddr=BC:24:11:00:00:01,ip=10.66.0.20/24,type=veth"
         );
+        let moved = NetPlace {
+            address: Some("10.66.0.30/24".parse().unwrap()),
+            ..place("vmbr0", Some(5), Some("10.66.0.1"))
+        };
+        assert_eq!(own.at(&moved).to_string(), OWN.replace("0.20/24", "0.30/24"));
     }
 
     #[test]

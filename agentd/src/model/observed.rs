@@ -27,7 +27,7 @@ pub struct Observed {
     pub guests: BTreeMap<Vmid, ObservedGuest>,
     /// What was asked about single VMIDs.
     pub vmids: BTreeMap<Vmid, VmidFact>,
-    /// The storages in the settings.
+    /// The storages in the settings, and the targets in use.
     pub storages: BTreeMap<StorageName, StorageFact>,
     /// Whether the list of containers is whole.
     pub sight: Sight,

@@ -103,6 +103,20 @@ pub enum MarkerSeen {
     Other(String),
     /// The disk does not answer.
     Unread(String),
+    /// Our marker was there, and the disk works no more: what it did not do.
+    Failing(String),
+}
+
+/// What was heard of a target's server when it was tried last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerSeen {
+    /// It was not tried, or there is none.
+    #[default]
+    NotTried,
+    /// It answers.
+    Answers,
+    /// It does not: a sentence.
+    Silent(String),
 }
 
 /// An entry as Proxmox gives it: its fields as text.
@@ -119,6 +133,8 @@ pub struct TargetMemory {
     pub wrong: Option<MarkerSeen>,
     /// Whether it was mounted since the agent started.
     pub was_mounted: bool,
+    /// Its server, when it was tried last.
+    pub server: ServerSeen,
 }
 
 /// Whether anything was looked at yet.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::Operation;
 use super::log::{Entry, Event, Fact, IllegalEvent, PowerFound, Status, Then, next};
-use super::step::Step;
+use super::step::{Step, StepList};
 use super::swap_guest::face::Faces;
 use super::update_controller::Came;
 use crate::model::parked::{ParkedEntry, Way};
@@ -71,7 +71,7 @@ pub struct Progress {
     pub operation: Operation,
     /// When it was opened.
     pub opened_at: Timestamp,
-    steps: Vec<Step>,
+    steps: StepList,
     status: Status,
     entries: u32,
     records: Vec<StepRecord>,
@@ -86,8 +86,14 @@ impl Progress {
     /// An operation that was just opened.
     #[must_use]
     pub fn new(id: OperationId, operation: Operation, opened_at: Timestamp) -> Self {
-        let steps = operation.steps();
-        let records = vec![StepRecord::default(); steps.len()];
+        let steps = StepList::of(operation.steps());
+        Self::listed(id, operation, opened_at, steps)
+    }
+
+    /// An operation that was opened with these steps.
+    #[must_use]
+    pub fn listed(id: OperationId, operation: Operation, opened_at: Timestamp, steps: StepList) -> Self {
+        let records = vec![StepRecord::default(); usize::from(steps.count())];
         Self {
             id,
             operation,
@@ -104,17 +110,12 @@ impl Progress {
         }
     }
 
-    /// Replays a journal.
+    /// Replays the journal of an operation that was just opened.
     ///
     /// # Errors
     /// At the first entry that may not be there.
-    pub fn replay(
-        id: OperationId,
-        operation: Operation,
-        opened_at: Timestamp,
-        entries: &[Entry],
-    ) -> Result<Self, ReplayError> {
-        let mut progress = Self::new(id, operation, opened_at);
+    pub fn replay(opened: Self, entries: &[Entry]) -> Result<Self, ReplayError> {
+        let mut progress = opened;
         for entry in entries {
             progress.apply(entry)?;
         }
@@ -129,8 +130,7 @@ impl Progress {
         if entry.number != self.entries + 1 {
             return Err(ReplayError::Gap { last: self.entries, found: entry.number });
         }
-        let steps = u16::try_from(self.steps.len()).unwrap_or(u16::MAX);
-        let status = next(self.status, &entry.event, steps)
+        let status = next(self.status, &entry.event, self.steps.count())
             .map_err(|source| ReplayError::Illegal { number: entry.number, source })?;
         if let Event::Reopened { at, .. } = &entry.event
             && self.parked_at() != Some(*at)
@@ -170,8 +170,7 @@ impl Progress {
                     }
                 }
                 // Known from here on, so that an undo can prove its right even when the restore was cut short.
-                if self.steps.get(usize::from(*step)) == Some(&Step::Restore) && self.restored_by().is_none()
-                {
+                if self.step(*step) == Some(Step::Restore) && self.restored_by().is_none() {
                     self.facts.push(Fact::RestoredBy(upid.clone()));
                 }
             }
@@ -223,13 +222,19 @@ impl Progress {
     /// Its steps.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
-        &self.steps
+        self.steps.steps()
+    }
+
+    /// The first of its steps that this program does not know, where there is one: a later program opened it.
+    #[must_use]
+    pub fn unknown_step(&self) -> Option<&str> {
+        self.steps.unknown()
     }
 
     /// The step at a place.
     #[must_use]
     pub fn step(&self, place: u16) -> Option<Step> {
-        self.steps.get(usize::from(place)).copied()
+        self.steps().get(usize::from(place)).copied()
     }
 
     /// How often a step was tried, its running try included.
@@ -247,7 +252,7 @@ impl Progress {
     /// The task of the last try of a step of this kind.
     #[must_use]
     pub fn upid_of(&self, step: Step) -> Option<&str> {
-        self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?.1.upid.as_deref()
+        self.steps().iter().zip(&self.records).find(|(s, _)| **s == step)?.1.upid.as_deref()
     }
 
     /// When the running try, or the running undo, was written down.
@@ -265,7 +270,7 @@ impl Progress {
     /// Whether a step of this kind succeeded, and was not taken back.
     #[must_use]
     pub fn did(&self, step: Step) -> bool {
-        self.steps
+        self.steps()
             .iter()
             .zip(&self.records)
             .any(|(s, record)| *s == step && record.done_at.is_some() && !record.undone)
@@ -274,7 +279,7 @@ impl Progress {
     /// Whether a step of this kind was ever begun.
     #[must_use]
     pub fn began(&self, step: Step) -> bool {
-        self.steps.iter().zip(&self.records).any(|(s, record)| *s == step && record.tries > 0)
+        self.steps().iter().zip(&self.records).any(|(s, record)| *s == step && record.tries > 0)
     }
 
     /// The guest's number, once it is known.
@@ -336,13 +341,13 @@ impl Progress {
     /// When the last try of a step of this kind was written down.
     #[must_use]
     pub fn intended_at_of(&self, step: Step) -> Option<Timestamp> {
-        self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?.1.intended_at
+        self.steps().iter().zip(&self.records).find(|(s, _)| **s == step)?.1.intended_at
     }
 
     /// From when to when Proxmox worked for a step of this kind; without an end where it did not succeed.
     #[must_use]
     pub fn worked(&self, step: Step) -> Option<(Timestamp, Option<Timestamp>)> {
-        let (_, record) = self.steps.iter().zip(&self.records).find(|(s, _)| **s == step)?;
+        let (_, record) = self.steps().iter().zip(&self.records).find(|(s, _)| **s == step)?;
         Some((record.posted_at?, record.done_at))
     }
 
@@ -368,7 +373,7 @@ impl Progress {
     #[must_use]
     pub fn broken_at(&self) -> Option<(Step, &Problem)> {
         self.cause.as_ref()?;
-        let mut steps = self.steps.iter().zip(&self.records).rev();
+        let mut steps = self.steps().iter().zip(&self.records).rev();
         steps.find_map(|(step, record)| Some((*step, record.failed.as_ref()?)))
     }
 
@@ -441,7 +446,7 @@ impl Progress {
             name: self.operation.name().clone(),
             vmid: self.vmid(),
             status: self.wire_status(),
-            steps: (0_u16..).zip(&self.steps).map(|(place, step)| self.step_view(place, *step)).collect(),
+            steps: (0_u16..).zip(self.steps()).map(|(place, step)| self.step_view(place, *step)).collect(),
             opened_at: self.opened_at,
             ended_at: self.ended_at,
             problem: self.wire_problem(),

@@ -8,14 +8,17 @@
 //! | [`undo`] | how it is taken back |
 //! | [`probe`] | how one tells whether it has happened |
 //! | [`bound`] | how long, and how often |
+//! | [`list`] | the steps of one operation, by name |
 
 pub mod bound;
+pub mod list;
 pub mod probe;
 pub mod undo;
 
 use holdfast_protocol::id::Vmid;
 
 pub use bound::{Bound, Follows};
+pub use list::StepList;
 pub use probe::Probe;
 pub use undo::Undo;
 

@@ -1,22 +1,90 @@
-//! Where a guest is plugged in, held to the document: what is put right and what is only reported.
+//! Where a guest is plugged in, held to the document: what is put right, what waits, and what is only reported.
 //!
-//! Bridge, VLAN and gateway of its first network are put right. Its address is not: the guest agent speaks from it, and a
-//! change must keep that. Nor is anything taken away that somebody added by hand. Each of these is reported.
+//! Bridge, VLAN, gateway and address of its first network are put right. A guest agent speaks to us over that network, and
+//! a backup of programs that stand still needs it. So where such backups are promised, a move after which it may not reach us
+//! waits for a person, like anything that lowers a promise. Nothing is taken away that somebody added by hand.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::Vmid;
+use holdfast_protocol::protection::Consistency;
 
-use crate::model::net::NetPlace;
+use super::Context;
+use super::present::Made;
+use crate::gate::held::{Held, Remedy};
+use crate::gate::{Effect, Provenance, Verdict, gate};
+use crate::model::net::{NetLine, NetPlace};
 use crate::model::observed::{GuestFacts, Template};
 use crate::model::policy::Policy;
+use crate::model::record::Records;
 
-/// Where its first network is to be plugged in, and why; nothing, where it is there, cannot be read, or may not be there.
-pub(super) fn place(policy: &Policy, guest: &DesiredGuest, facts: &GuestFacts) -> Option<(NetPlace, String)> {
+/// Where its first network is to be plugged in, and why; nothing, where it is there, cannot be read, may not be there, or
+/// waits.
+pub(super) fn place(
+    (policy, records): (&Policy, &Records),
+    guest: &DesiredGuest,
+    facts: &GuestFacts,
+) -> Option<(NetPlace, String)> {
+    let (place, line) = moves(policy, guest, facts)?;
+    let waits = cuts_off(guest, facts, line) && stands_still(records, guest);
+    (!waits).then(|| (place.clone(), format!("its network {line} is not at {place}")))
+}
+
+/// The move that waits for a person.
+pub(super) fn held(
+    context: &Context<'_>,
+    guest: &DesiredGuest,
+    made: &Made<'_>,
+    facts: &GuestFacts,
+) -> Option<Held> {
+    let (place, line) = moves(context.inputs.policy, guest, facts)?;
+    if !(cuts_off(guest, facts, line) && stands_still(context.inputs.records, guest)) {
+        return None;
+    }
+    let verdict = gate(&Effect::LowerProtection, Provenance::Document, &context.approved);
+    let Verdict::NeedsSignature(reason) = verdict else { return None };
+    Some(Held {
+        effect: format!(
+            "move the network of guest {} ({}) from {line} to {place}, where its guest agent may not reach this host and its \
+             backups would be crash-consistent",
+            guest.name, made.vmid
+        ),
+        reason,
+        guest: guest.uid,
+        remedy: Remedy::ByHand(
+            "root on the host writes it with `pct set VMID -net0 …`, or the document is put back",
+        ),
+    })
+}
+
+/// The place that it should have and the line that differs from it.
+fn moves<'a>(
+    policy: &Policy,
+    guest: &DesiredGuest,
+    facts: &'a GuestFacts,
+) -> Option<(NetPlace, &'a NetLine)> {
     let (place, line) = (NetPlace::of(&guest.network), facts.net.as_ref()?);
     let moves = guest.network.bridge == policy.bridge && line.at(&place) != *line;
-    let text = format!("its network {line} is not at {place}");
-    moves.then_some((place, text))
+    moves.then_some((place, line))
+}
+
+/// Whether its guest agent may reach us no more after the move: it leaves its VLAN or its network.
+fn cuts_off(guest: &DesiredGuest, facts: &GuestFacts, line: &NetLine) -> bool {
+    let wanted = &guest.network;
+    let vlan = wanted.vlan.map(|tag| tag.get().to_string());
+    let stays = facts.address.is_none_or(|seen| {
+        seen == wanted.address
+            || (seen.reaches(wanted.address.address()) && wanted.address.reaches(seen.address()))
+    });
+    vlan.as_deref() != line.vlan() || !stays
+}
+
+/// Whether backups are promised for which its programs stand still.
+fn stands_still(records: &Records, guest: &DesiredGuest) -> bool {
+    let Some(promise) = records.protections.get(&guest.uid) else { return false };
+    let off_site = promise.tiers.off_site.as_ref().map(|tier| &tier.backup);
+    let mut tiers = promise.tiers.local.iter().chain(off_site);
+    tiers.any(|tier| tier.consistency == Consistency::Application)
 }
 
 /// What differs and is not put right.
@@ -34,14 +102,6 @@ pub(super) fn unlike(
             guest.network.bridge, policy.bridge
         );
         found.push((ErrorCode::Forbidden, text));
-    }
-    if let Some(seen) = facts.address.filter(|seen| *seen != guest.network.address) {
-        let text = format!(
-            "its address is {seen}, the document's is {}: nothing is changed, and its guest agent is not heard until the two \
-             agree; change one of them by hand",
-            guest.network.address
-        );
-        found.push((ErrorCode::Unavailable, text));
     }
     for number in &facts.more_nets {
         let text = format!(

@@ -21,7 +21,7 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::Policy;
-use crate::model::record::{Access, GuestRecord, VolumeId};
+use crate::model::record::{Access, GuestRecord, Records, VolumeId};
 use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
 
 /// A guest that was made.
@@ -70,6 +70,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     judged = controller::judge(context, judged, made.record);
     judged = silence::judge(context, judged, made.record, seen);
     judged.held.extend(shrinking(context, guest, facts));
+    judged.held.extend(network::held(context, guest, made, facts));
     let next =
         next_operation(context.inputs, guest, made, seen, facts).or_else(|| expiry::due(context, made));
     match next {
@@ -241,7 +242,7 @@ fn next_operation(
     facts: &GuestFacts,
 ) -> Option<(Operation, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
-    if let Some((change, reason)) = reconfigure(inputs.policy, guest, facts, target) {
+    if let Some((change, reason)) = reconfigure((inputs.policy, inputs.records), guest, facts, target) {
         return Some((Operation::Reconfigure(change), reason));
     }
     let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
@@ -267,7 +268,7 @@ fn next_operation(
 }
 
 fn reconfigure(
-    policy: &Policy,
+    named: (&Policy, &Records),
     guest: &DesiredGuest,
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
@@ -291,7 +292,7 @@ fn reconfigure(
         why.push(format!("host name {}, wanted {}", facts.name.as_deref().unwrap_or("none"), guest.name));
         guest.name.clone()
     });
-    let network = network::place(policy, guest, facts).map(|(place, text)| {
+    let network = network::place(named, guest, facts).map(|(place, text)| {
         why.push(text);
         place
     });

@@ -8,7 +8,8 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::id::{GuestUid, Vmid};
+use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
+use holdfast_protocol::storage::TargetState;
 
 use super::beside;
 use crate::model::limits;
@@ -24,6 +25,8 @@ pub struct Questions {
     pub candidates: Vec<Vmid>,
     /// How many free ones are enough.
     pub enough: usize,
+    /// Storages to look at beside those of the settings: the targets in use.
+    pub storages: BTreeSet<StorageName>,
 }
 
 /// What is asked before a plan is made.
@@ -39,7 +42,9 @@ pub fn questions(desired: &[DesiredGuest], records: &Records, range: VmidRange) 
     let named = absent().filter_map(|guest| guest.vmid).chain(beside::questions(records)).collect();
     let enough = absent().filter(|guest| guest.vmid.is_none()).take(limits::OPERATIONS_AT_ONCE).count();
     let candidates = if enough == 0 { Vec::new() } else { candidates(desired, records, range) };
-    Questions { named, candidates, enough }
+    let in_use = records.storage.iter().filter(|record| record.standing == TargetState::Attached);
+    let storages = in_use.filter_map(|record| record.approval.name.as_str().parse().ok()).collect();
+    Questions { named, candidates, enough, storages }
 }
 
 /// In the order in which an operation tries them, and no more than it would try.

@@ -11,12 +11,13 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::job::act::{Act, LetGo, args};
 use holdfast_protocol::job::{Draft, Target};
-use holdfast_protocol::report::WaitingForSignature;
+use holdfast_protocol::report::{StorageState, WaitingForSignature};
+use holdfast_protocol::storage::medium::Medium;
 use holdfast_protocol::storage::report::TargetStanding;
 use holdfast_protocol::storage::{Approval, StorageClass, StorageTarget, TargetState};
 
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
-use crate::model::storage::{DeviceSeen, MarkerSeen, MountSeen, TargetMemory, TargetRecord};
+use crate::model::storage::{DeviceSeen, MarkerSeen, MountSeen, ServerSeen, TargetMemory, TargetRecord};
 
 /// Durable writes in a second that a target for hot volumes should do: a spinning disk does about a hundred.
 pub const FAST_IOPS_MIN: u32 = 400;
@@ -32,6 +33,8 @@ pub struct Known<'a> {
     pub mount: Option<&'a MountSeen>,
     /// What is remembered.
     pub memory: &'a TargetMemory,
+    /// What Proxmox says of the storage of that name, since it is as it is now.
+    pub proxmox: StorageState,
 }
 
 /// How a target stands, and what is done about it.
@@ -109,10 +112,13 @@ fn not_in_force(known: &Known<'_>, record: Option<&TargetRecord>, waits: bool) -
 }
 
 fn in_force(known: &Known<'_>, record: &TargetRecord) -> Standing {
-    if record.approval.medium.uuid().is_none() {
-        return (TargetStanding::ByProxmox, String::new(), None);
-    }
     let memory = known.memory;
+    match &record.approval.medium {
+        Medium::LocalDir { .. } | Medium::Usb { .. } => {}
+        Medium::Nfs { .. } | Medium::Cifs { .. } => return by_proxmox(known),
+        // It is asked by itself (`plan/offsite`).
+        Medium::Pbs { .. } => return (TargetStanding::ByProxmox, String::new(), None),
+    }
     match known.mount {
         Some(mount) if mount.device == DeviceSeen::Gone => {
             let reason = format!(
@@ -126,10 +132,32 @@ fn in_force(known: &Known<'_>, record: &TargetRecord) -> Standing {
             )
         }
         Some(mount) => match memory.confirmed.as_ref().filter(|(id, _)| *id == mount.id) {
+            Some((_, MarkerSeen::Ours)) if known.proxmox == StorageState::Inactive => {
+                (TargetStanding::Wrong, format!("it is mounted, and {INACTIVE}"), None)
+            }
             Some((_, marker)) => mounted(marker, memory),
             None => unconfirmed(memory),
         },
         None => unmounted(memory),
+    }
+}
+
+const INACTIVE: &str = "Proxmox says that it is not active (`pvesm status`)";
+
+/// A share that Proxmox mounts: as its server and Proxmox say.
+fn by_proxmox(known: &Known<'_>) -> Standing {
+    match (&known.memory.server, known.proxmox) {
+        (ServerSeen::Silent(says), _) => {
+            let says = format!("{says}; nothing is put on it until it is back, which is seen by itself");
+            (TargetStanding::Dropped, says, None)
+        }
+        (ServerSeen::Answers | ServerSeen::NotTried, StorageState::Inactive) => {
+            let says = format!("its server answers, but {INACTIVE}: look at the share and its rights there");
+            (TargetStanding::Dropped, says, None)
+        }
+        (ServerSeen::Answers | ServerSeen::NotTried, StorageState::Active | StorageState::Unknown) => {
+            (TargetStanding::ByProxmox, String::new(), None)
+        }
     }
 }
 
@@ -169,7 +197,16 @@ fn mounted(marker: &MarkerSeen, memory: &TargetMemory) -> Standing {
         MarkerSeen::Unread(why) => {
             (TargetStanding::Wrong, format!("its marker cannot be read: {why}"), Some(Deed::Mount))
         }
+        // What lies on it may be in use: a person looks before anything is taken away.
+        MarkerSeen::Failing(why) => (TargetStanding::Wrong, failing(why), None),
     }
+}
+
+fn failing(why: &str) -> String {
+    format!(
+        "the disk works no more: {why}; what is written to it may be lost, and no backup on it counts; look at its cable and at \
+         `dmesg`, then unplug it and plug it in again"
+    )
 }
 
 fn missing() -> String {
@@ -188,7 +225,10 @@ fn unmounted(memory: &TargetMemory) -> Standing {
     match &memory.wrong {
         Some(MarkerSeen::Missing) => return (TargetStanding::Wrong, missing(), None),
         Some(MarkerSeen::Other(what)) => return (TargetStanding::Wrong, other(what), None),
-        Some(MarkerSeen::Ours | MarkerSeen::Unwritable(_) | MarkerSeen::Unread(_)) | None => {}
+        Some(
+            MarkerSeen::Ours | MarkerSeen::Unwritable(_) | MarkerSeen::Unread(_) | MarkerSeen::Failing(_),
+        )
+        | None => {}
     }
     let (standing, reason) = match &memory.refusal {
         None if memory.was_mounted => (TargetStanding::Dropped, "it is no longer mounted".to_owned()),

@@ -85,7 +85,10 @@ pub(super) fn folder(place: &Path, expected: &Expected) -> Result<OwnedFd, Strin
     let told = |seen: MarkerSeen| match seen {
         MarkerSeen::Ours => "its marker is ours".to_owned(),
         MarkerSeen::Missing => "its marker is missing".to_owned(),
-        MarkerSeen::Unwritable(why) | MarkerSeen::Other(why) | MarkerSeen::Unread(why) => why,
+        MarkerSeen::Unwritable(why)
+        | MarkerSeen::Other(why)
+        | MarkerSeen::Unread(why)
+        | MarkerSeen::Failing(why) => why,
     };
     let top = top(place).map_err(told)?;
     let folder = down(&top, FOLDER, OFlags::RDONLY | OFlags::DIRECTORY)
@@ -94,6 +97,24 @@ pub(super) fn folder(place: &Path, expected: &Expected) -> Result<OwnedFd, Strin
         Some(marker) if marker.target == expected.target && marker.mark == expected.mark => Ok(folder),
         Some(_) => Err("it is marked as another target".to_owned()),
         None => Err(told(MarkerSeen::Missing)),
+    }
+}
+
+/// Whether a mounted disk still works: its marker is read, and a block is written so that it lasts. A full disk works.
+/// Blocks, and may hang with the disk.
+///
+/// # Errors
+/// A sentence: nothing is mounted there, another disk is, or it does not take a write.
+pub fn probe(place: &Path, expected: &Expected) -> Result<(), String> {
+    let folder = folder(place, expected)?;
+    let written = fresh(&folder, PROBE, OFlags::DSYNC).and_then(|file| {
+        rustix::io::pwrite(&file, &[0x5a; BLOCK], 0)?;
+        rustix::fs::fsync(&file)
+    });
+    let _gone = rustix::fs::unlinkat(&folder, PROBE, AtFlags::empty());
+    match written {
+        Ok(()) | Err(Errno::NOSPC | Errno::DQUOT) => Ok(()),
+        Err(error) => Err(format!("it takes no write: {error}")),
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`clock`] | time |
 //! | [`escrow_copy`] | copies of wrapped keys on backup disks |
 //! | [`golden_dump`] | the folder that golden images are built into |
+//! | [`guest_address`] | the address that Proxmox gives a guest |
 //! | [`handover`] | what a lost box left |
 //! | [`helper`] | the root helper |
 //! | [`host_key`] | the host's own key, which secrets are sealed to |
@@ -24,6 +25,7 @@
 //! | [`status_door`] | whoever asks at the box how the agent is |
 //! | [`store`] | what must last: one SQLite file |
 //! | [`synchrony`] | whether somebody keeps the clock right |
+//! | [`target_probe`] | disks and servers of storage targets, tried |
 //! | [`trust_files`] | who may sign, as root laid it down |
 
 pub mod artifacts;
@@ -33,6 +35,7 @@ pub mod bridge;
 pub mod clock;
 pub mod escrow_copy;
 pub mod golden_dump;
+pub mod guest_address;
 pub mod handover;
 pub mod helper;
 pub mod host_key;
@@ -48,4 +51,5 @@ pub mod sealed_token;
 pub mod status_door;
 pub mod store;
 pub mod synchrony;
+pub mod target_probe;
 pub mod trust_files;

@@ -24,11 +24,13 @@ use crate::model::policy::TestPlace;
 use crate::model::storage::StorageView;
 use crate::model::view::{ProgressLines, View};
 use crate::port::backoff::spread;
+use crate::port::guest_address::GuestAddresses;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
 use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
 use crate::port::status_door;
+use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::hub_sync::HubSync;
@@ -131,6 +133,7 @@ fn start_local_api(
             test_guest: parts.policy.scratch.as_ref().and_then(TestPlace::guest_address),
             artifacts: parts.artifacts.clone(),
         },
+        GuestAddresses::of(Arc::clone(&parts.pve), Arc::clone(&parts.clock)),
     );
     let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];
     for (listeners, router) in calls.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
@@ -207,6 +210,8 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         keeper: parts.keeper.clone(),
         asker: Asker { key: Arc::clone(&parts.host_key), dial: Arc::new(Direct) },
         pruners: wires.pruners.clone(),
+        probe: TargetProbe::real(),
+        host: wires.view.subscribe(),
         clock: Arc::clone(&parts.clock),
     };
     let copies = EscrowTask {

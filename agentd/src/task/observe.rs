@@ -113,7 +113,7 @@ impl Eye {
         }
         self.known.retain(|vmid, _| guests.contains_key(vmid));
         let vmids = self.numbers(ask, &guests).await;
-        let (storages, node) = (self.storages().await, self.node().await);
+        let (storages, node) = (self.storages(&ask.storages).await, self.node().await);
         let (at, lost, orphaned) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
         let (goldens, shelves, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Observed {
@@ -214,9 +214,10 @@ impl Eye {
         }
     }
 
-    async fn storages(&self) -> BTreeMap<StorageName, StorageFact> {
+    async fn storages(&self, targets: &BTreeSet<StorageName>) -> BTreeMap<StorageName, StorageFact> {
+        let all = self.storages.iter().chain(targets);
         let mut facts: BTreeMap<StorageName, StorageFact> =
-            self.storages.iter().map(|name| (name.clone(), StorageFact::Unknown)).collect();
+            all.map(|name| (name.clone(), StorageFact::Unknown)).collect();
         // A list that did not come leaves every storage unknown.
         for status in self.pve.storages().await.unwrap_or_default() {
             if let Some(fact) = facts.get_mut(&status.storage) {

@@ -17,25 +17,30 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::TargetName;
+use holdfast_protocol::report::StorageState;
 use holdfast_protocol::storage::report::TargetReport;
 use holdfast_protocol::storage::{StorageTarget, TargetState};
 use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 mod entries;
 mod memory;
 mod offsite;
+mod probes;
 
 use self::entries::{Entries, With};
 use self::memory::{Memory, line, report};
 use self::offsite::OffSite;
+use self::probes::Probes;
 use super::stop::Stop;
 use crate::execute::entry::Keeper;
 use crate::execute::offsite::Asker;
 use crate::execute::storage::{Order, Outcome, perform};
 use crate::model::offsite::Pruners;
 use crate::model::storage::{Looked, MountSeen, StorageView, TargetMemory, TargetRecord};
+use crate::model::view::View;
 use crate::plan::storage::{Deed, Judged, Known, judge, problem, waiting};
 use crate::port::clock::Clock;
 use crate::port::helper::Helper;
@@ -44,6 +49,7 @@ use crate::port::mounts::{Disks, Mounts};
 use crate::port::pve::Pve;
 use crate::port::store::protection::Changed;
 use crate::port::store::{Changes, Store, StoreError};
+use crate::port::target_probe::TargetProbe;
 
 /// How often devices are looked at while a target is in force. A look reads a table and a folder, and no disk.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -69,6 +75,10 @@ pub struct StorageTask {
     pub asker: Asker,
     /// Who removes backups from them.
     pub pruners: watch::Sender<Arc<Pruners>>,
+    /// What tries disks and servers.
+    pub probe: TargetProbe,
+    /// What the host was last seen as: Proxmox's own word of its storages.
+    pub host: watch::Receiver<Arc<View>>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -84,6 +94,7 @@ struct State {
     under_way: JoinSet<(TargetName, Outcome)>,
     entries: Entries,
     off_site: OffSite,
+    probes: Probes,
 }
 
 /// One target at one look.
@@ -120,6 +131,10 @@ impl StorageTask {
                         tracing::warn!(error = chain(&error), "what a backup server said is asked again");
                     }
                 }
+                news = state.probes.news() => {
+                    let State { probes, targets, .. } = &mut state;
+                    probes.hear(news, targets, self.clock.monotonic());
+                }
                 heard = news(&mut changes, now) => if heard == Heard::NoMore { return },
                 () = self.clock.sleep(pause) => {}
             }
@@ -134,7 +149,7 @@ impl StorageTask {
             state.targets.values_mut().for_each(Memory::disks_changed);
         }
         let looked = match self.mounts.look() {
-            Ok(mounts) => look(state, &mounts),
+            Ok(mounts) => look(state, &mounts, &self.host.borrow()),
             Err(error) => {
                 self.view.send_modify(|view| {
                     let problems = vec![Problem::new(ErrorCode::Unavailable, chain(&error))];
@@ -149,6 +164,7 @@ impl StorageTask {
         let with = With { store: &self.store, keeper: self.keeper.as_ref(), clock: self.clock.as_ref() };
         state.entries.step(&state.records, &state.wanted, &standings, &with).await?;
         state.off_site.step(&state.records, &state.wanted, &self.asker, &with).await?;
+        state.probes.begin(&state.records, &state.targets, &self.probe, self.clock.monotonic());
         self.begin(state, looked).await
     }
 
@@ -296,8 +312,8 @@ impl StorageTask {
                 Err(error) => tracing::error!(error = chain(&error), "a marker cannot be noted"),
             }
         }
-        let now = self.clock.monotonic();
-        state.targets.entry(name).or_default().heard(outcome, now);
+        let (now, at) = (self.clock.monotonic(), self.clock.now());
+        state.targets.entry(name).or_default().heard(outcome, now, at);
     }
 }
 
@@ -317,7 +333,7 @@ fn concerns(now: Changes, before: Changes) -> bool {
 }
 
 /// Every target that is wished for or was ever approved, by name.
-fn look(state: &State, mounts: &BTreeMap<String, MountSeen>) -> Vec<OneLook> {
+fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &View) -> Vec<OneLook> {
     let approved = state.records.iter().map(|record| &record.approval.name);
     let names: BTreeSet<&TargetName> =
         state.wanted.iter().map(|target| &target.name).chain(approved).collect();
@@ -326,13 +342,24 @@ fn look(state: &State, mounts: &BTreeMap<String, MountSeen>) -> Vec<OneLook> {
         .into_iter()
         .map(|name| {
             let mount = mounts.get(name.as_str());
+            let memory = state.targets.get(name);
             let judged = judge(&Known {
                 wanted: state.wanted.iter().find(|target| target.name == *name),
                 record: state.records.iter().find(|record| record.approval.name == *name),
                 mount,
-                memory: state.targets.get(name).map_or(&nothing, |memory| &memory.target),
+                memory: memory.map_or(&nothing, |memory| &memory.target),
+                proxmox: said_of(name, host, memory.and_then(|memory| memory.mounted_at)),
             });
             OneLook { name: name.clone(), judged, device: mount.map(|mount| mount.source.clone()) }
         })
         .collect()
+}
+
+/// Proxmox's word of a storage; none where that is older than the mount, or than two polls.
+fn said_of(name: &TargetName, host: &View, mounted_at: Option<Timestamp>) -> StorageState {
+    let is_fresh = host.unobserved_since.is_none()
+        && host.seen_at.is_some_and(|seen| mounted_at.is_none_or(|mounted| seen > mounted));
+    let storages = host.host.iter().filter(|_| is_fresh).flat_map(|host| &host.storages);
+    let said = storages.filter(|storage| storage.name == name.as_str()).map(|storage| storage.state).next();
+    said.unwrap_or(StorageState::Unknown)
 }

@@ -12,6 +12,7 @@ use agentd::port::bridge::Bridges;
 use agentd::port::clock::Clock;
 use agentd::port::pve::{ApiToken, Pve, PveClient, Role};
 use agentd::port::store::{OpenError, Store};
+use agentd::port::target_probe::TargetProbe;
 use agentd::task::observe::Eye;
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
@@ -173,6 +174,7 @@ impl World {
             scratch,
             bridges,
             digests: digests(),
+            targets: TargetProbe::told(|_| Ok(())),
             ..Ports::new(Arc::new(pve), store, clock, door)
         }
     }

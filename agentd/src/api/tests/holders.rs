@@ -14,6 +14,12 @@ impl World {
         self.store.guest(web()).await.unwrap().unwrap().access
     }
 
+    /// The first guest gets a number in Proxmox.
+    fn has_number(&self, vmid: u32) {
+        let raw = rusqlite::Connection::open(self._dir.path().join("agent.db")).unwrap();
+        raw.execute("UPDATE guest SET vmid = ?2, place = 'made' WHERE uid = ?1", (WEB, vmid)).unwrap();
+    }
+
     /// What the audit says of guests, by action.
     async fn said(&self, action: &str) -> Vec<String> {
         let lines = self.store.audit(u32::MAX).await.unwrap();
@@ -125,4 +131,33 @@ async fn a_guest_whose_address_the_document_moved_is_no_second_holder() {
     // Now it is at its new place; whoever speaks from the old one is another.
     world.is_turned_away(WEB_AT, &token).await;
     assert_eq!(world.access().await, Access::Frozen);
+}
+
+/// Moved by hand on the node, or not moved yet where the document has it: Proxmox is asked before anybody is frozen.
+#[tokio::test]
+async fn a_guest_that_calls_from_where_proxmox_has_it_is_served_and_not_frozen() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    world.has_number(300);
+    world.is_served(WEB_AT, &token).await;
+    let by_hand = [10, 66, 0, 77];
+    // Proxmox does not answer: nobody is frozen by half, and nobody is served.
+    world.is_turned_away(by_hand, &token).await;
+    assert_eq!(world.access().await, Access::Open);
+    world.pass(60);
+    *world.web_at.lock().unwrap() = Some(IpAddr::from(by_hand));
+    world.is_served(by_hand, &token).await;
+    assert_eq!(world.access().await, Access::Open);
+    // The document's own address stays good: the guest is put back there.
+    world.is_served(WEB_AT, &token).await;
+    world.pass(60);
+    // A document that moves it, which waits for a person: the guest stays where it is, and is heard.
+    *world.web_at.lock().unwrap() = Some(IpAddr::from(WEB_AT));
+    world.store.offer_desired(document(2, "10.99.0.5/24"), world.clock.now()).await.unwrap();
+    world.is_served(WEB_AT, &token).await;
+    // Whoever calls from a third place is a second holder.
+    world.is_turned_away([10, 66, 0, 78], &token).await;
+    assert_eq!(world.access().await, Access::Frozen);
+    let said = world.said("token_twice").await;
+    assert!(said[0].starts_with("Proxmox has the guest at 10.66.0.91; "), "{said:?}");
 }

@@ -30,7 +30,7 @@ fn left_open(n: u128, events: Vec<Event>) -> Result<Progress, ReplayError> {
     let target = Target { uid: uid(), name: "web-1".parse().unwrap(), vmid: vmid() };
     let numbered = (1..).zip(events).map(|(number, event)| Entry { number, at: at(), event });
     let id = OperationId::new(uuid::Uuid::from_u128(n));
-    Progress::replay(id, Operation::Start(target), at(), &numbered.collect::<Vec<_>>())
+    Progress::replay(Progress::new(id, Operation::Start(target), at()), &numbered.collect::<Vec<_>>())
 }
 
 fn problem() -> Problem {

@@ -25,7 +25,7 @@ fn mount(id: u64, device: DeviceSeen) -> MountSeen {
 
 fn memory(confirmed: Option<(u64, MarkerSeen)>, refusal: Option<&str>, was_mounted: bool) -> TargetMemory {
     let refusal = refusal.map(|code| (code.to_owned(), "no".to_owned()));
-    TargetMemory { confirmed, refusal, wrong: None, was_mounted }
+    TargetMemory { confirmed, refusal, wrong: None, was_mounted, server: ServerSeen::NotTried }
 }
 
 #[test]
@@ -86,6 +86,12 @@ fn a_disk_in_force_stands_as_kernel_helper_and_marker_say() {
         ),
         (
             Some(mount(7, There)),
+            memory(Some((7, MarkerSeen::Failing(String::new()))), None, true),
+            TargetStanding::Wrong,
+            None,
+        ),
+        (
+            Some(mount(7, There)),
             memory(Some((7, other)), None, true),
             TargetStanding::Wrong,
             Some(Deed::Unmount(wrong)),
@@ -109,8 +115,13 @@ fn a_disk_in_force_stands_as_kernel_helper_and_marker_say() {
             Some(Deed::Unmount(away)),
         ),
     ] {
-        let known =
-            Known { wanted: Some(&wanted), record: Some(&record), mount: mount.as_ref(), memory: &memory };
+        let known = Known {
+            wanted: Some(&wanted),
+            record: Some(&record),
+            mount: mount.as_ref(),
+            memory: &memory,
+            proxmox: StorageState::Unknown,
+        };
         let judged = judge(&known);
         assert_eq!(
             (judged.standing, judged.deed),
@@ -136,14 +147,25 @@ fn only_a_signature_makes_or_ends_a_use() {
         let wanted = wanted(wish, 1);
         // Never approved: nothing is mounted, and nothing that is mounted there is touched.
         for mount in [None, Some(&there)] {
-            let judged = judge(&Known { wanted: Some(&wanted), record: None, mount, memory: &nothing });
+            let judged = judge(&Known {
+                wanted: Some(&wanted),
+                record: None,
+                mount,
+                memory: &nothing,
+                proxmox: StorageState::Unknown,
+            });
             assert_eq!(judged.deed, None, "{wish}");
             assert_eq!(verb(&judged), (wish == "attached").then_some(Verb::AttachStorage));
         }
         // In force: it stays in use until it is signed for.
         let record = record(TargetState::Attached);
-        let known =
-            Known { wanted: Some(&wanted), record: Some(&record), mount: Some(&there), memory: &vouched };
+        let known = Known {
+            wanted: Some(&wanted),
+            record: Some(&record),
+            mount: Some(&there),
+            memory: &vouched,
+            proxmox: StorageState::Unknown,
+        };
         let judged = judge(&known);
         assert_eq!((judged.standing, judged.deed), (TargetStanding::Mounted, None), "{wish}");
         assert_eq!(verb(&judged), (wish != "attached").then_some(Verb::DetachStorage));
@@ -155,6 +177,7 @@ fn only_a_signature_makes_or_ends_a_use() {
         record: Some(&attached),
         mount: Some(&there),
         memory: &vouched,
+        proxmox: StorageState::Unknown,
     });
     assert_eq!((judged.standing, judged.deed), (TargetStanding::Mounted, None));
     let told = waiting(judged.held.as_ref().unwrap()).unwrap();
@@ -164,10 +187,21 @@ fn only_a_signature_makes_or_ends_a_use() {
     for standing in [TargetState::Disconnected, TargetState::Decommissioned] {
         let record = record(standing);
         for wanted in [None, Some(&other)] {
-            let judged =
-                judge(&Known { wanted, record: Some(&record), mount: Some(&there), memory: &vouched });
+            let judged = judge(&Known {
+                wanted,
+                record: Some(&record),
+                mount: Some(&there),
+                memory: &vouched,
+                proxmox: StorageState::Unknown,
+            });
             assert_eq!(judged.deed, Some(Deed::Unmount("an operator let it go")));
-            let judged = judge(&Known { wanted, record: Some(&record), mount: None, memory: &nothing });
+            let judged = judge(&Known {
+                wanted,
+                record: Some(&record),
+                mount: None,
+                memory: &nothing,
+                proxmox: StorageState::Unknown,
+            });
             assert_eq!(judged.deed, None);
         }
     }
@@ -183,5 +217,43 @@ fn a_fast_disk_that_is_slow_is_told() {
     for iops in [Some(FAST_IOPS_MIN), None] {
         record.marked = Some(Marked { iops });
         assert_eq!(problem(&name, &judged, Some(&record)), None);
+    }
+}
+
+#[test]
+fn a_mounted_disk_of_which_proxmox_says_that_it_is_not_there_is_not_well() {
+    let (record, wanted) = (record(TargetState::Attached), wanted("attached", 1));
+    let (there, vouched) = (mount(7, DeviceSeen::There), memory(Some((7, MarkerSeen::Ours)), None, true));
+    let standing = |proxmox| {
+        let (wanted, record, mount) = (Some(&wanted), Some(&record), Some(&there));
+        let judged = judge(&Known { wanted, record, mount, memory: &vouched, proxmox });
+        (judged.standing, judged.deed)
+    };
+    assert_eq!(standing(StorageState::Active), (TargetStanding::Mounted, None));
+    assert_eq!(standing(StorageState::Unknown), (TargetStanding::Mounted, None));
+    assert_eq!(standing(StorageState::Inactive), (TargetStanding::Wrong, None));
+}
+
+#[test]
+fn a_share_stands_as_its_server_and_proxmox_say() {
+    let mut record = record(TargetState::Attached);
+    record.approval.medium =
+        serde_json::from_value(json!({ "nfs": { "server": "nas.example", "export": "/export/a" } })).unwrap();
+    let silent = ServerSeen::Silent("nas.example does not answer on port 2049".to_owned());
+    for (server, proxmox, standing) in [
+        (ServerSeen::NotTried, StorageState::Unknown, TargetStanding::ByProxmox),
+        (ServerSeen::Answers, StorageState::Active, TargetStanding::ByProxmox),
+        (ServerSeen::Answers, StorageState::Inactive, TargetStanding::Dropped),
+        (ServerSeen::NotTried, StorageState::Inactive, TargetStanding::Dropped),
+        (silent.clone(), StorageState::Active, TargetStanding::Dropped),
+        (silent, StorageState::Inactive, TargetStanding::Dropped),
+    ] {
+        let memory = TargetMemory { server, ..TargetMemory::default() };
+        let judged =
+            judge(&Known { wanted: None, record: Some(&record), mount: None, memory: &memory, proxmox });
+        assert_eq!((judged.standing, judged.deed), (standing, None), "{memory:?}");
+        let told = problem(&record.approval.name, &judged, Some(&record));
+        let is_gone = standing == TargetStanding::Dropped;
+        assert_eq!(told.is_some_and(|told| told.code == ErrorCode::StorageGone), is_gone);
     }
 }

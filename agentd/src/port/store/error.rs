@@ -31,6 +31,16 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// An operation whose journal a newer agent wrote.
+    #[error(
+        "an operation was opened under version {found} of the journal, and this agentd knows {known}: install the newer agentd again"
+    )]
+    NewerJournal {
+        /// Its version.
+        found: u32,
+        /// The version of this program.
+        known: u32,
+    },
     /// There is no such thing.
     #[error("the database knows no {what} {id}")]
     Unknown {

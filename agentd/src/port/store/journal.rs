@@ -15,7 +15,7 @@ use super::{
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
-use crate::operation::step::Step;
+use crate::operation::step::{Step, StepList};
 use crate::operation::update_controller::Came;
 use crate::operation::window::Window;
 use crate::operation::{JOURNAL_VERSION, Operation};
@@ -71,9 +71,14 @@ pub(super) fn serial(connection: &Connection, id: OperationId) -> Result<i64, St
 
 pub(super) fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
     let failed = || StoreError::sqlite("read an operation");
-    let (id, spec, opened_at): (String, String, i64) = connection
-        .prepare_cached("SELECT id, spec, opened_at FROM operation WHERE serial = ?1")
-        .and_then(|mut select| select.query_row([serial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))))
+    let row: Opened = connection
+        .prepare_cached("SELECT id, version, spec, steps, opened_at FROM operation WHERE serial = ?1")
+        .and_then(|mut select| {
+            select.query_row([serial], |row| {
+                let (id, version, spec) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(Opened { id, version, spec, steps: row.get(3)?, opened_at: row.get(4)? })
+            })
+        })
         .map_err(failed())?;
     let rows: Vec<(u32, i64, String)> = connection
         .prepare_cached("SELECT number, at, body FROM event WHERE operation = ?1 ORDER BY number")
@@ -85,9 +90,31 @@ pub(super) fn load(connection: &Connection, serial: i64) -> Result<Progress, Sto
         .into_iter()
         .map(|(number, at, body)| Ok(Entry { number, at: time(at)?, event: from_json("an event", &body)? }))
         .collect::<Result<Vec<_>, StoreError>>()?;
-    let operation: Operation = from_json("an operation", &spec)?;
-    Progress::replay(parsed("an operation's id", &id)?, operation, time(opened_at)?, &entries)
-        .map_err(StoreError::unreadable("a journal"))
+    Progress::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
+}
+
+/// An operation as it was opened.
+struct Opened {
+    id: String,
+    version: u32,
+    spec: String,
+    steps: Option<String>,
+    opened_at: i64,
+}
+
+impl Opened {
+    fn progress(self) -> Result<Progress, StoreError> {
+        if self.version > JOURNAL_VERSION {
+            return Err(StoreError::NewerJournal { found: self.version, known: JOURNAL_VERSION });
+        }
+        let id = parsed("an operation's id", &self.id)?;
+        let operation: Operation = from_json("an operation", &self.spec)?;
+        let steps = match &self.steps {
+            Some(names) => StepList::read(&from_json::<Vec<String>>("the steps of an operation", names)?),
+            None => StepList::of(operation.steps()),
+        };
+        Ok(Progress::listed(id, operation, time(self.opened_at)?, steps))
+    }
 }
 
 pub(super) fn serials(
@@ -119,8 +146,8 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
         i64::try_from(new.generation.number()).map_err(StoreError::unreadable("a generation"))?;
     transaction
         .execute(
-            "INSERT INTO operation (id, kind, guest, version, spec, generation, opened_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO operation (id, kind, guest, version, spec, generation, opened_at, steps)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             (
                 new.id.to_string(),
                 new.operation.kind().as_str(),
@@ -129,6 +156,7 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
                 json("an operation", &new.operation)?,
                 generation,
                 micros(new.at),
+                json("the steps of an operation", &StepList::of(new.operation.steps()).names())?,
             ),
         )
         .map_err(StoreError::sqlite("open an operation"))?;

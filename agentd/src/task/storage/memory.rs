@@ -23,6 +23,8 @@ const RETRY_MAX: Duration = Duration::from_secs(300);
 pub struct Memory {
     pub target: TargetMemory,
     pub told: Option<(TargetStanding, Timestamp)>,
+    /// When it was last found mounted anew.
+    pub mounted_at: Option<Timestamp>,
     /// The deed whose line stands in the audit: tries of it again are the same decision.
     pub noted: Option<Deed>,
     pub tries: u32,
@@ -31,12 +33,13 @@ pub struct Memory {
 
 impl Memory {
     /// Takes in what came of a deed.
-    pub fn heard(&mut self, outcome: Outcome, now: Duration) {
+    pub fn heard(&mut self, outcome: Outcome, now: Duration, at: Timestamp) {
         let settled = match outcome {
             Outcome::Mounted { id, marker, .. } => {
                 let settled = !matches!(marker, MarkerSeen::Unread(_) | MarkerSeen::Unwritable(_));
                 self.target.refusal = None;
                 self.target.was_mounted = true;
+                self.mounted_at = Some(at);
                 self.target.wrong =
                     matches!(marker, MarkerSeen::Missing | MarkerSeen::Other(_)).then(|| marker.clone());
                 self.target.confirmed = Some((id, marker));

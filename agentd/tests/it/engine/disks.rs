@@ -15,6 +15,7 @@ use agentd::port::clock::RealClock;
 use agentd::port::helper::Helper;
 use agentd::port::mounts::Mounts;
 use agentd::port::pbs::Direct;
+use agentd::port::target_probe::TargetProbe;
 use agentd::task::intake::Outcome;
 use agentd::task::stop;
 use agentd::task::storage::StorageTask;
@@ -179,6 +180,8 @@ fn look_after(agent: &Agent) -> (Storage, stop::Stopper) {
         keeper: None,
         asker: Asker { key: Arc::new(holdfast_seal::HostKey::generate()), dial: Arc::new(Direct) },
         pruners: watch::channel(Arc::default()).0,
+        probe: TargetProbe::real(),
+        host: watch::channel(Arc::default()).1,
         clock: Arc::new(RealClock::start()),
     };
     tokio::spawn(task.run(stop));

@@ -13,6 +13,7 @@ use agentd::port::helper::Helper;
 use agentd::port::mounts::Mounts;
 use agentd::port::pve::storekeeper;
 use agentd::port::sealed_token;
+use agentd::port::target_probe::TargetProbe;
 use agentd::task::stop::{self, Stopper};
 use agentd::task::storage::StorageTask;
 use holdfast_protocol::desired::Desired;
@@ -87,6 +88,8 @@ impl Ground {
                 dial: Arc::new(Dialled(world.dir.path().join("pve/run/outside/10.66.0.1"))),
             },
             pruners: watch::channel(Arc::default()).0,
+            probe: TargetProbe::told(|_| Ok(())),
+            host: watch::channel(Arc::default()).1,
             clock: Arc::new(FastClock::start()),
         };
         tokio::spawn(task.run(stop));

@@ -1,6 +1,10 @@
 //! Storage targets by signature: approved whole, held to what was seen, and not let go with the only copy of something.
 
-use agentd::model::storage::TargetRecord;
+use agentd::execute::Ports;
+use agentd::model::storage::{Marked, TargetRecord};
+use agentd::operation::Operation;
+use agentd::operation::log::Status;
+use agentd::port::target_probe::TargetProbe;
 use agentd::task::intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{LetGo, args};
@@ -10,7 +14,7 @@ use serde_json::json;
 
 use super::drift::{Agent, report, serves, start};
 use super::jobs::{ended, lay_down, leave, order};
-use super::world::{World, guest};
+use super::world::{World, asked_backup, end, guest, told};
 
 fn approval(name: &str, last: u8, class: &str) -> Approval {
     serde_json::from_value(json!({ "name": name, "class": class, "role": "vzdump-target",
@@ -128,4 +132,30 @@ async fn what_holds_the_only_copy_of_something_is_not_let_go() {
     let attached = standing.iter().filter(|one| one.standing == TargetState::Attached).count();
     assert_eq!((attached, standing.len()), (2, 3));
     agent.stop().await;
+}
+
+/// A disk that dies under its mount takes writes into memory: Proxmox lists the archive, and it is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_on_a_disk_that_works_no_more_counts_as_none() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    agent.wish(1, vec![guest(1)]).await;
+    agent.until("it serves", |view| serves(view, 1)).await;
+    done(&agent, attach(None, approval("backup2", 2, "slow"))).await;
+    let (store, record) = (agent.ports.store.clone(), only(&agent).await);
+    let at = agent.ports.clock.now();
+    store.note_marked((record.approval.name, record.mark), Marked { iops: None }, at).await.unwrap();
+    let before = store.backups(guest(1).uid, 10).await.unwrap().len();
+    let dies = TargetProbe::told(|_| Err("it takes no write: Input/output error".to_owned()));
+    let ports = Ports { targets: dies, ..agent.ports.clone() };
+    agent.stop().await;
+    let ended = end(&ports, 1, Operation::Backup(asked_backup())).await;
+    assert_ne!(ended.status(), Status::Done, "{}", told(&ended));
+    let cause = ended.cause().unwrap();
+    assert!(cause.code == ErrorCode::StorageGone && cause.message.contains("it takes no write"), "{cause}");
+    assert_eq!(store.backups(guest(1).uid, 10).await.unwrap().len(), before);
+    let works = Ports { targets: TargetProbe::told(|_| Ok(())), ..ports };
+    let ended = end(&works, 2, Operation::Backup(asked_backup())).await;
+    assert_eq!(ended.status(), Status::Done, "{}", told(&ended));
 }

@@ -23,6 +23,7 @@ use agentd::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role};
 use agentd::port::store::access::Redemption;
 use agentd::port::store::journal::NewOperation;
 use agentd::port::store::{OpenError, Store};
+use agentd::port::target_probe::TargetProbe;
 use holdfast_protocol::bootstrap::{Ticket, VARIABLE};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
@@ -195,6 +196,7 @@ impl World {
             scratch,
             bridges,
             artifacts: Artifacts::of(&self.dir.path().join("agent")),
+            targets: TargetProbe::told(|_| Ok(())),
             ..Ports::new(Arc::new(client), self.store().await, clock, door)
         }
     }

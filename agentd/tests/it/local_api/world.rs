@@ -12,6 +12,7 @@ use agentd::model::timekeeper::Synchrony;
 use agentd::model::view::View;
 use agentd::port::artifacts::Artifacts;
 use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::port::guest_address::GuestAddresses;
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
 use agentd::port::store::holder::Thawed;
@@ -24,7 +25,7 @@ use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::envelope::Envelope;
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::id::{GuestUid, Vmid};
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use holdfast_tls::Trust;
@@ -125,6 +126,11 @@ async fn count(State(calls): State<Arc<AtomicU64>>, request: Request, next: Next
     next.run(request).await
 }
 
+/// Both guests are where the document has them.
+fn by_document(vmid: Vmid) -> Option<IpAddr> {
+    [(300, WEB_AT), (301, DB_AT)].iter().find(|(number, _)| vmid.number() == *number).map(|(_, at)| *at)
+}
+
 impl World {
     #[expect(clippy::disallowed_methods, reason = "the server under test, joined at the end of it")]
     pub async fn start() -> Self {
@@ -146,6 +152,7 @@ impl World {
                 test_guest: None,
                 artifacts: Artifacts::of(folder.path()),
             },
+            GuestAddresses::told(by_document, Arc::clone(&clock)),
         );
         let calls = Arc::new(AtomicU64::new(0));
         let counted = routes::table()

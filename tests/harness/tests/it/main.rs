@@ -7,3 +7,4 @@ mod matrix;
 mod nights;
 mod same_twice;
 mod schedules;
+mod upgrade;

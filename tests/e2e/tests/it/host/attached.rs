@@ -35,6 +35,18 @@ pub fn by_signature(stand: &Stand) {
     assert_eq!(check(stand, "disk usb1")["state"], "good");
 }
 
+/// The file system takes no write any more, as after errors of its device, and the mount stays as it is.
+pub fn fails(stand: &Stand) {
+    let machine = &stand.machine;
+    stand.step("the attached disk works no more under its mount");
+    machine.does(&format!("mount -o remount,ro {SPOT}"));
+    let wrong = until(stand, "wrong");
+    stand.saw(&format!("told: {}", wrong["reason"]));
+    assert!(wrong["reason"].as_str().unwrap().contains("it takes no write"), "{wrong}");
+    machine.does(&format!("mount -o remount,rw {SPOT}"));
+    until(stand, "mounted");
+}
+
 /// It goes, another one wears its UUID, it comes back empty, and comes back as it was: only the last is taken.
 pub fn out_and_in(stand: &Stand) {
     let machine = &stand.machine;

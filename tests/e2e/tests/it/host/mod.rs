@@ -37,6 +37,7 @@ fn a_box_from_its_first_day_to_its_last() {
     disks::by_sudo(&stand);
     disks::out_and_in(&stand);
     attached::by_signature(&stand);
+    attached::fails(&stand);
     attached::out_and_in(&stand);
     life::reboot(&mut stand);
     life::upgrade(&stand);

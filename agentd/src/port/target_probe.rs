@@ -1,0 +1,107 @@
+//! Whether a storage target takes reads and writes, or its server answers.
+//!
+//! What comes in: which disk should be mounted where, or a server and a port. What goes out: yes, or a sentence. A mount
+//! stays when its disk dies, and Proxmox says "active" of a share whose server is gone for as long as the kernel waits, so
+//! both are tried. Each try is bounded in time. A disk that hangs keeps the thread that looks at it: there is never a
+//! second one for the same target. Deliberately absent: what follows from it (`plan/storage`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_protocol::id::TargetName;
+use holdfast_protocol::storage::medium::Server;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::marker::{self, Expected};
+use crate::model::storage::place;
+
+/// A sleeping disk wakes within seconds; what takes longer does not work.
+const DISK_MAX: Duration = Duration::from_secs(30);
+
+/// To look up a name and open one connection.
+const SERVER_MAX: Duration = Duration::from_secs(5);
+
+type Answer = Result<(), String>;
+
+/// Whether targets work.
+#[derive(Clone)]
+pub struct TargetProbe(Way);
+
+#[derive(Clone)]
+enum Way {
+    Real(Arc<Mutex<BTreeMap<TargetName, JoinHandle<Answer>>>>),
+    Told(Arc<dyn Fn(&TargetName) -> Answer + Send + Sync>),
+}
+
+impl TargetProbe {
+    /// The disks and servers themselves.
+    #[must_use]
+    pub fn real() -> Self {
+        Self(Way::Real(Arc::default()))
+    }
+
+    /// What a function says, for tests.
+    #[must_use]
+    pub fn told(says: impl Fn(&TargetName) -> Answer + Send + Sync + 'static) -> Self {
+        Self(Way::Told(Arc::new(says)))
+    }
+
+    /// Reads the marker of a mounted disk, and writes some bytes that last.
+    ///
+    /// # Errors
+    /// A sentence: it is not mounted, is another disk, does not take it, or does not answer within 30 s.
+    pub async fn disk(&self, expected: Expected) -> Answer {
+        let under_way = match &self.0 {
+            Way::Told(says) => return says(&expected.target),
+            Way::Real(under_way) => under_way,
+        };
+        let name = expected.target.clone();
+        let begun = under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        let mut looking = begun.unwrap_or_else(|| {
+            tokio::task::spawn_blocking(move || marker::probe(&place(&expected.target), &expected))
+        });
+        match tokio::time::timeout(DISK_MAX, &mut looking).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err("looking at it broke off".to_owned()),
+            Err(_) => {
+                under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(name, looking);
+                Err(format!("it did not answer within {} s", DISK_MAX.as_secs()))
+            }
+        }
+    }
+
+    /// Opens a connection to a server, and closes it again.
+    ///
+    /// # Errors
+    /// A sentence: nobody answers at that port.
+    pub async fn server(&self, target: &TargetName, server: &Server, port: u16) -> Answer {
+        if let Way::Told(says) = &self.0 {
+            return says(target);
+        }
+        let connecting = TcpStream::connect((server.as_str(), port));
+        match tokio::time::timeout(SERVER_MAX, connecting).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(format!("{} does not answer on port {port}: {error}", server.as_str())),
+            Err(_) => Err(format!(
+                "{} does not answer on port {port} within {} s",
+                server.as_str(),
+                SERVER_MAX.as_secs()
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_is_gone_is_told_with_its_port() {
+        let probe = TargetProbe::real();
+        let (target, server) = ("nas1".parse().unwrap(), Server::try_from("nas.invalid".to_owned()).unwrap());
+        let says = probe.server(&target, &server, 2049).await.unwrap_err();
+        assert!(says.starts_with("nas.invalid does not answer on port 2049"), "{says}");
+    }
+}
