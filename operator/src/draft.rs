@@ -14,7 +14,7 @@ use holdfast_protocol::desired::{
     DesiredVolume, GuestNetwork, GuestSize, RunState,
 };
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, Vmid};
+use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, TargetName, Vmid};
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::storage::StorageTarget;
@@ -54,6 +54,8 @@ struct DraftGuest {
     run: RunState,
     golden: GoldenVersion,
     size: GuestSize,
+    #[serde(default)]
+    storage: Option<TargetName>,
     network: GuestNetwork,
     #[serde(default)]
     policy: Option<PolicyName>,
@@ -157,6 +159,7 @@ impl Draft {
             run: guest.run,
             golden: guest.golden,
             size: guest.size,
+            storage: guest.storage,
             network: guest.network,
             policy: guest.policy,
             controller: guest.controller,

@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use crate::code::ErrorCode;
 use crate::generation::{ContentHash, Generation, Numbered};
 use crate::id::{
-    BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, PolicyName, StorageName, Vmid,
-    VolumeName,
+    BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, PolicyName, StorageName,
+    TargetName, Vmid, VolumeName,
 };
 use crate::job::act::{ReleaseVersion, Sha256Text};
 use crate::net::Ipv4Cidr;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
 use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib, VlanTag};
-use crate::storage::{self, ManifestMistake, StorageTarget, TARGETS_MAX};
+use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
 use crate::strict::{self, StrictError};
 use crate::text::texts;
 
@@ -85,6 +85,10 @@ pub struct DesiredGuest {
     pub golden: GoldenVersion,
     /// CPU, memory, root disk.
     pub size: GuestSize,
+    /// The target with role `primary` on which its root disk is made; without one the default of that role, else the storage
+    /// that root named in the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<TargetName>,
     /// Its place on a bridge.
     pub network: GuestNetwork,
     /// The backup policy it is under, where it is under one.
@@ -161,6 +165,10 @@ pub struct DesiredVolume {
     pub size_gib: DiskGib,
     /// Hot or bulk.
     pub kind: VolumeKind,
+    /// The target on which it is made, with role `primary` for a hot one and `bulk-data` for a bulk one; without one as with
+    /// root disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<TargetName>,
 }
 
 /// Hot volumes live on fast storage and in every backup of the guest; bulk ones do neither, so each says what becomes of it.
@@ -171,6 +179,17 @@ pub enum VolumeKind {
     Hot,
     /// On slow storage, with the decision that this demands.
     Bulk(BulkBackup),
+}
+
+impl VolumeKind {
+    /// What a target is for on which such a volume is made.
+    #[must_use]
+    pub const fn role(&self) -> StorageRole {
+        match self {
+            Self::Hot => StorageRole::Primary,
+            Self::Bulk(_) => StorageRole::BulkData,
+        }
+    }
 }
 
 /// What becomes of a bulk volume's data.
@@ -219,9 +238,11 @@ impl Desired {
         }
         let policies = policies(&document.policies)?;
         manifest(&document.storage)?;
+        schedulable(&document.policies, &document.storage)?;
         let mut seen = Seen::default();
         for (index, guest) in document.guests.iter().enumerate() {
             seen.guest(index, guest)?;
+            named_targets(index, guest, &document.storage)?;
             if let Some(policy) = guest.policy.as_ref().filter(|policy| !policies.contains(policy)) {
                 return Err(DesiredError::UnknownPolicy {
                     path: format!("guests[{index}].policy"),
@@ -299,6 +320,49 @@ fn manifest(targets: &[StorageTarget]) -> Result<(), DesiredError> {
             Err(DesiredError::UnfitTarget { path: format!("storage[{at}].{field}"), rule })
         }
     }
+}
+
+/// No policy takes backups to a target that is not schedulable. What is in force on a host stays until it is signed away.
+fn schedulable(policies: &[BackupPolicy], manifest: &[StorageTarget]) -> Result<(), DesiredError> {
+    for (index, policy) in policies.iter().enumerate() {
+        let local = policy.tiers.local.as_ref().map(|tier| ("local.target", &tier.target));
+        let off_site =
+            policy.tiers.off_site.as_ref().map(|tier| ("off_site.backup.target", &tier.backup.target));
+        for (field, target) in local.into_iter().chain(off_site) {
+            let shut = |one: &StorageTarget| one.name.as_str() == target.as_str() && !one.schedulable;
+            if manifest.iter().any(shut) {
+                let path = format!("policies[{index}].tiers.{field}");
+                return Err(DesiredError::UnfitTarget {
+                    path,
+                    rule: "the manifest says that this target is not schedulable",
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The targets that a guest names for its disks are in the manifest, for that use.
+fn named_targets(index: usize, guest: &DesiredGuest, manifest: &[StorageTarget]) -> Result<(), DesiredError> {
+    let fits = |name: &TargetName, role: StorageRole| {
+        manifest.iter().any(|target| target.name == *name && target.role == role)
+    };
+    let volumes = guest.volumes.iter().enumerate().map(|(at, volume)| {
+        (format!("guests[{index}].volumes[{at}].storage"), volume.storage.as_ref(), volume.kind.role())
+    });
+    let root = (format!("guests[{index}].storage"), guest.storage.as_ref(), StorageRole::Primary);
+    for (path, name, role) in std::iter::once(root).chain(volumes) {
+        if name.is_some_and(|name| !fits(name, role)) {
+            let rule = match role {
+                StorageRole::BulkData => "the manifest has no target of that name with role bulk-data",
+                StorageRole::Primary | StorageRole::VzdumpTarget | StorageRole::PbsOffsite => {
+                    "the manifest has no target of that name with role primary"
+                }
+            };
+            return Err(DesiredError::UnfitTarget { path, rule });
+        }
+    }
+    Ok(())
 }
 
 #[derive(Default)]
@@ -433,8 +497,8 @@ pub enum DesiredError {
         /// The JSON path.
         path: String,
     },
-    /// A storage target whose parts do not go together.
-    #[error("{path} does not go with the rest of its target: {rule}")]
+    /// A storage target whose parts do not go together, or that is not for what it is named for.
+    #[error("{path} does not fit: {rule}")]
     UnfitTarget {
         /// The JSON path.
         path: String,

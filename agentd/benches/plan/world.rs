@@ -153,6 +153,7 @@ impl World {
             generation: Generation::new(1),
             desired: &self.desired,
             policies: &self.policies,
+            manifest: &[],
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,
@@ -203,6 +204,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         memory_mib: u64::from(guest.size.memory_mib.get()),
         swap_mib: u64::from(guest.size.swap_mib.get()),
         rootfs_bytes: Some(gib(guest.size.rootfs_gib.get())),
+        rootfs_storage: None,
         mounts: mounts
             .map(|((wish, volume), slot)| {
                 let mount = MountFacts {

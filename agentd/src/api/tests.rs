@@ -163,6 +163,7 @@ impl World {
         let uid = guest.uid;
         let id = OperationId::new(Uuid::now_v7());
         let provision = Provision {
+            volume_storages: Vec::new(),
             guest,
             number: NumberWish::AnyOf {
                 range: VmidRange::try_from([100.try_into().unwrap(), 199.try_into().unwrap()]).unwrap(),

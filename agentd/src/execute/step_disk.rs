@@ -107,10 +107,10 @@ fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Pr
 }
 
 fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Result<NewVolume, Trouble> {
-    let storage = match &volume.kind {
+    let storage = provision.volume_storages.get(usize::from(index)).or(match &volume.kind {
         VolumeKind::Hot => Some(&provision.storage),
         VolumeKind::Bulk(_) => provision.bulk_storage.as_ref(),
-    };
+    });
     let storage = storage.ok_or_else(|| {
         let text = format!(
             "volume {} is bulk, and this box has no bulk_storage: add one to the settings",

@@ -156,6 +156,8 @@ pub struct GuestFacts {
     pub swap_mib: u64,
     /// Root disk in bytes, where the configuration says so.
     pub rootfs_bytes: Option<u64>,
+    /// The storage that its root disk lies on.
+    pub rootfs_storage: Option<String>,
     /// Mounts by slot.
     pub mounts: BTreeMap<u16, MountFacts>,
     /// Every volume, mounted or not.

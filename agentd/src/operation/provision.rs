@@ -24,8 +24,11 @@ pub struct Provision {
     pub source: Source,
     /// The pool.
     pub pool: PoolName,
-    /// Root disk and hot volumes.
+    /// Root disk, and hot volumes of journals without `volume_storages`.
     pub storage: StorageName,
+    /// Where each volume of the document is made, in its order; empty in journals from before it was written down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volume_storages: Vec<StorageName>,
     /// Bulk volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk_storage: Option<StorageName>,

@@ -5,6 +5,7 @@ use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
+use super::placement::Placed;
 use super::{Action, Context, Judged, adopt, golden, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::held::{Held, Remedy};
@@ -23,9 +24,10 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         judged.held.extend(adopt::held(context, guest, vmid));
         return judged;
     }
-    if let Some((code, text)) = misplaced(context, guest) {
-        return judged.with(code, text);
-    }
+    let placed = match placed(context, guest) {
+        Ok(placed) => placed,
+        Err((code, text)) => return judged.with(code, text),
+    };
     let number = match wished(context, guest) {
         Ok(number) => number,
         Err((code, text)) => {
@@ -52,7 +54,8 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
             file: golden.file.clone(),
         }),
         pool: policy.pool.clone(),
-        storage: policy.storage.clone(),
+        storage: placed.root,
+        volume_storages: placed.volumes,
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
     }));
@@ -78,17 +81,17 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     Judged { action: Some(Action { operation, reason }), ..judged }
 }
 
-/// What this box cannot give it, whatever its number.
-fn misplaced(context: &Context<'_>, guest: &DesiredGuest) -> Option<(ErrorCode, String)> {
+/// Where its disks are made; or what this box cannot give it, whatever its number.
+fn placed(context: &Context<'_>, guest: &DesiredGuest) -> Result<Placed, (ErrorCode, String)> {
     let policy = context.inputs.policy;
     if guest.network.bridge != policy.bridge {
         let text = format!(
             "the agent was given the bridge {}, not {}: correct the document, or the settings on the box",
             policy.bridge, guest.network.bridge
         );
-        return Some((ErrorCode::Forbidden, text));
+        return Err((ErrorCode::Forbidden, text));
     }
-    placement::whole(policy, context.inputs.records, guest).err()
+    placement::whole(context.inputs, guest)
 }
 
 fn wished(context: &Context<'_>, guest: &DesiredGuest) -> Result<NumberWish, (ErrorCode, String)> {

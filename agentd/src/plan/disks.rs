@@ -28,7 +28,7 @@ pub(super) fn again(
 ) -> Result<Option<Disks>, placement::Misplaced> {
     let Some(then) = &backup.disks else { return Ok(None) };
     let rootfs = RootDisk {
-        storage: inputs.policy.storage.clone(),
+        storage: placement::root(inputs, guest)?,
         size: then.rootfs.size.max(guest.size.rootfs_gib),
     };
     let mounts = then.mounts.iter().map(|mount| self::mount(inputs, guest, mount));
@@ -46,7 +46,7 @@ fn mount(
     };
     let promise = inputs.records.protections.get(&guest.uid).map(AsRef::as_ref);
     Ok(MountDisk {
-        storage: placement::volume(inputs.policy, inputs.records, volume)?.clone(),
+        storage: placement::volume(inputs, volume)?,
         size: then.size.max(volume.size_gib),
         backup: flag(then.content, volume, promise),
         ..then.clone()

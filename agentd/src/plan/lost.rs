@@ -113,9 +113,10 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         return judged.with(ErrorCode::Unavailable, text);
     }
     let policy = context.inputs.policy;
-    if let Err((code, text)) = placement::whole(policy, context.inputs.records, guest) {
-        return judged.with(code, format!("it is gone, and {text}"));
-    }
+    let placed = match placement::whole(context.inputs, guest) {
+        Ok(placed) => placed,
+        Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
+    };
     let Place::Made { by, .. } = &made.record.place else { return judged };
     let number = match number::any(context, guest.uid, Some(vmid)) {
         Ok(number) => number,
@@ -142,7 +143,8 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
             disks,
         })),
         pool: policy.pool.clone(),
-        storage: policy.storage.clone(),
+        storage: placed.root,
+        volume_storages: placed.volumes,
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
     }));

@@ -94,6 +94,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{BackupPolicy, ProtectionReport};
 use holdfast_protocol::report::{Condition, Running, Standing};
+use holdfast_protocol::storage::StorageTarget;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::gate::brake::{BulkHeld, Release};
@@ -117,6 +118,8 @@ pub struct Inputs<'a> {
     pub desired: &'a [DesiredGuest],
     /// The backup policies that they can be under.
     pub policies: &'a [BackupPolicy],
+    /// Its storage targets, as they are wished for.
+    pub manifest: &'a [StorageTarget],
     /// What is seen.
     pub observed: &'a Observed,
     /// What is written down.

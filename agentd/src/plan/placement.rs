@@ -1,48 +1,104 @@
-//! Where a guest's disks may be made: what is hot only where it is fast, what is bulk only where there is room for it.
+//! Where a guest's disks are made: on the target that the document names, the default of its role, or root's own storage.
 //!
-//! Root disks and hot volumes are written all the time. The class of a storage is the one that an operator signed for when
-//! the target of that name was attached; a storage that is no target of the manifest was named by root in the settings, and
-//! root's word counts. The same rule holds for new guests, for volumes that come later and for lost guests that are made
-//! again: one of which a volume has no place is not made. Disks that are there stay where they are. Not held to it: a lost guest
-//! whose backup was taken before its disks were written down with it. All that its archive names comes back on the storage of
-//! root disks, bulk or not, and that is told (`disks`).
+//! Root disks and hot volumes are written all the time, so they lie on fast storage only; what is bulk lies where there is
+//! room for it. A target is used for what an operator signed for: its role and its class. A storage that is no target of the
+//! manifest was named by root in the settings, and root's word counts. The same rule holds for new guests, for volumes that
+//! come later and for lost guests that are made again: one of which a volume has no place is not made. Disks that are there
+//! stay where they are; a document that names another target for one is told so. Not held to it: a lost guest whose backup was
+//! taken before its disks were written down with it. All that its archive names comes back on the storage of root disks, bulk
+//! or not, and that is told (`disks`).
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
-use holdfast_protocol::id::StorageName;
-use holdfast_protocol::storage::StorageClass;
+use holdfast_protocol::id::{StorageName, TargetName};
+use holdfast_protocol::storage::{StorageClass, StorageRole, TargetState};
 
-use crate::model::policy::Policy;
+use super::Inputs;
+use crate::model::observed::{GuestFacts, StorageFact};
 use crate::model::record::Records;
+use crate::model::storage::TargetRecord;
 use crate::operation::AttachVolume;
 
 /// What forbids a disk, and what a person does about it.
 pub(super) type Misplaced = (ErrorCode, String);
 
-/// Whether all disks of a guest can be made here.
-pub(super) fn whole(policy: &Policy, records: &Records, guest: &DesiredGuest) -> Result<(), Misplaced> {
-    fast(records, &policy.storage)?;
-    guest.volumes.iter().try_for_each(|volume| match self::volume(policy, records, volume) {
-        Ok(_) => Ok(()),
+/// Where a guest's disks are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Its root disk.
+    pub root: StorageName,
+    /// Its volumes, in the order of the document.
+    pub volumes: Vec<StorageName>,
+}
+
+/// Where all disks of a guest are made here.
+pub(super) fn whole(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<Placed, Misplaced> {
+    let root = self::root(inputs, guest)?;
+    let volumes = guest.volumes.iter().map(|volume| match self::volume(inputs, volume) {
+        Ok(storage) => Ok(storage),
         Err((code, why)) => Err((code, format!("volume {} has no place: {why}", volume.name))),
-    })
+    });
+    Ok(Placed { root, volumes: volumes.collect::<Result<_, _>>()? })
+}
+
+/// Where its root disk is made.
+pub(super) fn root(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<StorageName, Misplaced> {
+    let chosen = chosen(inputs, StorageRole::Primary, guest.storage.as_ref())?;
+    let storage = chosen.unwrap_or_else(|| inputs.policy.storage.clone());
+    fast(inputs.records, &storage).map(|()| storage)
 }
 
 /// Where a volume is made.
-pub(super) fn volume<'a>(
-    policy: &'a Policy,
-    records: &Records,
-    volume: &DesiredVolume,
-) -> Result<&'a StorageName, Misplaced> {
-    let storage = AttachVolume::storage(&volume.kind, &policy.storage, policy.bulk_storage.as_ref());
-    let Some(storage) = storage else {
-        let text = "it is bulk, and this box has no bulk_storage: add one to the settings";
+pub(super) fn volume(inputs: &Inputs<'_>, volume: &DesiredVolume) -> Result<StorageName, Misplaced> {
+    let policy = inputs.policy;
+    let of_root =
+        || AttachVolume::storage(&volume.kind, &policy.storage, policy.bulk_storage.as_ref()).cloned();
+    let chosen = chosen(inputs, volume.kind.role(), volume.storage.as_ref())?;
+    let Some(storage) = chosen.or_else(of_root) else {
+        let text = "it is bulk, and this box has no place for that: attach a target with role bulk-data, or add bulk_storage \
+                    to the settings";
         return Err((ErrorCode::Unavailable, text.to_owned()));
     };
     match volume.kind {
-        VolumeKind::Hot => fast(records, storage).map(|()| storage),
+        VolumeKind::Hot => fast(inputs.records, &storage).map(|()| storage),
         VolumeKind::Bulk(_) => Ok(storage),
     }
+}
+
+/// The target that is named, or else the default of the role that is in use; none, where root's settings count.
+fn chosen(
+    inputs: &Inputs<'_>,
+    role: StorageRole,
+    named: Option<&TargetName>,
+) -> Result<Option<StorageName>, Misplaced> {
+    let in_use = |name: &TargetName| {
+        let attached = |target: &&TargetRecord| {
+            target.standing == TargetState::Attached && target.approval.name == *name
+        };
+        inputs.records.storage.iter().find(attached).filter(|target| target.approval.role == role)
+    };
+    let Some(name) = named else {
+        let default = inputs.manifest.iter().filter(|target| target.default && target.role == role);
+        let default = default.filter_map(|target| in_use(&target.name)).next();
+        return Ok(default.and_then(storage));
+    };
+    let Some(storage) = in_use(name).and_then(storage) else {
+        let text = format!(
+            "target {name} is not in use on this box with role {role}: an operator signs `attach_storage` for it"
+        );
+        return Err((ErrorCode::StorageGone, text));
+    };
+    if inputs.observed.storages.get(&storage) == Some(&StorageFact::Inactive) {
+        let text =
+            format!("Proxmox says that storage {storage} is not active: look at it with `pvesm status`");
+        return Err((ErrorCode::StorageGone, text));
+    }
+    Ok(Some(storage))
+}
+
+/// Its entry in Proxmox has its name.
+fn storage(target: &TargetRecord) -> Option<StorageName> {
+    target.approval.name.as_str().parse().ok()
 }
 
 fn fast(records: &Records, storage: &StorageName) -> Result<(), Misplaced> {
@@ -53,7 +109,26 @@ fn fast(records: &Records, storage: &StorageName) -> Result<(), Misplaced> {
     }
     let text = format!(
         "storage {storage} was attached as slow, and root disks and hot volumes live on fast storage only: name another \
-         `storage` in agent.toml, or make the volume bulk"
+         target, or another `storage` in agent.toml, or make the volume bulk"
     );
     Err((ErrorCode::Forbidden, text))
+}
+
+/// Disks that are there and lie elsewhere than on the target that the document names for them.
+pub(super) fn elsewhere(guest: &DesiredGuest, facts: &GuestFacts) -> Vec<String> {
+    let moved = |what: String, named: Option<&TargetName>, lies: Option<&str>| {
+        let (named, lies) = (named?, lies?);
+        (named.as_str() != lies).then(|| {
+            format!(
+                "{what} lies on {lies}, and the document names {named}: nothing moves it; put {lies} back into the document"
+            )
+        })
+    };
+    let volumes = guest.volumes.iter().filter_map(|volume| {
+        let mount = facts.mounts.values().find(|mount| mount.path == volume.mount.as_str())?;
+        let lies = mount.volume.as_ref().and_then(|id| id.storage());
+        moved(format!("volume {}", volume.name), volume.storage.as_ref(), lies)
+    });
+    let root = moved("its root disk".to_owned(), guest.storage.as_ref(), facts.rootfs_storage.as_deref());
+    root.into_iter().chain(volumes).collect()
 }

@@ -147,11 +147,14 @@ fn differences(
     for (code, text) in network::unlike(inputs.policy, guest, made.vmid, facts) {
         judged = judged.with(code, text);
     }
+    for text in placement::elsewhere(guest, facts) {
+        judged = judged.with(ErrorCode::Forbidden, text);
+    }
     if let Some(text) = detached::text(guest, made, facts) {
         return judged.with(ErrorCode::NeedsSignature, text);
     }
     for volume in detached::missing(guest, facts) {
-        if let Err((code, why)) = placement::volume(inputs.policy, inputs.records, volume) {
+        if let Err((code, why)) = placement::volume(inputs, volume) {
             judged = judged.with(code, format!("volume {} is not attached: {why}", volume.name));
         }
     }
@@ -165,11 +168,11 @@ fn attach(
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
 ) -> Option<(Operation, String)> {
-    let placed = |volume| Some((volume, placement::volume(inputs.policy, inputs.records, volume).ok()?));
+    let placed = |volume| Some((volume, placement::volume(inputs, volume).ok()?));
     let (volume, storage) = detached::missing(guest, facts).find_map(placed)?;
     let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
     let reason = format!("volume {} is not attached", volume.name);
-    let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage: storage.clone() };
+    let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage };
     Some((Operation::AttachVolume(Box::new(attach)), reason))
 }
 

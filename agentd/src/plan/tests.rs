@@ -25,6 +25,7 @@ use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::size::{DiskGib, MemoryMib};
+use holdfast_protocol::storage::StorageTarget;
 use serde_json::json;
 
 use super::*;
@@ -112,6 +113,7 @@ fn facts(n: u32, number: u32) -> GuestFacts {
         memory_mib: 512,
         swap_mib: 0,
         rootfs_bytes: Some(8 << 30),
+        rootfs_storage: None,
         mounts: BTreeMap::from([(0, mount)]),
         volumes: volumes(number),
         detached: BTreeSet::new(),
@@ -144,6 +146,7 @@ fn snapshot(n: u32, name: &str, lives_s: i64) -> SnapshotRecord {
 pub(super) struct World {
     pub(super) desired: Vec<DesiredGuest>,
     pub(super) policies: Vec<BackupPolicy>,
+    pub(super) manifest: Vec<StorageTarget>,
     pub(super) observed: Observed,
     pub(super) records: Records,
     pub(super) policy: Policy,
@@ -186,6 +189,7 @@ pub(super) fn world(count: u32) -> World {
     World {
         desired: (1..=count).map(guest).collect(),
         policies: Vec::new(),
+        manifest: Vec::new(),
         observed,
         records,
         policy: policy(),
@@ -202,6 +206,7 @@ impl World {
             generation: Generation::new(7),
             desired: &self.desired,
             policies: &self.policies,
+            manifest: &self.manifest,
             observed: &self.observed,
             records: &self.records,
             policy: &self.policy,

@@ -255,6 +255,10 @@ fn facts(config: &GuestConfig) -> GuestFacts {
         memory_mib: config.memory_mib,
         swap_mib: config.swap_mib,
         rootfs_bytes: config.rootfs.as_ref().and_then(|disk| disk.size),
+        rootfs_storage: config
+            .rootfs
+            .as_ref()
+            .and_then(|disk| VolumeId::new(disk.volume()?.as_str()).storage().map(str::to_owned)),
         mounts: mounts.collect(),
         volumes: config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect(),
         detached: config.unused.iter().map(|id| VolumeId::new(id.as_str())).collect(),

@@ -18,6 +18,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
+use holdfast_protocol::storage::StorageTarget;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -116,6 +117,10 @@ impl InUse {
 
     fn policies(&self) -> &[BackupPolicy] {
         self.document.as_ref().map_or(&[], Desired::policies)
+    }
+
+    fn manifest(&self) -> &[StorageTarget] {
+        self.document.as_ref().map_or(&[], Desired::storage)
     }
 }
 
@@ -250,6 +255,7 @@ impl Reconcile {
             generation,
             desired: desired.guests(),
             policies: desired.policies(),
+            manifest: desired.manifest(),
             observed: &observed,
             records: &records,
             policy: &self.policy,

@@ -156,3 +156,50 @@ fn a_document_has_bounds() {
         "nothing is read below it"
     );
 }
+
+fn with_targets(guest: impl Fn(&mut Value), schedulable: bool) -> Result<Desired, DesiredError> {
+    let target = |name: &str, role: &str, class: &str, last: u8| {
+        json!({ "name": name, "class": class, "role": role, "state": "attached", "label": "grey",
+            "medium": { "local-dir": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
+            "default": false, "schedulable": schedulable })
+    };
+    let mut document = document();
+    document["storage"] = json!([
+        target("ssd1", "primary", "fast", 1),
+        target("usb1", "bulk-data", "slow", 2),
+        target("backup2", "vzdump-target", "slow", 3),
+    ]);
+    guest(&mut document["guests"][0]);
+    Desired::parse(&serde_json::to_vec(&document).unwrap())
+}
+
+#[test]
+fn disks_name_targets_of_the_manifest_that_are_for_them() {
+    let good = with_targets(
+        |guest| {
+            guest["storage"] = json!("ssd1");
+            guest["volumes"][0]["storage"] = json!("ssd1");
+            guest["volumes"][1]["storage"] = json!("usb1");
+        },
+        true,
+    );
+    assert_eq!(good.unwrap().guests()[0].volumes[1].storage.as_ref().unwrap().as_str(), "usb1");
+    type Change = fn(&mut Value);
+    let rows: [(&str, Change); 4] = [
+        ("guests[0].storage", |guest| guest["storage"] = json!("nosuch")),
+        ("guests[0].storage", |guest| guest["storage"] = json!("usb1")),
+        ("guests[0].volumes[0].storage", |guest| guest["volumes"][0]["storage"] = json!("backup2")),
+        ("guests[0].volumes[1].storage", |guest| guest["volumes"][1]["storage"] = json!("ssd1")),
+    ];
+    for (path, change) in rows {
+        let refused = with_targets(change, true).unwrap_err();
+        assert_eq!((refused.code(), refused.path()), (ErrorCode::Range, Some(path)), "{refused}");
+    }
+}
+
+#[test]
+fn no_policy_takes_backups_to_a_target_that_is_not_schedulable() {
+    assert!(with_targets(|_| (), true).is_ok());
+    let refused = with_targets(|_| (), false).unwrap_err();
+    assert_eq!((refused.code(), refused.path()), (ErrorCode::Range, Some("policies[0].tiers.local.target")));
+}

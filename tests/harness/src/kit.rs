@@ -112,6 +112,7 @@ impl Kit {
         let policy = self.policy();
         let golden = policy.goldens.values().next().unwrap();
         Provision {
+            volume_storages: Vec::new(),
             guest: guest(n),
             number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
             source: Source::Image(Image {

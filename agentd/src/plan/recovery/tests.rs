@@ -64,6 +64,7 @@ fn host(mark: Mark) -> Observed {
         memory_mib: 512,
         swap_mib: 0,
         rootfs_bytes: None,
+        rootfs_storage: None,
         mounts: BTreeMap::new(),
         volumes: BTreeSet::new(),
         detached: BTreeSet::new(),

@@ -95,3 +95,68 @@ fn what_is_there_stays_and_bulk_goes_where_it_is_slow() {
     world.seen(300).run = Running::Stopped;
     assert_eq!(world.plan().actions[0].operation.kind(), OperationKind::Start);
 }
+
+fn in_manifest(world: &mut World, name: &str, (role, class): (&str, &str), default: bool) {
+    let last = world.manifest.len() + 1;
+    let target: StorageTarget = serde_json::from_value(json!({ "name": name, "class": class, "role": role,
+        "medium": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
+        "state": "attached", "label": "blue", "default": default, "schedulable": false }))
+    .unwrap();
+    world.records.storage.push(TargetRecord {
+        approval: Approval::of(&target),
+        standing: target.state,
+        mark: serde_json::from_value(json!(uid(9))).unwrap(),
+        marked: None,
+        entry: None,
+    });
+    world.manifest.push(target);
+}
+
+/// The provision of the second guest: its root disk's storage, and those of its volumes.
+fn provisioned(world: &World) -> (String, Vec<String>) {
+    let plan = world.plan();
+    let [Action { operation: Operation::Provision(provision), .. }] = plan.actions.as_slice() else {
+        panic!("{plan}");
+    };
+    let volumes = provision.volume_storages.iter().map(ToString::to_string).collect();
+    (provision.storage.to_string(), volumes)
+}
+
+#[test]
+fn disks_are_made_on_the_target_that_is_named_the_default_of_its_role_or_roots_storage() {
+    let bulk = json!({ "bulk": { "none": "can be fetched again" } });
+    let mut world = world(1);
+    world.policy.bulk_storage = Some("slow0".parse().unwrap());
+    let mut new = guest(2);
+    new.volumes = vec![volume("db", json!("hot")), volume("media", bulk)];
+    world.desired.push(new);
+    let of_root = world.policy.storage.to_string();
+    assert_eq!(provisioned(&world), (of_root.clone(), vec![of_root, "slow0".to_owned()]));
+    in_manifest(&mut world, "ssd1", ("primary", "fast"), true);
+    in_manifest(&mut world, "ssd2", ("primary", "fast"), false);
+    in_manifest(&mut world, "usb1", ("bulk-data", "slow"), true);
+    in_manifest(&mut world, "usb2", ("bulk-data", "slow"), false);
+    assert_eq!(provisioned(&world), ("ssd1".to_owned(), vec!["ssd1".to_owned(), "usb1".to_owned()]));
+    world.desired[1].storage = Some("ssd2".parse().unwrap());
+    world.desired[1].volumes[1].storage = Some("usb2".parse().unwrap());
+    assert_eq!(provisioned(&world), ("ssd2".to_owned(), vec!["ssd1".to_owned(), "usb2".to_owned()]));
+    // One that no operator signed for is waited for, and nothing is made elsewhere meanwhile.
+    world.records.storage.retain(|record| record.approval.name.as_str() != "usb2");
+    let plan = world.plan();
+    assert!(plan.actions.is_empty(), "{plan}");
+    let told = &plan.verdicts[1].conditions[0];
+    assert!(told.code == ErrorCode::StorageGone && told.message.contains("target usb2"), "{told:?}");
+}
+
+#[test]
+fn a_disk_that_lies_elsewhere_than_the_document_says_is_told_and_stays() {
+    let mut world = world(1);
+    in_manifest(&mut world, "ssd1", ("primary", "fast"), true);
+    world.facts(300).rootfs_storage = Some("tank".to_owned());
+    assert!(world.plan().verdicts[0].conditions.is_empty(), "a default is for new disks");
+    world.desired[0].storage = Some("ssd1".parse().unwrap());
+    let plan = world.plan();
+    assert!(plan.actions.is_empty(), "{plan}");
+    let told = &plan.verdicts[0].conditions[0];
+    assert!(told.message.contains("its root disk lies on tank, and the document names ssd1"), "{told:?}");
+}

@@ -55,6 +55,7 @@ fn document(generation: u64, guests: &[u8]) -> Desired {
 
 pub(super) fn provision(n: u8) -> Operation {
     Operation::Provision(Box::new(Provision {
+        volume_storages: Vec::new(),
         guest: guest(n),
         number: NumberWish::Exactly(vmid(300)),
         source: Source::Image(Image {

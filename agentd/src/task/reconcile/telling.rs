@@ -69,6 +69,7 @@ impl Reconcile {
             generation,
             desired: picture.desired.guests(),
             policies: picture.desired.policies(),
+            manifest: picture.desired.manifest(),
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,

@@ -239,6 +239,7 @@ impl World {
         let policy = self.policy();
         let golden = policy.goldens.values().next().unwrap();
         Operation::Provision(Box::new(Provision {
+            volume_storages: Vec::new(),
             guest: guest(n),
             number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
             source: Source::Image(Image {
