@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
-use holdfast_protocol::id::{HostName, KnockId, SnapshotName, TargetName};
+use holdfast_protocol::id::{HostName, KnockId, OperatorName, SnapshotName, TargetName};
 use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
@@ -71,8 +71,47 @@ pub enum Command {
     /// What a host did, as its own chain of records tells.
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Who may use the hub. For admins.
+    #[command(subcommand)]
+    Operator(OperatorCommand),
     /// What happened, newest last.
     Events(EventsArgs),
+}
+
+/// Of `holdfast operator`.
+#[derive(Debug, Subcommand)]
+pub enum OperatorCommand {
+    /// Show who there is, and was.
+    List,
+    /// Make an operator, or another token for one in the same role, and print the token this once.
+    Add {
+        /// The name.
+        name: OperatorName,
+        /// What they may do.
+        #[arg(long, value_enum)]
+        role: RoleWord,
+        /// How many days the token lives.
+        #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
+        days: u32,
+    },
+    /// Let an operator go: every token of theirs ends at once.
+    Revoke {
+        /// The name.
+        name: OperatorName,
+        #[command(flatten)]
+        sure: Sure,
+    },
+}
+
+/// What an operator may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleWord {
+    /// Looks.
+    Viewer,
+    /// Invites, approves, puts desired documents.
+    Operator,
+    /// Makes and revokes operators.
+    Admin,
 }
 
 /// Of `holdfast storage`.

@@ -17,6 +17,9 @@
 //! | `POST /v1/hosts/{id or name}/jobs` | [`JobSubmit`] | [`JobView`] |
 //! | `GET /v1/hosts/{id or name}/jobs/{id}` | | [`JobDetail`] |
 //! | `POST /v1/hosts/{id or name}/jobs/{id}/withdraw` | | [`JobView`] |
+//! | `GET /v1/operators` | | [`Page`] of [`OperatorView`], for admins |
+//! | `POST /v1/operators` | [`OperatorRequest`] | [`OperatorMade`], for admins |
+//! | `POST /v1/operators/{name}/revoke` | | [`OperatorView`], for admins |
 //! | `GET /v1/events` | | [`Page`] of [`EventView`] |
 
 use jiff::Timestamp;
@@ -30,6 +33,7 @@ use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::report::Sections;
 use crate::secret::Secret;
+use crate::size::TokenDays;
 
 /// What an operator may do. Each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +57,48 @@ pub struct WhoAmI {
     pub role: Role,
     /// The hub's version.
     pub hub_version: String,
+}
+
+/// Asks for an operator, or for another token of one who is there in the same role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorRequest {
+    /// The name.
+    pub name: OperatorName,
+    /// What they may do.
+    pub role: Role,
+    /// How long the token lives.
+    pub days: TokenDays,
+}
+
+/// An operator's new token. It is shown this once.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorMade {
+    /// The operator.
+    pub name: OperatorName,
+    /// What they may do.
+    pub role: Role,
+    /// The token, for `holdfast login`.
+    pub token: Secret,
+    /// When the token ends.
+    pub expires_at: Timestamp,
+}
+
+/// An operator, as the hub knows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorView {
+    /// The name.
+    pub name: OperatorName,
+    /// What they may do.
+    pub role: Role,
+    /// When the last of their tokens ends; none where they have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When they were let go, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
 }
 
 /// Asks for an invite.

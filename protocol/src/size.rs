@@ -70,6 +70,8 @@ macro_rules! sizes {
 }
 
 sizes! {
+    /// How long an operator's token lives.
+    TokenDays in 1..=3650, "days"
     /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any box we meet.
     Cores in 1..=512, "cores"
     /// Size of a disk in GiB.

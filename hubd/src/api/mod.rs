@@ -24,6 +24,7 @@ mod jobs;
 mod knocks;
 mod limits;
 mod mutation;
+mod operators;
 mod page;
 mod problem;
 mod restore;
@@ -114,6 +115,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/knocks", get(knocks::list))
         .route("/v1/knocks/{knock}/approve", post(knocks::approve))
         .route("/v1/knocks/{knock}/refuse", post(knocks::refuse))
+        .route("/v1/operators", get(operators::list).post(operators::make))
+        .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/events", get(events::list))
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::operators));
     agents

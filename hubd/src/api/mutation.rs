@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, Method, header};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::IDEMPOTENCY_KEY_HEADER;
-use holdfast_protocol::id::{IdempotencyKey, OperatorName};
+use holdfast_protocol::id::IdempotencyKey;
 use holdfast_protocol::operator::Role;
 use sha2::{Digest as _, Sha256};
 
@@ -18,7 +18,7 @@ pub(super) struct Head {
     method: Method,
     path: String,
     headers: HeaderMap,
-    operator: OperatorName,
+    operator: Operator,
     ids: Ids,
 }
 
@@ -32,7 +32,12 @@ impl Head {
         ids: Ids,
     ) -> Result<Self, ApiError> {
         operator.may(Role::Operator)?;
-        Ok(Self { method, path: uri.path().to_owned(), headers, operator: operator.name, ids })
+        Ok(Self { method, path: uri.path().to_owned(), headers, operator, ids })
+    }
+
+    /// Goes on for who may do more than most changes take.
+    pub(super) fn may(&self, least: Role) -> Result<(), ApiError> {
+        self.operator.may(least)
     }
 
     /// With the body, who wants what.
@@ -48,7 +53,7 @@ impl Head {
                 Some(Claim { key, request: self.digest(body) })
             }
         };
-        Ok(By { operator: self.operator, correlation: self.ids.correlation, at: hub.clock.now(), claim })
+        Ok(By { operator: self.operator.name, correlation: self.ids.correlation, at: hub.clock.now(), claim })
     }
 
     /// What makes two requests the same. Each part is preceded by its length, so that none can pass for two.

@@ -14,6 +14,7 @@ use crate::domain::desired::PutError;
 use crate::domain::enrolment::InviteError;
 use crate::domain::identity::IdentityError;
 use crate::domain::mail::MailError;
+use crate::store::OperatorError;
 use crate::store::{
     EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, RestoreError, RestoreRequestError,
     StoreError, WriteError,
@@ -196,6 +197,17 @@ impl From<RestoreError> for ApiError {
             RestoreError::KeyTaken => Self::new(ErrorCode::Csr, error.to_string()),
             RestoreError::Issue(_) | RestoreError::Exhausted => Self::caused(ErrorCode::Internal, &error),
         }
+    }
+}
+
+impl From<OperatorError> for ApiError {
+    fn from(error: OperatorError) -> Self {
+        let code = match error {
+            OperatorError::Taken { .. } => ErrorCode::NameTaken,
+            OperatorError::LastAdmin { .. } => ErrorCode::PreconditionFailed,
+            OperatorError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

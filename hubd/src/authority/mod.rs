@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | `ca.key` | the CA's key, PEM | 0600 |
 //! | `ca.pem` | the CA's certificate, PEM | 0644 |
-//! | `seed.key` | 32 random bytes that invite secrets are derived from | 0600 |
+//! | `seed.key` | 32 random bytes that invite secrets and operators' tokens are derived from | 0600 |
 
 mod csr;
 mod files;
@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use ring::hmac;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub use csr::{AgentKey, CsrError};
@@ -32,6 +33,9 @@ pub use server::{ServerCertificate, ServerCertificateError};
 
 /// The CA lives ten years: longer than a box, and a change of it is an enrolment of every box.
 const CA_DAYS: i64 = 3650;
+
+/// Every operator's token starts with this, so that one can be found where it should not be.
+pub const OPERATOR_TOKEN_PREFIX: &str = "hfo_";
 
 /// The hub's authority, opened.
 pub struct Authority {
@@ -123,6 +127,14 @@ impl Authority {
     pub fn invite_secret(&self, invite: InviteId) -> Secret {
         let tag = hmac::sign(&self.seed, invite.uuid().as_bytes());
         Secret::new(hex::encode(tag))
+    }
+
+    /// An operator's token by its number. It is derived like an invite's secret, and for the same reason.
+    #[must_use]
+    pub fn operator_token(&self, number: Uuid) -> Secret {
+        let of_operators = [&b"operator's token"[..], number.as_bytes()].concat();
+        let tag = hmac::sign(&self.seed, &of_operators);
+        Secret::new(format!("{OPERATOR_TOKEN_PREFIX}{}", hex::encode(tag)))
     }
 }
 

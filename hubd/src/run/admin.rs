@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+use crate::authority::OPERATOR_TOKEN_PREFIX;
 use crate::store::{NewOperator, OperatorError, Store, StoreError, WriteError};
 
 /// The file with the first admin's token.
@@ -21,9 +22,6 @@ pub const ADMIN_TOKEN_FILE: &str = "admin-token";
 
 /// How long a token lives when nobody says.
 pub const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
-
-/// Every operator's token starts with this, so that one can be found where it should not be.
-const TOKEN_PREFIX: &str = "hfo_";
 
 /// Why there is no first admin.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +59,7 @@ pub enum AdminError {
 pub fn new_token() -> Result<Secret, getrandom::Error> {
     let mut bytes = Zeroizing::new([0_u8; 32]);
     getrandom::fill(bytes.as_mut_slice())?;
-    Ok(Secret::new(format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice()))))
+    Ok(Secret::new(format!("{OPERATOR_TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice()))))
 }
 
 /// Makes the first admin when there is no operator at all. The file is written first: a token that nobody could read

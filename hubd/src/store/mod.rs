@@ -50,7 +50,7 @@ pub use invites::{InviteMade, InviteRequestError, NewInvite, RedeemError, Redemp
 pub use jobs::{JobDone, LeaveJob};
 pub use knocks::{Approval, Knock, KnockAnswered, KnockError, KnockRecord};
 pub use notices::{NoticeEnd, OutgoingNotice};
-pub use operators::{NewOperator, OperatorError, OperatorRecord};
+pub use operators::{NewOperator, OperatorError, OperatorRecord, TokenMade};
 pub use readers::PAGE_MAX;
 pub use renewal::{RenewError, Renewal};
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError};

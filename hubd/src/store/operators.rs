@@ -1,14 +1,17 @@
 //! Operators and their tokens. Of a token only the hash is kept.
 
 use holdfast_protocol::id::{CorrelationId, OperatorName};
-use holdfast_protocol::operator::Role;
+use holdfast_protocol::operator::{OperatorView, Role};
 use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::columns::{Time, Word};
 use super::events::emit;
-use super::writer::Shape;
+use super::idempotency::By;
+use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
 use crate::domain::event::{EventKind, NewEvent};
 
@@ -42,6 +45,24 @@ pub struct OperatorRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
+impl OperatorRecord {
+    /// As admins see it.
+    #[must_use]
+    pub fn view(self) -> OperatorView {
+        let Self { name, role, expires_at, revoked_at } = self;
+        OperatorView { name, role, expires_at, revoked_at }
+    }
+}
+
+/// A token that was made, by the number that it is derived from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenMade {
+    /// The number.
+    pub number: Uuid,
+    /// When the token ends.
+    pub expires_at: Timestamp,
+}
+
 /// Why an operator is not made or let go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperatorError {
@@ -53,8 +74,16 @@ pub enum OperatorError {
         /// Their role.
         role: Role,
     },
+    /// Nobody could make another one.
+    #[error(
+        "{name} is the last admin with a token: make another admin first, or use `hubd operator` on the machine itself"
+    )]
+    LastAdmin {
+        /// The name.
+        name: OperatorName,
+    },
     /// There is none.
-    #[error("there is no operator {name}: `hubd operator list` shows who there is")]
+    #[error("there is no operator {name}: `holdfast operator list` shows who there is")]
     Unknown {
         /// The name.
         name: OperatorName,
@@ -88,52 +117,98 @@ fn read(row: &Row<'_>) -> rusqlite::Result<OperatorRecord> {
     })
 }
 
+/// When, as part of what and by whom an operator is let go.
+struct Revocation<'a> {
+    at: Timestamp,
+    correlation: CorrelationId,
+    actor: Option<&'a OperatorName>,
+}
+
+fn role_of(tx: &Tx<'_>, name: &OperatorName) -> Result<Option<Role>, Failed<OperatorError>> {
+    let sql = "SELECT role FROM operators WHERE name = ?1 AND revoked_at IS NULL";
+    Ok(tx.prepare_cached(sql)?.query_row([name.as_str()], read_role).optional()?)
+}
+
+fn add(tx: &Tx<'_>, new: &NewOperator, actor: Option<&OperatorName>) -> Result<(), Failed<OperatorError>> {
+    let sql = "SELECT role, revoked_at FROM operators WHERE name = ?1";
+    let there = tx
+        .prepare_cached(sql)?
+        .query_row([new.name.as_str()], |row| {
+            Ok((read_role(row)?, row.get::<_, Option<Time>>("revoked_at")?.is_some()))
+        })
+        .optional()?;
+    match there {
+        Some((role, revoked)) if revoked || role != new.role => {
+            return Err(Failed::Refused(OperatorError::Taken { name: new.name.clone(), role }));
+        }
+        Some(_) => {}
+        None => {
+            let sql = "INSERT INTO operators (name, role, created_at) VALUES (?1, ?2, ?3)";
+            let role = role_word(new.role);
+            tx.prepare_cached(sql)?.execute(params![new.name.as_str(), role, Time(new.at)])?;
+        }
+    }
+    let sql = "INSERT INTO tokens (hash, operator, created_at, expires_at) VALUES (?1, ?2, ?3, ?4)";
+    let (hash, name) = (new.token.as_bytes(), new.name.as_str());
+    tx.prepare_cached(sql)?.execute(params![hash, name, Time(new.at), Time(new.expires_at)])?;
+    let event = NewEvent {
+        at: new.at,
+        kind: EventKind::OperatorAdded,
+        host: None,
+        actor: actor.cloned(),
+        correlation: new.correlation,
+        message: format!("{} got a token as {}", new.name, role_word(new.role)),
+    };
+    emit(tx, &event)?;
+    Ok(())
+}
+
+/// Every token of theirs ends at once.
+fn revoke(tx: &Tx<'_>, name: &OperatorName, how: Revocation<'_>) -> Result<(), Failed<OperatorError>> {
+    let sql = "UPDATE operators SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
+    if tx.prepare_cached(sql)?.execute(params![name.as_str(), Time(how.at)])? == 0 {
+        return Err(Failed::Refused(OperatorError::Unknown { name: name.clone() }));
+    }
+    tx.prepare_cached("DELETE FROM tokens WHERE operator = ?1")?.execute([name.as_str()])?;
+    let event = NewEvent {
+        at: how.at,
+        kind: EventKind::OperatorRevoked,
+        host: None,
+        actor: how.actor.cloned(),
+        correlation: how.correlation,
+        message: format!("{name} was let go"),
+    };
+    emit(tx, &event)?;
+    Ok(())
+}
+
 impl Store {
-    /// Makes an operator, or gives one who is there in the same role another token.
+    /// Makes an operator, or gives one who is there in the same role another token: the machine's own administrator does.
     ///
     /// # Errors
     /// [`OperatorError`].
     pub async fn add_operator(&self, new: NewOperator) -> Result<(), WriteError<OperatorError>> {
-        self.write("add an operator", Shape::Several, move |tx| {
-            let sql = "SELECT role, revoked_at FROM operators WHERE name = ?1";
-            let there = tx
-                .prepare_cached(sql)?
-                .query_row([new.name.as_str()], |row| {
-                    Ok((read_role(row)?, row.get::<_, Option<Time>>("revoked_at")?.is_some()))
-                })
-                .optional()?;
-            match there {
-                Some((role, revoked)) if revoked || role != new.role => {
-                    return Err(Failed::Refused(OperatorError::Taken { name: new.name.clone(), role }));
-                }
-                Some(_) => {}
-                None => {
-                    let sql = "INSERT INTO operators (name, role, created_at) VALUES (?1, ?2, ?3)";
-                    let role = role_word(new.role);
-                    tx.prepare_cached(sql)?.execute(params![new.name.as_str(), role, Time(new.at)])?;
-                }
-            }
-            let sql = "INSERT INTO tokens (hash, operator, created_at, expires_at) VALUES (?1, ?2, ?3, ?4)";
-            let (hash, name) = (new.token.as_bytes(), new.name.as_str());
-            tx.prepare_cached(sql)?.execute(params![hash, name, Time(new.at), Time(new.expires_at)])?;
-            let message = format!("{} got a token as {}", new.name, role_word(new.role));
-            emit(
-                tx,
-                &NewEvent {
-                    at: new.at,
-                    kind: EventKind::OperatorAdded,
-                    host: None,
-                    actor: None,
-                    correlation: new.correlation,
-                    message,
-                },
-            )?;
-            Ok(())
+        self.write("add an operator", Shape::Several, move |tx| add(tx, &new, None)).await
+    }
+
+    /// The same by an admin.
+    ///
+    /// # Errors
+    /// [`OperatorError`].
+    pub async fn make_operator(
+        &self,
+        by: By,
+        new: NewOperator,
+        number: Uuid,
+    ) -> Result<TokenMade, WriteError<OperatorError>> {
+        self.mutate("add an operator", by, move |tx, by| {
+            add(tx, &new, Some(&by.operator))?;
+            Ok(TokenMade { number, expires_at: new.expires_at })
         })
         .await
     }
 
-    /// Lets an operator go: every token of theirs ends at once.
+    /// Lets an operator go, whoever it is: the machine's own administrator does.
     ///
     /// # Errors
     /// [`OperatorError::Unknown`].
@@ -144,15 +219,32 @@ impl Store {
         correlation: CorrelationId,
     ) -> Result<(), WriteError<OperatorError>> {
         self.write("revoke an operator", Shape::Several, move |tx| {
-            let sql = "UPDATE operators SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
-            if tx.prepare_cached(sql)?.execute(params![name.as_str(), Time(at)])? == 0 {
-                return Err(Failed::Refused(OperatorError::Unknown { name: name.clone() }));
+            revoke(tx, &name, Revocation { at, correlation, actor: None })
+        })
+        .await
+    }
+
+    /// The same by an admin, who cannot let the last admin with a token go.
+    ///
+    /// # Errors
+    /// [`OperatorError`].
+    pub async fn let_operator_go(
+        &self,
+        by: By,
+        name: OperatorName,
+    ) -> Result<OperatorView, WriteError<OperatorError>> {
+        self.mutate("revoke an operator", by, move |tx, by| {
+            let sql = "SELECT count(DISTINCT name) FROM operators JOIN tokens ON operator = name
+                       WHERE role = 'admin' AND revoked_at IS NULL AND expires_at > ?2 AND name != ?1";
+            let others: i64 =
+                tx.prepare_cached(sql)?.query_row(params![name.as_str(), Time(by.at)], |row| row.get(0))?;
+            if others == 0 && role_of(tx, &name)? == Some(Role::Admin) {
+                return Err(Failed::Refused(OperatorError::LastAdmin { name: name.clone() }));
             }
-            tx.prepare_cached("DELETE FROM tokens WHERE operator = ?1")?.execute([name.as_str()])?;
-            let message = format!("{name} was let go");
-            let kind = EventKind::OperatorRevoked;
-            emit(tx, &NewEvent { at, kind, host: None, actor: None, correlation, message })?;
-            Ok(())
+            let (at, correlation, actor) = (by.at, by.correlation, Some(&by.operator));
+            revoke(tx, &name, Revocation { at, correlation, actor })?;
+            let sql = "SELECT name, role, revoked_at, NULL AS expires_at FROM operators WHERE name = ?1";
+            Ok(tx.prepare_cached(sql)?.query_row([name.as_str()], read)?.view())
         })
         .await
     }

@@ -2,7 +2,9 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::CorrelationId;
-use holdfast_protocol::operator::{InviteRequest, Role, WhoAmI};
+use holdfast_protocol::operator::{
+    EventView, InviteRequest, OperatorMade, OperatorRequest, OperatorView, Page, Role, WhoAmI,
+};
 use hubd::clock::Clock as _;
 use hubd::run::new_token;
 use hubd::store::NewOperator;
@@ -87,4 +89,72 @@ async fn no_token_and_no_secret_is_in_the_database() {
             assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{path:?}");
         }
     }
+}
+
+fn asked(name: &str, role: Role) -> OperatorRequest {
+    OperatorRequest { name: name.parse().unwrap(), role, days: 30.try_into().unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_makes_and_lets_go_operators_and_nobody_else_does() {
+    let world = World::start().await;
+    let path = "/v1/operators";
+    let made: OperatorMade =
+        world.admin().send(Method::POST, path, &asked("eve", Role::Operator)).await.data(StatusCode::CREATED);
+    let eve = world.with_token(made.token.expose());
+    let who: WhoAmI = eve.get("/v1/whoami").await.data(StatusCode::OK);
+    assert_eq!((who.name.as_str(), who.role), ("eve", Role::Operator));
+    for refused in [
+        eve.send::<Value>(Method::POST, path, &asked("mallory", Role::Admin)).await,
+        eve.send::<Value>(Method::POST, "/v1/operators/admin/revoke", &serde_json::json!({})).await,
+        eve.get::<Value>(path).await,
+    ] {
+        assert_eq!(refused.code(), ErrorCode::Forbidden);
+    }
+    // The same request by its key is the same token; another role under the name is refused.
+    let keyed = world.admin().with("idempotency-key", "k-1");
+    let request = asked("ada", Role::Viewer);
+    let one: OperatorMade = keyed.send(Method::POST, path, &request).await.data(StatusCode::CREATED);
+    let two: OperatorMade = keyed.send(Method::POST, path, &request).await.data(StatusCode::CREATED);
+    assert_eq!(one.token.expose(), two.token.expose());
+    let other = world.admin().send::<Value>(Method::POST, path, &asked("ada", Role::Admin)).await;
+    assert_eq!(other.code(), ErrorCode::NameTaken);
+
+    let gone: OperatorView = world
+        .admin()
+        .send(Method::POST, "/v1/operators/eve/revoke", &serde_json::json!({}))
+        .await
+        .data(StatusCode::OK);
+    assert!(gone.revoked_at.is_some());
+    assert_eq!(eve.get::<Value>("/v1/whoami").await.code(), ErrorCode::Unauthenticated);
+    let all: Page<OperatorView> = world.admin().get(path).await.data(StatusCode::OK);
+    let seen: Vec<(&str, bool)> =
+        all.items.iter().map(|one| (one.name.as_str(), one.revoked_at.is_some())).collect();
+    assert_eq!(seen, [("ada", false), ("admin", false), ("eve", true)]);
+    let events: Page<EventView> = world.admin().get("/v1/events").await.data(StatusCode::OK);
+    let by_admin = |kind: &str| {
+        events.items.iter().any(|event| {
+            event.kind == kind && event.actor.as_ref().is_some_and(|actor| actor.as_str() == "admin")
+        })
+    };
+    assert!(by_admin("operator_added") && by_admin("operator_revoked"), "{:?}", events.items);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_admin_cannot_be_let_go() {
+    let world = World::start().await;
+    let refused =
+        world.admin().send::<Value>(Method::POST, "/v1/operators/admin/revoke", &serde_json::json!({})).await;
+    assert_eq!(refused.code(), ErrorCode::PreconditionFailed);
+    let made: OperatorMade = world
+        .admin()
+        .send(Method::POST, "/v1/operators", &asked("root", Role::Admin))
+        .await
+        .data(StatusCode::CREATED);
+    let root = world.with_token(made.token.expose());
+    let gone: OperatorView = root
+        .send(Method::POST, "/v1/operators/admin/revoke", &serde_json::json!({}))
+        .await
+        .data(StatusCode::OK);
+    assert!(gone.revoked_at.is_some());
 }

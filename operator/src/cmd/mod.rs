@@ -8,6 +8,7 @@ mod guest;
 mod host;
 mod job;
 mod login;
+mod operator;
 pub mod restore;
 pub mod seal;
 mod sign;
@@ -52,6 +53,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
         }
+        Command::Operator(command) => operator::run(command, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,
     }
 }

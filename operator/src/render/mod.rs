@@ -8,6 +8,7 @@ pub mod guest;
 pub mod host;
 pub mod job;
 pub mod login;
+pub mod operator;
 pub mod protection;
 #[cfg(test)]
 pub mod samples;

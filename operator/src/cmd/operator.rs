@@ -1,0 +1,45 @@
+//! `holdfast operator`.
+
+use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Role};
+use holdfast_protocol::size::TokenDays;
+use serde_json::json;
+
+use crate::args::{OperatorCommand, RoleWord};
+use crate::exit::CliError;
+use crate::hub::{Hub, WHOLE};
+use crate::screen::Screen;
+use crate::{ask, clock, render};
+
+pub async fn run(command: OperatorCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    match command {
+        OperatorCommand::List => {
+            let all: Vec<OperatorView> = hub.list(&["v1", "operators"], &[], WHOLE).await?;
+            screen.show(&all, |all, style| render::operator::operators(all, clock::now(), style))
+        }
+        OperatorCommand::Add { name, role, days } => {
+            // The argument has the same bounds.
+            let days = TokenDays::try_from(days).unwrap_or(TokenDays::MIN);
+            let request = OperatorRequest { name, role: role.into(), days };
+            let made: OperatorMade = hub.post(&["v1", "operators"], &request).await?;
+            screen.show(&made, |made, _| render::operator::made(made, clock::now()))
+        }
+        OperatorCommand::Revoke { name, sure } => {
+            ask::confirm(&format!("Let {name} go? Every token of theirs ends at once."), sure)?;
+            let path = ["v1", "operators", name.as_str(), "revoke"];
+            let gone: OperatorView = hub.post(&path, &json!({})).await?;
+            screen.show(&gone, |gone, style| {
+                render::operator::operators(std::slice::from_ref(gone), clock::now(), style)
+            })
+        }
+    }
+}
+
+impl From<RoleWord> for Role {
+    fn from(word: RoleWord) -> Self {
+        match word {
+            RoleWord::Viewer => Self::Viewer,
+            RoleWord::Operator => Self::Operator,
+            RoleWord::Admin => Self::Admin,
+        }
+    }
+}

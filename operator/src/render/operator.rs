@@ -1,0 +1,44 @@
+//! Who may use the hub.
+
+use holdfast_protocol::operator::{OperatorMade, OperatorView, Role};
+use jiff::Timestamp;
+
+use super::table::{Field, plain, table};
+use super::time::when;
+use crate::screen::Style;
+
+const HEADER: [&str; 3] = ["NAME", "ROLE", "TOKEN"];
+
+/// Who there is, and was.
+pub fn operators(all: &[OperatorView], now: Timestamp, style: Style) -> String {
+    table(&HEADER, all.iter().map(|one| row(one, now)), style)
+}
+
+fn row(one: &OperatorView, now: Timestamp) -> Vec<Field> {
+    let token = match (one.revoked_at, one.expires_at) {
+        (Some(at), _) => format!("let go {}", when(at, now)),
+        (None, Some(at)) if at > now => format!("until {}", when(at, now)),
+        (None, Some(at)) => format!("ended {}", when(at, now)),
+        (None, None) => "none".to_owned(),
+    };
+    vec![plain(one.name.to_string()), plain(word(one.role)), plain(token)]
+}
+
+const fn word(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "viewer",
+        Role::Operator => "operator",
+        Role::Admin => "admin",
+    }
+}
+
+/// A token, this once.
+pub fn made(made: &OperatorMade, now: Timestamp) -> String {
+    format!(
+        "{}\n\nThe token of {} ({}), shown this once; it ends {}. They run `holdfast login URL --token-file FILE`.\n",
+        made.token.expose(),
+        made.name,
+        word(made.role),
+        when(made.expires_at, now)
+    )
+}
