@@ -168,4 +168,18 @@ pub struct MountView {
     pub size_gib: DiskGib,
     /// Hot or bulk.
     pub kind: VolumeKind,
+    /// Whether it is there.
+    pub state: MountState,
+}
+
+/// Whether a volume is there, as the host was last seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MountState {
+    /// Proxmox has it attached at its path.
+    Attached,
+    /// The document names it, and it is not attached.
+    Wished,
+    /// The guest was not seen since the agent began, or its configuration could not be read.
+    Unknown,
 }

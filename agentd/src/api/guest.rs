@@ -1,11 +1,13 @@
 //! What a guest says and asks about itself: hello, self, storage.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::local::{Hello, HelloAnswer, MountView, SelfView, StorageView};
+use holdfast_protocol::id::MountPath;
+use holdfast_protocol::local::{Hello, HelloAnswer, MountState, MountView, SelfView, StorageView};
 
 use super::auth::GuestScope;
 use super::error::ApiError;
@@ -72,12 +74,20 @@ pub(super) async fn storage(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
 ) -> Result<Data<StorageView>, ApiError> {
-    Ok(Data(mounts(wanted(&local, &scope).await?)))
+    let guest = wanted(&local, &scope).await?;
+    let seen = local.view.borrow().mounts.get(&guest.uid).cloned();
+    Ok(Data(mounts(guest, seen.as_ref())))
 }
 
-/// The mounts of a guest, as it is wished.
-pub(super) fn mounts(guest: DesiredGuest) -> StorageView {
+/// The mounts of a guest as it is wished, each with whether it is there; `attached` are the paths that were seen.
+pub(super) fn mounts(guest: DesiredGuest, attached: Option<&BTreeSet<String>>) -> StorageView {
+    let state = |mount: &MountPath| match attached {
+        None => MountState::Unknown,
+        Some(paths) if paths.contains(mount.as_str()) => MountState::Attached,
+        Some(_) => MountState::Wished,
+    };
     let volumes = guest.volumes.into_iter().map(|volume| MountView {
+        state: state(&volume.mount),
         name: volume.name,
         mount: volume.mount,
         size_gib: volume.size_gib,

@@ -23,7 +23,7 @@ use holdfast_protocol::desired::Desired;
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::local::{HelloAnswer, SelfView, StorageView};
+use holdfast_protocol::local::{HelloAnswer, MountState, SelfView, StorageView};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::pin::PinKind;
 use holdfast_protocol::secret::Secret;
@@ -253,7 +253,13 @@ async fn a_new_guest_claims_says_hello_and_learns_who_it_is() {
     let view: SelfView = world.get(WEB_AT, "/v1/self", Some(&token)).await.data();
     assert_eq!((view.name.as_str(), view.limits), ("web", LIMITS));
     let storage: StorageView = world.get(WEB_AT, "/v1/storage", Some(&token)).await.data();
-    assert_eq!(storage.volumes[0].mount.as_str(), "/data");
+    assert_eq!((storage.volumes[0].mount.as_str(), storage.volumes[0].state), ("/data", MountState::Unknown));
+    for (paths, state) in [(vec![], MountState::Wished), (vec!["/data".to_owned()], MountState::Attached)] {
+        let mounts = [(bootstrap.guest, paths.into_iter().collect())].into();
+        world.view.send_replace(Arc::new(View { mounts, ..View::default() }));
+        let storage: StorageView = world.get(WEB_AT, "/v1/storage", Some(&token)).await.data();
+        assert_eq!(storage.volumes[0].state, state);
+    }
 }
 
 #[tokio::test]

@@ -187,7 +187,8 @@ impl Timekeeper {
         let (since, last) = (self.unkept_since?, self.last?);
         (last.forward.saturating_sub(since) >= TOLD_AFTER).then(|| {
             let text = "nobody keeps this box's clock right: start chrony or systemd-timesyncd (`timedatectl set-ntp true`); until \
-                        then the latest time seen does not move, and a clock that is set back is noticed late";
+                        then no backup and no scheduled snapshot is removed, so storages fill up, the latest time seen does not \
+                        move, and a clock that is set back is noticed late";
             Problem::new(ErrorCode::ClockUnkept, text)
         })
     }
@@ -262,7 +263,9 @@ mod tests {
         assert_eq!(clocks.run(10, Synchrony::Unkept), Vec::<i64>::new());
         assert_eq!(clocks.keeper.problem(), None);
         assert_eq!(clocks.run(600, Synchrony::Unkept), Vec::<i64>::new());
-        assert_eq!(clocks.keeper.problem().unwrap().code, ErrorCode::ClockUnkept);
+        let problem = clocks.keeper.problem().unwrap();
+        assert_eq!(problem.code, ErrorCode::ClockUnkept);
+        assert!(problem.message.contains("no backup and no scheduled snapshot is removed"), "{problem}");
         assert_eq!(clocks.run(1, Synchrony::Kept), Vec::<i64>::new());
         assert_eq!(clocks.keeper.problem(), None);
     }

@@ -1,5 +1,7 @@
 //! What the reconcile loop last saw and decided, for those who only tell it on: the hub report, the local API, `status`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::OperationKind;
@@ -20,6 +22,8 @@ pub struct View {
     pub host: Option<HostSection>,
     /// The guests.
     pub guests: Vec<GuestReport>,
+    /// The paths of the volumes that are attached to each guest of ours whose configuration could be read.
+    pub mounts: BTreeMap<GuestUid, BTreeSet<String>>,
     /// What waits for an operator's signature.
     pub waiting: Vec<WaitingForSignature>,
     /// What keeps the agent from its work.

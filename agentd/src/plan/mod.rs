@@ -39,6 +39,7 @@
 //! | [`tested`] | what restore tests say of a tier |
 //! | [`trend`] | whether a return takes longer than it did |
 //! | [`posture`] | how well each guest is protected |
+//! | [`room`] | how full the storages are |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
@@ -73,6 +74,7 @@ pub mod protect;
 mod questions;
 pub mod recovery;
 pub mod report;
+pub mod room;
 pub mod schedule;
 mod silence;
 mod stacks;

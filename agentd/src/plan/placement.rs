@@ -13,7 +13,7 @@ use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::id::{StorageName, TargetName};
 use holdfast_protocol::storage::{StorageClass, StorageRole, TargetState};
 
-use super::Inputs;
+use super::{Inputs, room};
 use crate::model::observed::{GuestFacts, StorageFact};
 use crate::model::record::Records;
 use crate::model::storage::TargetRecord;
@@ -45,7 +45,8 @@ pub(super) fn whole(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<Placed,
 pub(super) fn root(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<StorageName, Misplaced> {
     let chosen = chosen(inputs, StorageRole::Primary, guest.storage.as_ref())?;
     let storage = chosen.unwrap_or_else(|| inputs.policy.storage.clone());
-    fast(inputs.records, &storage).map(|()| storage)
+    fast(inputs.records, &storage)?;
+    has_room(inputs, &storage).map(|()| storage)
 }
 
 /// Where a volume is made.
@@ -60,9 +61,14 @@ pub(super) fn volume(inputs: &Inputs<'_>, volume: &DesiredVolume) -> Result<Stor
         return Err((ErrorCode::Unavailable, text.to_owned()));
     };
     match volume.kind {
-        VolumeKind::Hot => fast(inputs.records, &storage).map(|()| storage),
-        VolumeKind::Bulk(_) => Ok(storage),
+        VolumeKind::Hot => fast(inputs.records, &storage)?,
+        VolumeKind::Bulk(_) => {}
     }
+    has_room(inputs, &storage).map(|()| storage)
+}
+
+fn has_room(inputs: &Inputs<'_>, storage: &StorageName) -> Result<(), Misplaced> {
+    room::lacks(inputs.observed, storage).map_or(Ok(()), |why| Err((ErrorCode::StorageFull, why)))
 }
 
 /// The target that is named, or else the default of the role that is in use; none, where root's settings count.

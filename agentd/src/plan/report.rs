@@ -1,6 +1,6 @@
 //! What is told of each guest and of the host, derived from the same inputs as the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
@@ -156,6 +156,18 @@ pub fn lanes(records: &Records) -> Vec<LaneView> {
         lane.waits.push(WaitingView { id, kind, asked_at });
     }
     lanes.into_values().collect()
+}
+
+/// Where volumes are attached, for each guest of ours whose configuration could be read.
+#[must_use]
+pub fn mounts(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, BTreeSet<String>> {
+    let of = |record: &GuestRecord| {
+        let seen = inputs.observed.guests.get(&record.place.vmid()?)?;
+        let Detail::Known(facts) = &seen.detail else { return None };
+        let attached = facts.mounts.values().filter(|mount| mount.volume.is_some());
+        Some((record.uid, attached.map(|mount| mount.path.clone()).collect()))
+    };
+    inputs.records.guests.iter().filter_map(of).collect()
 }
 
 /// The box, when it answered.

@@ -3,7 +3,7 @@
 use holdfast_protocol::storage::Approval;
 
 use super::*;
-use crate::model::observed::{Loss, LossProof, Remains};
+use crate::model::observed::{Loss, LossProof, Remains, StorageFact};
 use crate::model::record::{BackupRecord, BackupWhy};
 use crate::model::storage::TargetRecord;
 
@@ -159,4 +159,32 @@ fn a_disk_that_lies_elsewhere_than_the_document_says_is_told_and_stays() {
     assert!(plan.actions.is_empty(), "{plan}");
     let told = &plan.verdicts[0].conditions[0];
     assert!(told.message.contains("its root disk lies on tank, and the document names ssd1"), "{told:?}");
+}
+
+#[test]
+fn nothing_new_is_made_on_a_storage_that_is_nearly_full_and_that_is_told() {
+    for (place, situation) in HOT.iter().enumerate() {
+        let filled = |used: u64| {
+            let mut world = world(1);
+            situation(&mut world);
+            let storage = world.policy.storage.clone();
+            world
+                .observed
+                .storages
+                .insert(storage, StorageFact::Active { total: 30 << 30, used: used << 30 });
+            world
+        };
+        assert_eq!(filled(28).plan().actions.len(), 1, "situation {place}");
+        let told = crate::plan::room::problems(&filled(28).observed);
+        assert!(
+            told.len() == 1 && told[0].message.contains("is 93 % full (28.0 GiB of 30.0 GiB)"),
+            "{told:?}"
+        );
+        let full = filled(29);
+        let plan = full.plan();
+        assert_eq!(plan.actions, [], "situation {place}");
+        let mut conditions = plan.verdicts.iter().flat_map(|verdict| &verdict.conditions);
+        assert!(conditions.any(|one| one.code == ErrorCode::StorageFull), "{plan}");
+        assert!(crate::plan::room::problems(&filled(10).observed).is_empty());
+    }
 }

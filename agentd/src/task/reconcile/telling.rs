@@ -15,7 +15,7 @@ use super::{CycleError, Reconcile, State};
 use crate::model::observed::Sight;
 use crate::model::timekeeper::Timekeeper;
 use crate::model::view::View;
-use crate::plan::{Inputs, old_goldens, plan, report, waiting_goldens};
+use crate::plan::{Inputs, old_goldens, plan, report, room, waiting_goldens};
 use crate::port::store::Refusal;
 /// How long a host may go unseen before what was seen of it is called unknown.
 fn two_polls(every: Duration) -> SignedDuration {
@@ -33,6 +33,7 @@ impl Reconcile {
         let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
         problems.extend(clock.problem());
         problems.extend(report::unknown_marks(plan));
+        problems.extend(room::problems(inputs.observed));
         problems.extend(old_goldens(inputs.policy, inputs.now));
         if let Sight::Unproved(why) = &inputs.observed.sight {
             let text = format!(
@@ -45,6 +46,7 @@ impl Reconcile {
             unobserved_since: None,
             host: report::host(&self.node, inputs),
             guests: report::guests(inputs, plan),
+            mounts: report::mounts(inputs),
             waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
             problems,
             lanes: report::lanes(inputs.records),
