@@ -11,7 +11,7 @@
 mod devices;
 mod door;
 mod guest;
-mod tools;
+pub mod tools;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
