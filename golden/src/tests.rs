@@ -38,6 +38,9 @@ fn the_shipped_units_start_at_boot_and_hand_the_claim_on() {
     for line in ["PassEnvironment=HOLDFAST_BOOTSTRAP", "ExecStart=/usr/bin/guestd run"] {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
+    for line in ["WatchdogSec=3min", "WatchdogSignal=SIGKILL", "Restart=always", "StartLimitIntervalSec=0"] {
+        assert!(unit.lines().any(|found| found == line), "a controller that hangs is started again: {line}");
+    }
     let after = unit.lines().find_map(|line| line.strip_prefix("After=")).expect("it waits for something");
     assert!(after.split_whitespace().any(|unit| unit == "network.target"), "{after}");
 }

@@ -201,9 +201,13 @@ impl Control {
     }
 
     async fn hello(&mut self, bootstrap: &Bootstrap, word: Word) -> Result<u32, AgentError> {
+        let told = board::load(&self.place);
         let hello = Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            health: if self.health == Health::Well { board::load(&self.place).health() } else { self.health },
+            health: if self.health == Health::Well { told.health() } else { self.health },
+            unwell: told.unwell(),
+            upgrade: None,
+            restart_needed: None,
             boot_id: self.boot_id.clone(),
             build: self.build.clone(),
         };

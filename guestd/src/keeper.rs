@@ -16,9 +16,12 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
+use crate::args::PlaceArgs;
 use crate::backoff::Backoff;
+use crate::beat;
 use crate::board;
 use crate::clock;
+use crate::people::trial;
 use crate::place::Place;
 use crate::quiesce::marker::{Marker, MarkerError};
 use crate::quiesce::resume::{Asker, Cleared, Recovered, Tries, recover};
@@ -127,6 +130,7 @@ impl Keeper {
                 backoff.reset();
                 LOOK_AGAIN
             };
+            beat::within(wait);
             if let Ok(Err(_)) = tokio::time::timeout(wait, self.serving.changed()).await {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
@@ -284,6 +288,9 @@ impl Keeper {
                 }
             }
             (Mode::Serve, _) => {
+                let args =
+                    PlaceArgs { root: self.place.root().to_owned(), source_address: self.source_address };
+                trial::go_on(&self.place, &args, &stacks).await;
                 let told = self.tell_untold(&windows).await;
                 self.ask_for_label(&windows).await;
                 if told == Told::All && !stacks.is_empty() {

@@ -22,6 +22,7 @@ mod args;
 mod attempt;
 mod audit;
 mod backoff;
+mod beat;
 mod board;
 mod clock;
 mod control;
@@ -44,6 +45,7 @@ mod status;
 mod status_stacks;
 mod ticket;
 mod update;
+mod watch;
 mod window;
 mod work;
 

@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
+use crate::beat;
+
 /// Of each of the two outputs this much is kept. A list of a hundred containers has 60 KiB.
 const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 
@@ -120,6 +122,7 @@ fn told(words: &str) -> String {
 
 /// Runs a program to its end, within its bound.
 pub async fn run(call: &Call) -> Result<Said, ProgramError> {
+    beat::within(call.limit);
     let mut child = start(call)?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let whole = async {

@@ -37,6 +37,7 @@ pub struct Stack {
     pub limits: Limits,
     pub hooks: Hooks,
     pub wanted: Wanted,
+    pub on_failure: OnFailure,
     pub restore_test: RestoreTest,
     /// By the variable that names the mount.
     pub volumes: BTreeMap<String, Placed>,
@@ -85,6 +86,17 @@ pub enum Wanted {
     #[default]
     Running,
     Stopped,
+}
+
+/// What is done when something of a stack ends by itself and not well, and nothing starts it again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// It is told. A database that fell over may be better looked at before it is started.
+    #[default]
+    Tell,
+    /// It is told and started, with growing pauses.
+    Restart,
 }
 
 /// Whether a restore test starts it.

@@ -25,17 +25,20 @@ use holdfast_protocol::local::work::SnapshotRequest;
 use holdfast_protocol::operation::OperationStatus;
 use holdfast_protocol::strict::chain;
 
-use self::note::{Moment, Note, WasWell};
+use self::note::{Moment, Note};
 use crate::args::{AptHookArgs, EXIT_DONE, EXIT_FAILED, Output, PlaceArgs};
 use crate::board::{self, Packages};
 use crate::clock;
-use crate::people::{tried, well};
+use crate::people::tried;
+use crate::people::well::{self, WasWell};
 use crate::place::Place;
 use crate::quiesce::marker::Marker;
 use crate::stacks::{self, Apt, AptAfter, AptSnapshot, Stacks};
 use crate::work::{Session, told_end};
 
+pub use decide::{Stands, stands};
 pub use judge::judge;
+pub use lock::goes_on;
 
 /// So long apt waits for a snapshot where it could go without, and where it could not.
 const TRY_LIMIT: Duration = Duration::from_secs(60);
@@ -127,7 +130,7 @@ async fn what_is_well(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<W
         return Vec::new();
     }
     let look = async {
-        let volumes = judge::volumes(place, args, stacks).await;
+        let volumes = well::volumes(place, args, stacks).await;
         well::well_now(place, stacks, &volumes).await
     };
     let Ok(well) = tokio::time::timeout(LOOK_LIMIT, look).await else {
@@ -135,7 +138,7 @@ async fn what_is_well(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<W
         aside!("guestd: what is well was not told within {limit} s, so no stack is asked for afterwards");
         return Vec::new();
     };
-    well.into_iter().map(|one| WasWell { stack: one.stack.name, groups: one.groups }).collect()
+    well.into_iter().map(WasWell::from).collect()
 }
 
 async fn snapshot_as_wished(args: &PlaceArgs, apt: Apt) -> Result<Option<SnapshotName>, String> {

@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use super::order::{OrderError, start_order};
 use super::{
-    Apt, AptAfter, AptSnapshot, Class, DriverOf, Hooks, Limits, Placed, Project, RestoreTest, Stack, Stacks,
-    Wanted,
+    Apt, AptAfter, AptSnapshot, Class, DriverOf, Hooks, Limits, OnFailure, Placed, Project, RestoreTest,
+    Stack, Stacks, Wanted,
 };
 use crate::file::{self, Eyes, FileError};
 use crate::place::Place;
@@ -84,6 +84,8 @@ struct StackForm {
     after: Vec<StackName>,
     #[serde(default)]
     wanted: WantedForm,
+    #[serde(default)]
+    on_failure: OnFailure,
     #[serde(default)]
     restore_test: TestForm,
     stop_timeout_s: Option<u32>,
@@ -237,6 +239,7 @@ fn stack(name: StackName, form: StackForm) -> Result<Stack, Mistake> {
             WantedForm::Running => Wanted::Running,
             WantedForm::Stopped => Wanted::Stopped,
         },
+        on_failure: form.on_failure,
         restore_test: match form.restore_test {
             TestForm::Check => RestoreTest::Check,
             TestForm::Leave => RestoreTest::Leave,

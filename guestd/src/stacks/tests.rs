@@ -24,6 +24,7 @@ file = "compose.prod.yml"
 project = "web"
 after = ["db", "queue"]
 wanted = "stopped"
+on_failure = "restart"
 restore_test = "leave"
 stop_timeout_s = 30
 start_timeout_s = 60
@@ -57,6 +58,7 @@ fn a_whole_file_is_read_in_the_order_of_starting() {
     let web = &stacks.stacks[2];
     assert_eq!(web.limits.hook, Duration::from_secs(15));
     assert_eq!((web.wanted, web.restore_test), (Wanted::Stopped, RestoreTest::Leave));
+    assert_eq!((web.on_failure, stacks.stacks[0].on_failure), (OnFailure::Restart, OnFailure::Tell));
     assert_eq!(web.volumes["media"], Placed { class: Class::Bulk, volume: None });
     assert_eq!((stacks.apt.snapshot, stacks.apt.keep_hours), (AptSnapshot::Try, 48));
     assert_eq!(stacks.bound_max, Some(Duration::from_secs(600)));

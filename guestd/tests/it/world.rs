@@ -35,6 +35,13 @@ stop_timeout_s = 1
 
 const APP: &str = r#"{"name":"app","services":{"web":{"depends_on":{"cache":{}}},"cache":{},"tool":{}}}"#;
 
+/// Whether Docker remembers something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    Yes,
+    NoLonger,
+}
+
 /// The folder beneath a guest's root.
 pub struct World {
     root: PathBuf,
@@ -189,6 +196,24 @@ impl World {
     /// How a unit ends when it is told to.
     pub fn set_result(&self, unit: &str, result: &str) {
         self.put(&format!("world/result/{unit}"), result);
+    }
+
+    /// What Docker does by itself when a container ends.
+    pub fn set_policy(&self, id: &str, policy: &str) {
+        self.put(&format!("world/policy/{id}"), policy);
+    }
+
+    /// Somebody stopped a container, as Docker remembers it; or Docker has forgotten that.
+    pub fn set_stopped(&self, id: &str, known: Known) {
+        match known {
+            Known::Yes => self.put(&format!("world/stopped/{id}"), ""),
+            Known::NoLonger => fs::remove_file(self.path(&format!("world/stopped/{id}"))).unwrap(),
+        }
+    }
+
+    /// With which code a unit's program ended.
+    pub fn set_status(&self, unit: &str, code: u8) {
+        self.put(&format!("world/status/{unit}"), &code.to_string());
     }
 
     /// `fail` or `hold`, an act and what it is about.

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
-use holdfast_protocol::local::MountView;
 use holdfast_protocol::local::work::SnapshotsView;
 use holdfast_protocol::strict::chain;
 
@@ -26,7 +25,6 @@ use crate::people::well::{self, Back, Well, When};
 use crate::place::Place;
 use crate::program::{Call, ProgramError, run_well};
 use crate::quiesce::marker::Marker;
-use crate::quiesce::mounts;
 use crate::quiesce::turn::{self, Turn};
 use crate::stacks::{self, AptAfter, Stacks};
 use crate::work::Session;
@@ -78,22 +76,6 @@ fn call(place: &Place, args: &PlaceArgs, program: &std::path::Path, unit: &str) 
         argv.extend(["--source-address".to_owned(), address.to_string()]);
     }
     Call { argv, env: Vec::new(), folder: None, limit: LIMIT }
-}
-
-/// This guest's volumes, where a stack names some: as the agent tells them, or as it told them last.
-pub async fn volumes(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<MountView> {
-    if stacks.stacks.iter().all(|stack| stack.volumes.is_empty()) {
-        return Vec::new();
-    }
-    let told = match Session::open(args) {
-        Ok(session) => session.agent.storage(&session.token).await.ok(),
-        Err(_) => None,
-    };
-    let Some(storage) = told else { return mounts::remembered(place) };
-    if let Err(error) = mounts::remember(place, &storage.volumes) {
-        aside!("guestd: {}", chain(&error));
-    }
-    storage.volumes
 }
 
 /// `guestd apt-judge`.
@@ -158,7 +140,7 @@ impl Judge<'_> {
             return Some(EXIT_DONE);
         }
         let well = self.well(&stacks);
-        let volumes = volumes(self.place, self.args, &stacks).await;
+        let volumes = well::volumes(self.place, self.args, &stacks).await;
         let unwell = well::unwell(self.place, &well, &volumes).await;
         let half = half::done(self.place).await;
         // Kept until all is done.

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdfast_protocol::id::{SnapshotName, StackName};
+use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::strict::chain;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
-use crate::driver::Group;
 use crate::file::{self, Eyes, FileError};
+use crate::people::well::WasWell;
 use crate::place::Place;
 use crate::quiesce::boot;
 use crate::stacks::{Apt, AptAfter, AptSnapshot};
@@ -46,14 +46,6 @@ pub struct Note {
     /// What was well.
     pub well: Vec<WasWell>,
     standing: Standing,
-}
-
-/// A stack that was well, and what of it ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WasWell {
-    pub stack: StackName,
-    pub groups: Vec<Group>,
 }
 
 /// Whether somebody said how the stacks are since.
