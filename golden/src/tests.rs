@@ -59,6 +59,27 @@ fn the_image_has_the_hook_of_apt_and_masks_what_fails_in_a_container() {
     assert!(hook.contains("guestd apt-hook"), "{hook}");
 }
 
+/// Without that a guest gets no security upgrade before its next golden.
+#[test]
+fn security_upgrades_are_on_in_the_image_by_a_timer_of_ours_with_jitter() {
+    let (recipe, _) = Recipe::read(&folder()).expect("the shipped recipe");
+    let mut image = Image::default();
+    overlay::put_units(&mut image, &folder(), &recipe).expect("put");
+    let has = |path: &str| image.entries.contains_key(path.as_bytes());
+    assert!(has("etc/systemd/system/timers.target.wants/holdfast-upgrade.timer"));
+    assert!(has("usr/lib/systemd/system/holdfast-upgrade.service"));
+    assert!(
+        !has("etc/systemd/system/multi-user.target.wants/holdfast-upgrade.service"),
+        "the timer starts it"
+    );
+    assert!(has("etc/systemd/system/apt-daily-upgrade.timer"), "masked: nothing upgrades beside it");
+    let read = |name: &str| std::fs::read_to_string(folder().join("units").join(name)).expect("read");
+    let timer = read("holdfast-upgrade.timer");
+    assert!(timer.contains("OnCalendar=") && timer.contains("RandomizedDelaySec=3h"), "{timer}");
+    let service = read("holdfast-upgrade.service");
+    assert!(service.lines().any(|line| line == "ExecStart=/usr/bin/guestd upgrade"), "{service}");
+}
+
 #[test]
 fn a_recipe_with_a_slip_is_refused() {
     let text = std::fs::read_to_string(folder().join("recipe.toml")).expect("read");

@@ -62,6 +62,8 @@ pub enum Command {
     AptHook(AptHookArgs),
     /// Wait until apt is done, and see whether the stacks that were well before it are well: the hook has it started.
     AptJudge(AptJudgeArgs),
+    /// Upgrade packages from Debian's security archive: a timer calls it each night.
+    Upgrade(UpgradeArgs),
     /// Show what a backup would stop, and stop nothing.
     Quiesce(QuiesceArgs),
     /// Start again what was stopped for a backup.
@@ -168,6 +170,29 @@ pub struct AptJudgeArgs {
     pub place: PlaceArgs,
 }
 
+/// What stands in the man page of `guestd upgrade`, too.
+const UPGRADES: &str = "\
+[upgrades] of /etc/holdfast/stacks.toml:
+  security    on (so it is without this key) or off
+
+Installed packages are upgraded to what Debian's security archive has, with what that needs besides, and to nothing else. \
+Settings that were changed in the guest stay. A snapshot is taken before, and the stacks that were well are asked after it, as \
+[apt] says; where it says nothing, a guest in which one of them is not well any more, or in which dpkg left packages half done, \
+goes back to the snapshot. THAT LOSES ALL THAT WAS WRITTEN SINCE. What was rolled back is not tried again for a week. The \
+snapshot is kept until the next upgrade, for a week at most.
+
+How it went, and whether programs still run from files that were replaced, stands in `guestd status` and is told to the agent. \
+Nothing is restarted for it. holdfast-upgrade.timer calls this each night between two and five o'clock, at another moment each \
+time: `systemctl edit holdfast-upgrade.timer` names another time.";
+
+/// Of `guestd upgrade`.
+#[derive(Debug, ClapArgs)]
+#[command(after_long_help = UPGRADES)]
+pub struct UpgradeArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
 /// What stands in the man page of `guestd quiesce`, too.
 const STACKS: &str = "\
 STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. /usr/share/doc/holdfast-guest/examples/stacks.toml \
@@ -184,6 +209,7 @@ the mount the stack is not started
   bound_max_s            stacks never stand still for longer
   [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"tell\" or \"roll_back\"; keep_hours: \
 guestd-apt-hook(8)
+  [upgrades]             security = \"on\" or \"off\": guestd-upgrade(8)
 
 What is stopped stands in /var/lib/holdfast/quiesce.json, and a timer of systemd starts it again at the bound, whatever dies. \
 What a person stopped before stays stopped.

@@ -37,6 +37,7 @@ mod people;
 mod place;
 mod program;
 mod quiesce;
+mod restart;
 mod restore_test;
 mod run;
 mod stacks;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         }
         args::Command::AptHook(asked) => Ok(runtime.block_on(people::apt::hook(&asked))),
         args::Command::AptJudge(asked) => Ok(runtime.block_on(people::apt::judge(&asked))),
+        args::Command::Upgrade(asked) => Ok(runtime.block_on(people::upgrade::upgrade(&asked))),
         args::Command::Quiesce(asked) => {
             runtime.block_on(people::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }

@@ -174,6 +174,13 @@ pub fn words(text: &str) -> String {
     line.chars().skip(skipped).collect()
 }
 
+/// The beginning of a sentence, in one line that draws nothing on a terminal, within so many bytes.
+pub fn beginning(text: &str, bytes_max: usize) -> String {
+    let mut line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.truncate(line.floor_char_boundary(bytes_max));
+    line
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "what stacks are made of is started and stopped by other programs"

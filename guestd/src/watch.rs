@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use holdfast_protocol::bootstrap::Mode;
 use holdfast_protocol::id::{OperationId, StackName};
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::strict::chain;
@@ -35,7 +34,7 @@ use crate::quiesce::marker::{Marker, Stopped};
 use crate::quiesce::mounts;
 use crate::quiesce::turn::{self, Asked, Turn};
 use crate::stacks::{self, Stack, Stacks, Wanted};
-use crate::ticket::{self, Found};
+use crate::ticket;
 use course::{Course, Step};
 
 pub use judge::State;
@@ -177,12 +176,7 @@ impl Watch {
 
 /// Which window ended last, where nobody does anything to stacks; none where somebody does, or this guest is not its own.
 fn quiet(place: &Place) -> Option<Option<OperationId>> {
-    let ours = match ticket::find(place) {
-        Ok(Found::Absent) => true,
-        Ok(Found::Ticket(ticket)) => ticket.mode == Mode::Serve,
-        Ok(Found::Pending) | Err(_) => false,
-    };
-    let free = ours
+    let free = ticket::is_own_guest(place)
         && !Marker::is_there(place)
         && matches!(turn::take(place), Asked::Ours(_))
         && !tried::goes_on(place)

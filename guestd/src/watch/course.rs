@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::judge::{Seen, State};
 use crate::board::Watched;
-use crate::program::words;
+use crate::program::beginning;
 use crate::stacks::OnFailure;
 
 /// After the first start the next one waits so long, after that twice as long, and so on.
@@ -156,8 +156,7 @@ enum News {
 
 /// As the agent takes it.
 fn short(why: &str) -> String {
-    let mut said = words(why);
-    said.truncate(said.floor_char_boundary(WHY_BYTES_MAX));
+    let said = beginning(why, WHY_BYTES_MAX);
     if said.is_empty() { "it says nothing".to_owned() } else { said }
 }
 

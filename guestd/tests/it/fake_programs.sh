@@ -200,7 +200,26 @@ systemd_run_program() {
     printf '%s\n' "$@" > "$world/${kind}s/$unit.$kind"
 }
 
+# What apt would upgrade stands in a file. It calls our hook as apt does, in its own environment and with its lock, and then does
+# what a test wants packages to do.
+apt_get_program() {
+    echo "apt-get env ${HOLDFAST_UPGRADE:-none} ${DEBIAN_FRONTEND:-none}" >> "$world/log"
+    case " $* " in
+        *" update "*) gate apt update ;;
+        *" clean "*) ;;
+        *" -s "*) cat "$world/upgrades" 2>/dev/null ;;
+        *" upgrade "*)
+            cat "$root/run/holdfast/upgrade.pref" > "$world/priorities"
+            sh "$world/apt-hook" || exit 100
+            sh "$world/apt-acts"
+            : > "$world/upgrades"
+            gate apt upgrade
+            ;;
+    esac
+}
+
 case $name in
+    apt-get) apt_get_program "$@" ;;
     docker) docker_program "$@" ;;
     systemctl) systemctl_program "$@" ;;
     systemd-run) systemd_run_program "$@" ;;

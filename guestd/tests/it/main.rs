@@ -19,6 +19,7 @@ mod stories;
 mod troubled;
 mod units;
 mod update;
+mod upgrade;
 mod watchdog;
 mod windows;
 mod work;

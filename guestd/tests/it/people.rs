@@ -194,10 +194,9 @@ async fn a_trial_lets_go_when_it_is_told_to_end_and_the_controller_goes_on_with_
     let running = guest.start("try", &["--", "/bin/false"]);
     let wishes = || agent.read(|book| book.wishes.len());
     until("a rollback is asked for", || wishes() == 2, || told(&guest).to_string()).await;
-    let begun = std::time::Instant::now();
+    // Without that it ends with its rollback, and this one never does.
     let (status, log) = running.stop();
     assert_eq!(status.code(), Some(12), "{log}");
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "a minute and a half without that");
     assert!(guest.path("var/lib/holdfast/try.json").exists(), "how far it is lies on the disk");
     // The rollback never comes about: the next start asks for it, once, and tells what becomes of it.
     let running = guest.run();
@@ -210,7 +209,7 @@ async fn a_trial_lets_go_when_it_is_told_to_end_and_the_controller_goes_on_with_
     let said = || told(&guest)["tried"]["said"].as_str().unwrap_or_default().to_owned();
     until("told", || said().contains("by hand: guestd rollback try-"), || told(&guest).to_string()).await;
     assert!(said().contains("the command ended with exit status: 1"), "{}", said());
-    assert!(!guest.path("var/lib/holdfast/try.json").exists(), "it is over");
+    until("it is over", || !guest.path("var/lib/holdfast/try.json").exists(), said).await;
     assert_eq!((wishes(), before.len()), (3, before.len()));
     drop(running);
 }
@@ -244,7 +243,8 @@ async fn a_command_that_was_cut_off_by_the_guests_end_failed_and_one_that_ended_
     world.set_container("web1", Some("app web running"));
     let _controller = guest.run();
     until("kept", || said().contains("what was tried is kept"), || told(&guest).to_string()).await;
-    assert!(!file.exists() && !asked(), "{}", said());
+    until("over", || !file.exists(), said).await;
+    assert!(!asked(), "{}", said());
 }
 
 /// Who took another snapshot since has a plan of their own, and what came out of a backup has none at all.

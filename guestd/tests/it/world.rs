@@ -67,7 +67,7 @@ impl World {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_programs.sh");
-        for name in ["docker", "systemctl", "systemd-run", "dpkg-query", "hook"] {
+        for name in ["docker", "systemctl", "systemd-run", "dpkg-query", "apt-get", "hook"] {
             symlink(&script, root.join("bin").join(name)).unwrap();
         }
         let world = Self { root };
@@ -124,6 +124,16 @@ impl World {
     /// How dpkg says that packages stand.
     pub fn set_packages(&self, list: &str) {
         self.put("world/packages", list);
+    }
+
+    /// What apt would upgrade, and what packages do to this guest when they change.
+    pub fn set_upgrades(&self, packages: &[&str], acts: &str) {
+        let line = |name: &&str| format!("Inst {name} [1] (2 Debian-Security:13/stable-security [amd64])\n");
+        self.put("world/upgrades", &packages.iter().map(line).collect::<String>());
+        self.put("world/apt-acts", acts);
+        let (guestd, root) = (env!("CARGO_BIN_EXE_guestd"), self.root.display());
+        let hook = format!("{guestd} apt-hook --root {root} --source-address 127.0.7.9\n");
+        self.put("world/apt-hook", &hook);
     }
 
     /// dpkg's frontend lock, as apt has it; it goes with this.
