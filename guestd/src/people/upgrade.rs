@@ -35,7 +35,8 @@ use crate::ticket;
 use crate::work::{Session, key};
 
 pub use apt_get::VARIABLE;
-pub use record::{PREFIX, Record, know, load, tell};
+pub use record::{PREFIX, judged, know, load};
+use record::{Record, UNDER_WAY, tell};
 
 /// Whoever stops stacks, or tries something, is waited for so long.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
@@ -185,7 +186,7 @@ fn priorities(place: &Place) -> Result<std::path::PathBuf, NotMade> {
 async fn change(place: &Place, args: &PlaceArgs, packages: &[String]) -> Result<(), NotMade> {
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let named = apt_get::named(&packages);
-    tell(place, UpgradeOutcome::UnderWay, &format!("upgrading {named}"), None);
+    tell(place, UpgradeOutcome::UnderWay, &format!("{UNDER_WAY}{named}"), None);
     forget_snapshots(args).await;
     let priorities = priorities(place)?;
     let changed = run_well(&apt_get::upgrade(&priorities)).await;

@@ -245,12 +245,10 @@ impl Judge<'_> {
         EXIT_FAILED
     }
 
-    /// Of an upgrade that nobody waits for. That apt itself failed stands.
+    /// Of an upgrade that nobody waits for.
     fn report(&self, outcome: UpgradeOutcome, said: &str) {
-        let failed =
-            || upgrade::load(self.place).last.is_some_and(|last| last.outcome == UpgradeOutcome::Failed);
-        if self.mine.run == Run::Upgrade && !(outcome == UpgradeOutcome::Upgraded && failed()) {
-            upgrade::tell(self.place, outcome, said, self.mine.snapshot.as_ref());
+        if self.mine.run == Run::Upgrade {
+            upgrade::judged(self.place, outcome, said, self.mine.snapshot.as_ref());
         }
     }
 

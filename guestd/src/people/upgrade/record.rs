@@ -62,9 +62,28 @@ fn store(place: &Place, record: &Record) {
     }
 }
 
-/// Says how it went, here and to whoever watches.
+/// Says how it went, in the journal and to whoever watches.
 pub fn tell(place: &Place, outcome: UpgradeOutcome, why: &str, snapshot: Option<&SnapshotName>) {
     aside!("guestd: {why}");
+    note(place, outcome, why, snapshot);
+}
+
+/// What is said of an upgrade that is under way, before the names of packages.
+pub const UNDER_WAY: &str = "upgrading ";
+
+/// How the stacks are after it, which was said elsewhere already.
+pub fn judged(place: &Place, outcome: UpgradeOutcome, said: &str, snapshot: Option<&SnapshotName>) {
+    let last = load(place).last;
+    let packages = last.as_ref().and_then(|last| last.why.strip_prefix(UNDER_WAY));
+    let why = packages.map_or_else(|| said.to_owned(), |packages| format!("{packages}: {said}"));
+    // That apt itself failed stands, however well the stacks are.
+    let failed = last.as_ref().is_some_and(|last| last.outcome == UpgradeOutcome::Failed);
+    if !(outcome == UpgradeOutcome::Upgraded && failed) {
+        note(place, outcome, &why, snapshot);
+    }
+}
+
+fn note(place: &Place, outcome: UpgradeOutcome, why: &str, snapshot: Option<&SnapshotName>) {
     let short = beginning(why, WHY_BYTES_MAX);
     let mut record = load(place);
     record.last = Some(UpgradeReport { at: clock::now(), outcome, why: short, snapshot: snapshot.cloned() });
