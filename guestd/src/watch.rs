@@ -109,7 +109,10 @@ impl Watch {
                 Step::LookAgain => soon = AGAIN,
                 Step::Tell(why) => warn!(stack = %stack.name, why, "is not well"),
                 Step::Well => info!(stack = %stack.name, "is well again"),
-                Step::Start => self.start(&stacks, stack, &volumes).await,
+                Step::Start => {
+                    soon = AGAIN;
+                    self.start(&stacks, stack, &volumes).await;
+                }
             }
         }
         self.write();
