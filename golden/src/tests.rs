@@ -80,6 +80,15 @@ fn security_upgrades_are_on_in_the_image_by_a_timer_of_ours_with_jitter() {
     assert!(service.lines().any(|line| line == "ExecStart=/usr/bin/guestd upgrade"), "{service}");
 }
 
+/// The builder on a box reads what the agent's package laid down there.
+#[test]
+fn the_agents_package_brings_every_unit_and_file_of_the_recipe() {
+    let text = std::fs::read_to_string(folder().join("../agentd/Cargo.toml")).expect("read");
+    for all in ["\"../golden/units/*\"", "\"../golden/files/*\""] {
+        assert!(text.contains(all), "{all} is not packaged");
+    }
+}
+
 #[test]
 fn a_recipe_with_a_slip_is_refused() {
     let text = std::fs::read_to_string(folder().join("recipe.toml")).expect("read");
