@@ -27,7 +27,7 @@ use crate::clock;
 use crate::file::{self, Eyes};
 use crate::people::{apt, trial, tried};
 use crate::place::Place;
-use crate::program::{ProgramError, run_well};
+use crate::program::run_well;
 use crate::quiesce::marker::Marker;
 use crate::quiesce::turn::{self, Asked};
 use crate::stacks::{self, Security};
@@ -113,14 +113,14 @@ async fn prepare(place: &Place) -> Result<Option<Vec<String>>, NotMade> {
         let why = format!("dpkg left these half done: {half}; `dpkg --configure -a` goes on with them");
         return Err(NotMade::NotRun(why));
     }
-    let updated = run_well(&apt_get::update()).await.map_err(|error| short(&error));
+    let updated = run_well(&apt_get::update()).await.map_err(|error| error.brief());
     if let Err(why) = &updated {
         aside!("guestd: {why}");
     }
     let priorities = priorities(place)?;
     let plan = run_well(&apt_get::look(&priorities))
         .await
-        .map_err(|error| NotMade::NotRun(format!("apt has no plan: {}", short(&error))))?;
+        .map_err(|error| NotMade::NotRun(format!("apt has no plan: {}", error.brief())))?;
     let packages: Vec<String> = apt_get::upgraded(&plan.out).into_iter().map(str::to_owned).collect();
     match (packages.is_empty(), updated) {
         (true, Ok(_)) => {
@@ -129,17 +129,6 @@ async fn prepare(place: &Place) -> Result<Option<Vec<String>>, NotMade> {
         }
         (true, Err(why)) => Err(NotMade::NotRun(format!("the lists of packages cannot be renewed: {why}"))),
         (false, _) => Ok(Some(packages)),
-    }
-}
-
-/// The end of what apt says of it: its calls are long.
-fn short(error: &ProgramError) -> String {
-    match error {
-        ProgramError::Failed { how, words, .. } => {
-            let from = words.ceil_char_boundary(words.len().saturating_sub(60));
-            format!("{how}: {}", words.get(from..).unwrap_or_default())
-        }
-        ProgramError::Start { .. } | ProgramError::TooSlow { .. } | ProgramError::Wait { .. } => chain(error),
     }
 }
 
@@ -193,7 +182,7 @@ async fn change(place: &Place, args: &PlaceArgs, packages: &[String]) -> Result<
     if let Err(error) = run_well(&apt_get::clean()).await {
         aside!("guestd: {}", chain(&error));
     }
-    changed.map_err(|error| NotMade::Failed(format!("upgrading {named} failed: {}", short(&error))))?;
+    changed.map_err(|error| NotMade::Failed(format!("upgrading {named} failed: {}", error.brief())))?;
     if !apt::is_judged_later(place) {
         tell(place, UpgradeOutcome::Upgraded, &format!("upgraded {named}; nobody asks the stacks"), None);
     }

@@ -9,7 +9,7 @@ use crate::board;
 use crate::driver::{self, Ending, Engine, Part};
 use crate::place::Place;
 use crate::program::run_well;
-use crate::quiesce::act::{self, Looked};
+use crate::quiesce::act::{self, ActError, Looked};
 use crate::quiesce::mounts;
 use crate::stacks::{Stack, Stacks};
 
@@ -22,25 +22,29 @@ pub async fn look(place: &Place, stacks: &Stacks, stack: &Stack, volumes: &[Moun
     };
     let Looked { engine, mut parts, .. } = match act::look(place, stack, &volumes).await {
         Ok(looked) => looked,
-        Err(error) => return unknown(chain(&error)),
+        Err(error) => return unknown(brief(&error)),
     };
     parts.retain(|part| stacks.is_of(stack, &part.id));
     if let Err(error) = find_endings(place, engine, &mut parts).await {
-        return unknown(chain(&error));
+        return unknown(brief(&error));
     }
     let check = match &stack.hooks.health {
         Some(argv) if parts.iter().any(|part| part.state.is_up()) => {
             let call = act::hook(argv, stack.name.as_str(), &volumes.env, stack.limits.hook);
-            run_well(&call).await.map_or_else(|error| Check::Unwell(chain(&error)), |_| Check::Well)
+            run_well(&call).await.map_or_else(|error| Check::Unwell(error.brief()), |_| Check::Well)
         }
         Some(_) | None => Check::None,
     };
     judge(engine, &parts, check)
 }
 
+fn brief(error: &ActError) -> String {
+    if let ActError::Program(error) = error { error.brief() } else { chain(error) }
+}
+
 /// Compose tells only with which code a container ended. Docker knows what should have started it again, and whether somebody
 /// stopped it; that it keeps for a while only, so it is written down here.
-async fn find_endings(place: &Place, engine: Engine, parts: &mut [Part]) -> Result<(), act::ActError> {
+async fn find_endings(place: &Place, engine: Engine, parts: &mut [Part]) -> Result<(), ActError> {
     let open = |part: &Part| is_down(part) && part.ending == Ending::Unknown;
     if engine == Engine::Systemd || !parts.iter().any(open) {
         return Ok(());
