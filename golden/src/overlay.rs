@@ -27,15 +27,18 @@ pub fn put_units(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()
         let path = folder.join("units").join(&unit.file);
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let wants: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("WantedBy=")).collect();
         ensure!(
-            text.lines().any(|line| line == format!("WantedBy={}", unit.wanted_by)),
+            wants.iter().copied().eq(unit.wanted_by.as_deref()),
             "{} and the recipe disagree on what wants it",
             path.display()
         );
         let installed = format!("usr/lib/systemd/system/{}", unit.file);
         image.put_text(&installed, 0o644, &text);
-        let wish = format!("etc/systemd/system/{}.wants/{}", unit.wanted_by, unit.file);
-        image.put_link(&wish, &format!("/{installed}"));
+        if let Some(target) = &unit.wanted_by {
+            let wish = format!("etc/systemd/system/{target}.wants/{}", unit.file);
+            image.put_link(&wish, &format!("/{installed}"));
+        }
     }
     for unit in &recipe.debian.masked_units {
         image.put_link(&format!("etc/systemd/system/{unit}"), "/dev/null");

@@ -68,7 +68,9 @@ pub struct Stacks {
 #[serde(deny_unknown_fields)]
 pub struct Unit {
     pub file: String,
-    pub wanted_by: String,
+    /// By which target; none for one that another unit starts.
+    #[serde(default)]
+    pub wanted_by: Option<String>,
 }
 
 /// One of our own files.
@@ -103,7 +105,7 @@ impl Recipe {
             ensure!(first && word.bytes().all(plain), "`{word}` is no name of a package or a suite");
         }
         for unit in &recipe.units {
-            for name in [&unit.file, &unit.wanted_by] {
+            for name in [&unit.file].into_iter().chain(&unit.wanted_by) {
                 let plain =
                     |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'@');
                 ensure!(name.bytes().all(plain), "`{name}` is no plain name of a unit");

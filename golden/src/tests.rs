@@ -38,6 +38,9 @@ fn the_shipped_units_start_at_boot_and_hand_the_claim_on() {
     for line in ["PassEnvironment=HOLDFAST_BOOTSTRAP", "ExecStart=/usr/bin/guestd run"] {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
+    for line in ["WatchdogSec=3min", "WatchdogSignal=SIGKILL", "Restart=always", "StartLimitIntervalSec=0"] {
+        assert!(unit.lines().any(|found| found == line), "a controller that hangs is started again: {line}");
+    }
     let after = unit.lines().find_map(|line| line.strip_prefix("After=")).expect("it waits for something");
     assert!(after.split_whitespace().any(|unit| unit == "network.target"), "{after}");
 }
@@ -54,6 +57,36 @@ fn the_image_has_the_hook_of_apt_and_masks_what_fails_in_a_container() {
     }
     let hook = std::fs::read_to_string(folder().join("files/80holdfast")).expect("read");
     assert!(hook.contains("guestd apt-hook"), "{hook}");
+}
+
+/// Without that a guest gets no security upgrade before its next golden.
+#[test]
+fn security_upgrades_are_on_in_the_image_by_a_timer_of_ours_with_jitter() {
+    let (recipe, _) = Recipe::read(&folder()).expect("the shipped recipe");
+    let mut image = Image::default();
+    overlay::put_units(&mut image, &folder(), &recipe).expect("put");
+    let has = |path: &str| image.entries.contains_key(path.as_bytes());
+    assert!(has("etc/systemd/system/timers.target.wants/holdfast-upgrade.timer"));
+    assert!(has("usr/lib/systemd/system/holdfast-upgrade.service"));
+    assert!(
+        !has("etc/systemd/system/multi-user.target.wants/holdfast-upgrade.service"),
+        "the timer starts it"
+    );
+    assert!(has("etc/systemd/system/apt-daily-upgrade.timer"), "masked: nothing upgrades beside it");
+    let read = |name: &str| std::fs::read_to_string(folder().join("units").join(name)).expect("read");
+    let timer = read("holdfast-upgrade.timer");
+    assert!(timer.contains("OnCalendar=") && timer.contains("RandomizedDelaySec=3h"), "{timer}");
+    let service = read("holdfast-upgrade.service");
+    assert!(service.lines().any(|line| line == "ExecStart=/usr/bin/guestd upgrade"), "{service}");
+}
+
+/// The builder on a box reads what the agent's package laid down there.
+#[test]
+fn the_agents_package_brings_every_unit_and_file_of_the_recipe() {
+    let text = std::fs::read_to_string(folder().join("../agentd/Cargo.toml")).expect("read");
+    for all in ["\"../golden/units/*\"", "\"../golden/files/*\""] {
+        assert!(text.contains(all), "{all} is not packaged");
+    }
 }
 
 #[test]

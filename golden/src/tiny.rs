@@ -1,5 +1,5 @@
 //! The tiny image: busybox as everything, and the building machine's libraries for the controller. It boots, it runs
-//! `guestd`, and it needs neither root nor network to be made.
+//! `guestd`, brings its network up as Proxmox configures it, and needs neither root nor network to be made.
 
 use std::path::{Path, PathBuf};
 
@@ -24,9 +24,15 @@ const DIRECTORIES: [&str; 13] = [
     "var/lib",
     "var/log",
 ];
+/// What lies in `/run` is of one boot, as everywhere.
 const INITTAB: &str = "::sysinit:/bin/mount -t proc proc /proc\n\
+                       ::sysinit:/bin/mount -t tmpfs -o mode=755,nosuid,nodev tmpfs /run\n\
+                       ::sysinit:/etc/init.d/network\n\
                        ::respawn:/usr/bin/guestd run\n\
                        ::shutdown:/bin/umount -a -r\n";
+/// Proxmox writes `/etc/network/interfaces` and leaves it to the guest to read it.
+const NETWORK: &str = include_str!("../tiny/network");
+const DHCP: &str = include_str!("../tiny/dhcp");
 const OS_RELEASE: &str = "ID=debian\nNAME=\"Holdfast tiny guest\"\nVERSION_ID=\"12\"\n";
 
 /// Makes the image, without the controller itself.
@@ -43,6 +49,9 @@ pub fn image(guestd: &Path) -> Result<Image> {
     }
     image.put_link("sbin/init", "../bin/busybox");
     image.put_text("etc/inittab", 0o644, INITTAB);
+    image.put_text("etc/init.d/network", 0o755, NETWORK);
+    image.put_text("etc/udhcpc/default.script", 0o755, DHCP);
+    image.put_link("var/run", "../run");
     image.put_text("etc/os-release", 0o644, OS_RELEASE);
     image.put_text("etc/debian_version", 0o644, "12.0\n");
     image.put_text("etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\n");

@@ -22,6 +22,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
+use crate::beat;
+
 /// The agent is one bridge away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -187,6 +189,7 @@ impl Agent {
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<Result<(), E>, AgentError> {
         let request = self.request(Method::GET, path).header(AUTHORIZATION, bearer(token)?);
+        beat::within(FETCH_TIMEOUT);
         let mut response = request.timeout(FETCH_TIMEOUT).send().await.map_err(|error| self.away(error))?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
@@ -291,6 +294,7 @@ impl Agent {
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, AgentError> {
+        beat::within(REQUEST_TIMEOUT);
         let response = request.send().await.map_err(|error| self.away(error))?;
         let status = response.status();
         let body = self.body(response).await?;

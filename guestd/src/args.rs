@@ -21,6 +21,8 @@ pub const EXIT_LOCKED: u8 = 5;
 pub const EXIT_ROLLED_BACK: u8 = 10;
 /// The same, and the rollback was refused: the guest is as the command left it.
 pub const EXIT_NOT_ROLLED_BACK: u8 = 11;
+/// `guestd try` was told to end: the controller goes on with it.
+pub const EXIT_LET_GO: u8 = 12;
 /// The agent does not answer.
 pub const EXIT_UNAVAILABLE: u8 = 69;
 /// The agent has as much waiting as it takes: try later.
@@ -29,7 +31,7 @@ pub const EXIT_BUSY: u8 = 75;
 pub const EXIT_NO_PERMISSION: u8 = 77;
 
 const CODES: &str = "Exit codes: 0 well, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
-                     10 tried and rolled back, 11 tried and not rolled back, 69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
+                     10 tried and rolled back, 11 tried and not rolled back, 12 told to end while it tried (the controller goes on), 69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
 
 /// The controller inside a guest.
 #[derive(Debug, Parser)]
@@ -60,6 +62,8 @@ pub enum Command {
     AptHook(AptHookArgs),
     /// Wait until apt is done, and see whether the stacks that were well before it are well: the hook has it started.
     AptJudge(AptJudgeArgs),
+    /// Upgrade packages from Debian's security archive: a timer calls it each night.
+    Upgrade(UpgradeArgs),
     /// Show what a backup would stop, and stop nothing.
     Quiesce(QuiesceArgs),
     /// Start again what was stopped for a backup.
@@ -166,6 +170,29 @@ pub struct AptJudgeArgs {
     pub place: PlaceArgs,
 }
 
+/// What stands in the man page of `guestd upgrade`, too.
+const UPGRADES: &str = "\
+[upgrades] of /etc/holdfast/stacks.toml:
+  security    on (so it is without this key) or off
+
+Installed packages are upgraded to what Debian's security archive has, with what that needs besides, and to nothing else. \
+Settings that were changed in the guest stay. A snapshot is taken before, and the stacks that were well are asked after it, as \
+[apt] says; where it says nothing, a guest in which one of them is not well any more, or in which dpkg left packages half done, \
+goes back to the snapshot. THAT LOSES ALL THAT WAS WRITTEN SINCE. What was rolled back is not tried again for a week. The \
+snapshot is kept until the next upgrade, for a week at most.
+
+How it went, and whether programs still run from files that were replaced, stands in `guestd status` and is told to the agent. \
+Nothing is restarted for it. holdfast-upgrade.timer calls this each night between two and five o'clock, at another moment each \
+time: `systemctl edit holdfast-upgrade.timer` names another time.";
+
+/// Of `guestd upgrade`.
+#[derive(Debug, ClapArgs)]
+#[command(after_long_help = UPGRADES)]
+pub struct UpgradeArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
 /// What stands in the man page of `guestd quiesce`, too.
 const STACKS: &str = "\
 STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. /usr/share/doc/holdfast-guest/examples/stacks.toml \
@@ -173,6 +200,7 @@ shows every key.
   [stack.NAME]           driver = \"compose\" with directory (file, project), or driver = \"systemd\" with units
     after                starts after these stacks, and stops before them
     wanted               running or stopped: how it should be when nobody said otherwise
+    on_failure           tell or restart: when something of it ends by itself, and neither systemd nor Docker starts it again
     restore_test         check or leave
     stop_timeout_s, start_timeout_s, health_timeout_s
   [stack.NAME.hooks]     pre_quiesce, post_resume, health: a program by its absolute path and its arguments; timeout_s
@@ -181,9 +209,16 @@ the mount the stack is not started
   bound_max_s            stacks never stand still for longer
   [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"tell\" or \"roll_back\"; keep_hours: \
 guestd-apt-hook(8)
+  [upgrades]             security = \"on\" or \"off\": guestd-upgrade(8)
 
 What is stopped stands in /var/lib/holdfast/quiesce.json, and a timer of systemd starts it again at the bound, whatever dies. \
-What a person stopped before stays stopped.";
+What a person stopped before stays stopped.
+
+\
+Stacks that should run are looked at each minute (each quarter of an hour where a look takes long). What is not well at two \
+looks in a row stands in `guestd status` and is told to the agent. With on_failure = \"restart\" what ended by itself is started: \
+at once, then after a minute, two, four, up to an hour. What systemd or Docker starts again is left to them; what a person \
+stopped or removed is left alone.";
 
 /// Of `guestd quiesce`.
 #[derive(Debug, ClapArgs)]

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::{OperationId, SnapshotName, StackName};
-use holdfast_protocol::local::window::{DownStack, Label};
+use holdfast_protocol::local::hello::UnwellStack;
+use holdfast_protocol::local::window::{DownStack, Label, STACKS_MAX};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
@@ -17,8 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::file::{self, Eyes};
 use crate::place::Place;
+use crate::watch::State;
 
 const BYTES_MAX: usize = 128 * 1024;
+
+/// So many stopped containers are remembered.
+const STOPPED_MAX: usize = 64;
 
 /// The version of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,12 +56,35 @@ pub struct Told {
     /// The last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
+    /// How the stacks are that should run, as they were seen last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<Watched>,
+    /// Containers that somebody stopped, each with when it was started: Docker forgets it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<String>,
     /// How it was when packages changed last. That is no health of the guest's: nobody looks again when a person mends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<Packages>,
+    /// What became of a trial that its own command did not see the end of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Said>,
     /// What the last restore test of this scratch guest reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore_test: Option<String>,
+}
+
+/// A stack that should run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Watched {
+    pub stack: StackName,
+    pub state: State,
+    /// In words, where it is not well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    pub since: Timestamp,
+    /// How often it was started since it was last well for long.
+    pub restarts: u32,
 }
 
 /// A window that is open.
@@ -77,6 +105,15 @@ pub struct Packages {
     /// What was taken before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotName>,
+    /// In words.
+    pub said: String,
+}
+
+/// What is said of something that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    pub at: Timestamp,
     /// In words.
     pub said: String,
 }
@@ -111,6 +148,26 @@ impl Told {
         let problems = [&self.problem, &self.file_problem, &self.put_aside];
         let well = self.down.is_empty() && problems.iter().all(|problem| problem.is_none());
         if well { Health::Well } else { Health::Unwell }
+    }
+
+    /// Stacks that should run and are not well, for the agent.
+    pub fn unwell(&self) -> Vec<UnwellStack> {
+        let unwell = |one: &Watched| {
+            Some(UnwellStack {
+                stack: one.stack.clone(),
+                state: one.state.unwell()?,
+                why: one.why.clone()?,
+                since: one.since,
+                restarts: one.restarts,
+            })
+        };
+        self.watched.iter().filter_map(unwell).take(STACKS_MAX).collect()
+    }
+
+    /// Keeps that somebody stopped a container.
+    pub fn keep_stopped(&mut self, run: String) {
+        self.stopped.push(run);
+        self.stopped.drain(..self.stopped.len().saturating_sub(STOPPED_MAX));
     }
 }
 

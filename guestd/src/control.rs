@@ -22,7 +22,9 @@ use crate::decide::{Cause, Claim, Doubt, Next, Seen, SetUp, decide};
 use crate::keeper::Serving;
 use crate::kept::{self, KeptError};
 use crate::own_program;
+use crate::people::upgrade;
 use crate::place::Place;
+use crate::restart;
 use crate::state::{self, Mode, Schema, State};
 use crate::ticket;
 use crate::update::Own;
@@ -58,6 +60,7 @@ pub struct Control {
     doubt: Option<Doubt>,
     state: State,
     health: Health,
+    restart: restart::Watch,
     /// Hears of each hello that was answered.
     serving: watch::Sender<Option<Serving>>,
 }
@@ -92,6 +95,7 @@ impl Control {
             doubt: None,
             state,
             health: Health::Well,
+            restart: restart::Watch::default(),
             serving,
         }
     }
@@ -201,9 +205,13 @@ impl Control {
     }
 
     async fn hello(&mut self, bootstrap: &Bootstrap, word: Word) -> Result<u32, AgentError> {
+        let told = board::load(&self.place);
         let hello = Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            health: if self.health == Health::Well { board::load(&self.place).health() } else { self.health },
+            health: if self.health == Health::Well { told.health() } else { self.health },
+            unwell: told.unwell(),
+            upgrade: upgrade::load(&self.place).last,
+            restart_needed: self.restart.needed(&self.place),
             boot_id: self.boot_id.clone(),
             build: self.build.clone(),
         };

@@ -36,6 +36,18 @@ pub struct Part {
     pub grace: Option<Duration>,
     /// What is another each time it is started; empty where nobody tells.
     pub run: String,
+    pub ending: Ending,
+}
+
+/// Why a part does not run, as far as what runs it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It runs, or it is told nowhere.
+    Unknown,
+    /// Somebody stopped it, or it had done its work.
+    Clean,
+    /// It ended by itself and not well, and what runs it does not start it again.
+    Failure,
 }
 
 /// Whether a part runs.
@@ -155,6 +167,12 @@ pub trait Driver {
 /// Asks which services of a project run now, whichever containers those are.
 pub fn services(home: &Home) -> Call {
     docker::services(&home.project)
+}
+
+/// Asks which of these containers somebody stopped since one of them was started, by the engine's own record. None where that
+/// is not told.
+pub fn stops(part: &Part) -> Option<Call> {
+    (!part.run.is_empty()).then(|| docker::stops(&part.id, &part.run))
 }
 
 /// The driver of a stack. `env` names its volumes.

@@ -16,9 +16,12 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
+use crate::args::PlaceArgs;
 use crate::backoff::Backoff;
+use crate::beat;
 use crate::board;
 use crate::clock;
+use crate::people::{trial, upgrade};
 use crate::place::Place;
 use crate::quiesce::marker::{Marker, MarkerError};
 use crate::quiesce::resume::{Asker, Cleared, Recovered, Tries, recover};
@@ -66,6 +69,7 @@ pub struct Keeper {
     not_before: Duration,
     failures: u32,
     reported: Reported,
+    upgrades: Upgrades,
     /// A window that an earlier process of ours had open: the agent is told that it is over.
     orphan: Option<OperationId>,
     /// The last window that the agent knows to be over. Where nothing can be written, the board shows it open for ever.
@@ -79,6 +83,13 @@ pub struct Keeper {
 enum Reported {
     No,
     Yes,
+}
+
+/// Whether it was seen what became of the last upgrade, since this process was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upgrades {
+    NotSeen,
+    Seen,
 }
 
 /// Whether the agent heard the end of all windows.
@@ -103,6 +114,7 @@ impl Keeper {
             not_before: Duration::ZERO,
             failures: 0,
             reported: Reported::No,
+            upgrades: Upgrades::NotSeen,
             orphan: None,
             over: None,
             unlabelled: None,
@@ -127,6 +139,7 @@ impl Keeper {
                 backoff.reset();
                 LOOK_AGAIN
             };
+            beat::within(wait);
             if let Ok(Err(_)) = tokio::time::timeout(wait, self.serving.changed()).await {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
@@ -284,6 +297,13 @@ impl Keeper {
                 }
             }
             (Mode::Serve, _) => {
+                let args =
+                    PlaceArgs { root: self.place.root().to_owned(), source_address: self.source_address };
+                trial::go_on(&self.place, &args, &stacks).await;
+                if self.upgrades == Upgrades::NotSeen {
+                    upgrade::look_back(&self.place, &args).await;
+                    self.upgrades = Upgrades::Seen;
+                }
                 let told = self.tell_untold(&windows).await;
                 self.ask_for_label(&windows).await;
                 if told == Told::All && !stacks.is_empty() {

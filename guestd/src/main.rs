@@ -22,6 +22,7 @@ mod args;
 mod attempt;
 mod audit;
 mod backoff;
+mod beat;
 mod board;
 mod clock;
 mod control;
@@ -36,6 +37,7 @@ mod people;
 mod place;
 mod program;
 mod quiesce;
+mod restart;
 mod restore_test;
 mod run;
 mod stacks;
@@ -44,6 +46,7 @@ mod status;
 mod status_stacks;
 mod ticket;
 mod update;
+mod watch;
 mod window;
 mod work;
 
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         }
         args::Command::AptHook(asked) => Ok(runtime.block_on(people::apt::hook(&asked))),
         args::Command::AptJudge(asked) => Ok(runtime.block_on(people::apt::judge(&asked))),
+        args::Command::Upgrade(asked) => Ok(runtime.block_on(people::upgrade::upgrade(&asked))),
         args::Command::Quiesce(asked) => {
             runtime.block_on(people::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }

@@ -6,5 +6,6 @@ pub mod dry_run;
 pub mod resume;
 pub mod trial;
 pub mod tried;
+pub mod upgrade;
 pub mod volumes;
 pub mod well;

@@ -9,9 +9,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use holdfast_protocol::strict::chain;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
+
+use crate::beat;
 
 /// Of each of the two outputs this much is kept. A list of a hundred containers has 60 KiB.
 const OUTPUT_BYTES_MAX: usize = 512 * 1024;
@@ -114,12 +117,29 @@ pub enum ProgramError {
     },
 }
 
+/// Of what a program said last, this much is enough to know it by.
+const BRIEF_BYTES: usize = 70;
+
+impl ProgramError {
+    /// In few words: calls are long, and what a program says last says most.
+    pub fn brief(&self) -> String {
+        let Self::Failed { line, how, words } = self else { return chain(self) };
+        let is_name = |(at, word): &(usize, &str)| *at == 0 || !word.starts_with(['-', '/']);
+        let name: Vec<&str> =
+            line.split(' ').enumerate().take_while(is_name).take(2).map(|(_, word)| word).collect();
+        let from = words.ceil_char_boundary(words.len().saturating_sub(BRIEF_BYTES));
+        let cut = if from == 0 { "" } else { "…" };
+        format!("`{}` ended with {how}: {cut}{}", name.join(" "), words.get(from..).unwrap_or_default())
+    }
+}
+
 fn told(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
 /// Runs a program to its end, within its bound.
 pub async fn run(call: &Call) -> Result<Said, ProgramError> {
+    beat::within(call.limit);
     let mut child = start(call)?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let whole = async {
@@ -169,6 +189,13 @@ pub fn words(text: &str) -> String {
     let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let skipped = line.chars().count().saturating_sub(WORDS_MAX);
     line.chars().skip(skipped).collect()
+}
+
+/// The beginning of a sentence, in one line that draws nothing on a terminal, within so many bytes.
+pub fn beginning(text: &str, bytes_max: usize) -> String {
+    let mut line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.truncate(line.floor_char_boundary(bytes_max));
+    line
 }
 
 #[expect(
@@ -230,6 +257,20 @@ mod tests {
         assert!(error.to_string().ends_with("a [2Jb c"), "{error}");
         let missing = run(&Call::new(["/no/such/program"], LONG)).await.unwrap_err();
         assert!(matches!(missing, ProgramError::Start { .. }));
+    }
+
+    #[test]
+    fn a_brief_error_names_the_program_and_what_it_said_last() {
+        let failed = |line: &str, words: &str| ProgramError::Failed {
+            line: line.to_owned(),
+            how: "exit status: 1".to_owned(),
+            words: words.to_owned(),
+        };
+        let long = format!("{}Is the daemon running?", "Cannot connect to the Docker daemon. ".repeat(3));
+        let brief = failed("docker compose --project-directory /srv/app ps", &long).brief();
+        assert!(brief.starts_with("`docker compose` ended with exit status: 1: …"), "{brief}");
+        assert!(brief.ends_with("Is the daemon running?") && brief.len() < 128, "{brief}");
+        assert_eq!(failed("/srv/check -x", "no").brief(), "`/srv/check` ended with exit status: 1: no");
     }
 
     #[tokio::test]

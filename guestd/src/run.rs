@@ -15,12 +15,14 @@ use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_LOCKED, EXIT_NO_PERMISSION, RunArgs};
+use crate::beat::{self, Beat};
 use crate::control::Control;
 use crate::file::{self, Eyes, FileError};
 use crate::keeper::Keeper;
 use crate::place::Place;
 use crate::quiesce::boot;
 use crate::quiesce::resume::{self, Asker, Recovered, Tries};
+use crate::watch::Watch;
 
 /// Half a second in all.
 const LOCK_TRIES: u32 = 10;
@@ -91,10 +93,15 @@ pub async fn run(args: &RunArgs) -> Result<u8, RunError> {
     let source_address = args.place.source_address;
     let keeper = Keeper::new(place.clone(), source_address, boot_id.clone(), told);
     let mut control = Control::new(place.clone(), source_address, boot_id, serving);
+    let watch = Watch::new(place.clone());
+    let beats = ["hello", "backups", "stacks"].map(Beat::new);
+    let [of_hello, of_backups, of_stacks] = &beats;
     // What is cut off leaves what a kill would leave: the claim's record, and the marker of what was stopped.
     let name = tokio::select! {
-        never = say_hello(&mut control) => match never {},
-        never = Box::pin(keeper.run()) => match never {},
+        never = of_hello.of(say_hello(&mut control)) => match never {},
+        never = Box::pin(of_backups.of(keeper.run())) => match never {},
+        never = Box::pin(of_stacks.of(watch.run())) => match never {},
+        never = beat::watch(&beats, beat::pace(), beat::tell_systemd) => match never {},
         name = stopped(&mut terminate, &mut interrupt) => name,
     };
     info!(signal = name, "guestd stops");
@@ -105,6 +112,7 @@ pub async fn run(args: &RunArgs) -> Result<u8, RunError> {
 async fn say_hello(control: &mut Control) -> Infallible {
     loop {
         let wait = control.step().await;
+        beat::within(wait);
         tokio::time::sleep(wait).await;
     }
 }

@@ -25,6 +25,8 @@ pub struct Stacks {
     pub bound_max: Option<Duration>,
     /// What is done when packages change.
     pub apt: Apt,
+    /// Security upgrades that nobody waits for.
+    pub upgrades: Upgrades,
 }
 
 /// One stack.
@@ -37,6 +39,7 @@ pub struct Stack {
     pub limits: Limits,
     pub hooks: Hooks,
     pub wanted: Wanted,
+    pub on_failure: OnFailure,
     pub restore_test: RestoreTest,
     /// By the variable that names the mount.
     pub volumes: BTreeMap<String, Placed>,
@@ -87,6 +90,17 @@ pub enum Wanted {
     Stopped,
 }
 
+/// What is done when something of a stack ends by itself and not well, and nothing starts it again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// It is told. A database that fell over may be better looked at before it is started.
+    #[default]
+    Tell,
+    /// It is told and started, with growing pauses.
+    Restart,
+}
+
 /// Whether a restore test starts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestoreTest {
@@ -134,6 +148,33 @@ impl Default for Apt {
     fn default() -> Self {
         Self { snapshot: AptSnapshot::Off, after: AptAfter::Off, keep_hours: 24 }
     }
+}
+
+/// Security upgrades that nobody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upgrades {
+    pub security: Security,
+    /// What is done when they change packages.
+    pub apt: Apt,
+}
+
+impl Default for Upgrades {
+    fn default() -> Self {
+        let apt = Apt { snapshot: AptSnapshot::Try, after: AptAfter::RollBack, keep_hours: UPGRADE_HOURS };
+        Self { security: Security::On, apt }
+    }
+}
+
+/// How long the snapshot before an upgrade is kept: until the next one, or a week.
+const UPGRADE_HOURS: u32 = 7 * 24;
+
+/// Whether they are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Security {
+    #[default]
+    On,
+    Off,
 }
 
 /// Whether a snapshot is taken before packages change.

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::desired::VolumeKind;
+use holdfast_protocol::local::hello::{RestartNeeded, UpgradeReport};
 use holdfast_protocol::local::{MountView, SelfView, StorageView};
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
@@ -17,7 +18,9 @@ use crate::args::{
     EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP, EXIT_UNAVAILABLE, Output, StatusArgs,
 };
 use crate::kept::{self, KeptError};
+use crate::people::upgrade;
 use crate::place::Place;
+use crate::restart;
 use crate::run::{self, Lock, RunError};
 use crate::state::{self, State, StateError};
 use crate::status_stacks::StacksView;
@@ -66,6 +69,12 @@ struct Status {
     agent: AgentSays,
     /// What is known of stacks.
     stacks: StacksView,
+    /// How the last security upgrade went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upgrade: Option<UpgradeReport>,
+    /// What only a restart brings into use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_needed: Option<RestartNeeded>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -110,7 +119,15 @@ pub async fn status(args: &StatusArgs) -> Result<u8, StatusError> {
         Err(error) => AgentSays::NotKnown { reason: chain(&error) },
     };
     let stacks = StacksView::look(&place);
-    let status = Status { schema: "holdfast.guestd-status/v1", controller, state, agent, stacks };
+    let status = Status {
+        schema: "holdfast.guestd-status/v1",
+        controller,
+        state,
+        agent,
+        stacks,
+        upgrade: upgrade::load(&place).last,
+        restart_needed: restart::needed(&place),
+    };
     let text = match args.output {
         Output::Json => serde_json::to_string_pretty(&status).map_err(StatusError::Unwritable)? + "\n",
         Output::Table => table(&status),
@@ -183,6 +200,8 @@ fn table(status: &Status) -> String {
         }
     }
     lines.extend(status.stacks.lines());
+    lines.extend(status.upgrade.as_ref().map(|one| ("Upgrade", format!("{}: {}", one.at, one.why))));
+    lines.extend(status.restart_needed.as_ref().map(|needed| ("Restart", restart::line(needed))));
     let mut text = String::new();
     for (name, value) in lines {
         // Writing to a String cannot fail.

@@ -1,16 +1,17 @@
-//! What `guestd status` tells of stacks: which there are, what is stopped for a backup and until when, how the last window
+//! What `guestd status` tells of stacks: which there are, how those are that should run, what is stopped for a backup and until when, how the last window
 //! ended, how they were after packages changed, and the canaries.
 
 use holdfast_protocol::protection::Consistency;
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
-use crate::board::{self, Told};
+use crate::board::{self, Told, Watched};
 use crate::place::Place;
 use crate::quiesce::canary::{self, Written};
 use crate::quiesce::marker::{Bound, Marker};
 use crate::quiesce::stop;
 use crate::stacks;
+use crate::watch::State;
 
 /// What is known.
 #[derive(Debug, Serialize)]
@@ -64,6 +65,7 @@ impl StacksView {
         lines.extend(
             [&told.problem, &told.put_aside].into_iter().flatten().map(|said| ("Problem", said.clone())),
         );
+        lines.extend(told.watched.iter().filter_map(watched));
         lines.extend(told.down.iter().map(|down| ("Down", format!("{}: {}", down.stack, down.why))));
         lines.extend(
             told.open
@@ -89,9 +91,34 @@ impl StacksView {
             lines.push(("Canaries", format!("{}, written {}", written.canaries.len(), written.at)));
         }
         lines.extend(told.packages.as_ref().map(|one| ("Packages", format!("{}: {}", one.at, one.said))));
+        lines.extend(told.tried.as_ref().map(|one| ("Tried", format!("{}: {}", one.at, one.said))));
         lines.extend(told.restore_test.clone().map(|said| ("Test", said)));
         lines
     }
+}
+
+/// A stack that should run and is not well, or that a person stopped.
+fn watched(one: &Watched) -> Option<(&'static str, String)> {
+    let Watched { stack, state, why, since, restarts } = one;
+    let starts = match restarts {
+        0 => String::new(),
+        1 => "; it was started once".to_owned(),
+        times => format!("; it was started {times} times"),
+    };
+    let why = why.as_deref().unwrap_or_default();
+    let is = match state {
+        State::Well | State::Runs | State::Starting => {
+            return (*restarts > 0).then(|| ("Stack", format!("{stack} runs again{starts}")));
+        }
+        State::Stopped => {
+            return Some(("Stack", format!("{stack} was stopped by somebody, and is left alone")));
+        }
+        State::Down => "is down",
+        State::Restarting => "does not stay up",
+        State::Unhealthy => "is not well",
+        State::Unknown => "cannot be looked at",
+    };
+    Some(("Unwell", format!("{stack} {is} since {since}: {why}{starts}")))
 }
 
 fn view(place: &Place, marker: &Marker) -> MarkerView {

@@ -2,7 +2,7 @@
 //!
 //! An environment is NUL-separated `NAME=value` pairs. It is read within a bound, into memory that is wiped.
 
-use holdfast_protocol::bootstrap::{Ticket, TicketError, VARIABLE};
+use holdfast_protocol::bootstrap::{Mode, Ticket, TicketError, VARIABLE};
 use holdfast_protocol::secret::Secret;
 
 use crate::file::{self, Eyes, FileError};
@@ -40,6 +40,15 @@ pub enum TicketProblem {
     /// Text, but no ticket.
     #[error(transparent)]
     Content(#[from] TicketError),
+}
+
+/// Whether this guest is one of its own: not the scratch guest of a restore test, and none that was not handed over yet.
+pub fn is_own_guest(place: &Place) -> bool {
+    match find(place) {
+        Ok(Found::Absent) => true,
+        Ok(Found::Ticket(ticket)) => ticket.mode == Mode::Serve,
+        Ok(Found::Pending) | Err(_) => false,
+    }
 }
 
 /// Looks for a ticket: PID 1 first, then our own environment.

@@ -37,6 +37,7 @@ pub mod audit;
 pub mod calls;
 pub mod desired;
 pub mod due;
+pub mod hello;
 pub mod openapi;
 pub mod restore_test;
 pub mod window;
@@ -94,7 +95,7 @@ pub struct Hello {
     /// The controller's version.
     #[schemars(length(min = 1, max = 64))]
     pub version: String,
-    /// How it is.
+    /// How the controller is, and what it stopped itself.
     pub health: Health,
     /// The kernel's boot id, so that a reboot is seen.
     #[schemars(length(min = 1, max = 64))]
@@ -102,6 +103,16 @@ pub struct Hello {
     /// SHA-256 of the controller's own program, where it could read that. A claim, not a proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Sha256Text>,
+    /// Stacks that should run and are not well. None of it, when all are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub unwell: Vec<hello::UnwellStack>,
+    /// How the last security upgrade went, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<hello::UpgradeReport>,
+    /// What only a restart brings into use. None of it, when nothing waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_needed: Option<hello::RestartNeeded>,
 }
 
 /// What the agent answers to a hello.

@@ -2,3 +2,4 @@
 
 mod debian;
 mod tiny;
+mod tiny_network;

@@ -12,7 +12,7 @@ use holdfast_protocol::golden::{GoldenContents, GoldenManifest};
 const NOW_S: u64 = 1_795_305_600;
 
 /// Builds a tiny golden with some program in the controller's place; `None` where busybox is missing.
-fn tiny(out: &Path, existing: Existing) -> Option<anyhow::Result<Built>> {
+pub fn tiny(out: &Path, existing: Existing) -> Option<anyhow::Result<Built>> {
     if !["/usr/bin/busybox", "/bin/busybox"].iter().any(|path| Path::new(path).exists()) {
         assert!(std::env::var_os("HOLDFAST_CI").is_none(), "busybox-static must be installed in CI");
         eprintln!("skipped: busybox-static is not installed");

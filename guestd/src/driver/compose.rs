@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Driver, Engine, Home, LOOK, Part, PartHealth, PartState, ReadError};
+use super::{Driver, Ending, Engine, Home, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::place::Place;
 use crate::program::{Call, Said};
 use crate::stacks::Project;
@@ -129,7 +129,13 @@ fn part(row: Row) -> Part {
         "unhealthy" => PartHealth::Unwell,
         _ => PartHealth::Silent,
     };
-    Part { id: row.id, name: row.service, state, says, grace: None, run: String::new() }
+    // How a container ended that does not run is asked of Docker, which knows more.
+    let ending = match row.state.as_str() {
+        "exited" if row.exit_code == 0 => Ending::Clean,
+        "created" | "paused" => Ending::Clean,
+        _ => Ending::Unknown,
+    };
+    Part { id: row.id, name: row.service, state, says, grace: None, run: String::new(), ending }
 }
 
 /// Services in the order in which they start; where nothing is said, by name. Compose refuses circles; should there be

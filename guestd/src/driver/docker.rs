@@ -2,18 +2,21 @@
 
 use std::time::Duration;
 
-use super::{Group, LOOK, Part, PartHealth, PartState, ReadError};
+use super::{Ending, Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
 
 /// What there may be none of is asked for with `index`: a container without a health check or a grace of its own has no such
 /// key, and Docker refuses a template that names one which is not there.
-const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{with index .State \"Health\"}}{{.Status}}{{else}}none{{end}} {{.State.StartedAt}} {{with index .Config \"StopTimeout\"}}{{.}}{{else}}-{{end}}";
+const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{with index .State \"Health\"}}{{.Status}}{{else}}none{{end}} {{.State.StartedAt}} {{with index .Config \"StopTimeout\"}}{{.}}{{else}}-{{end}} {{.State.OOMKilled}} {{.HostConfig.RestartPolicy.Name}}";
 
 /// What Docker waits where nobody says how long.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How a process ends that is killed.
 const KILLED: &str = "137";
+
+/// How one ends that was killed, interrupted or told to end.
+const SIGNALLED: [&str; 3] = [KILLED, "130", "143"];
 
 /// Asks for one line a container.
 pub fn check<'a>(ids: impl Iterator<Item = &'a String>) -> Call {
@@ -29,6 +32,15 @@ pub fn services(project: &str) -> Call {
     Call::new(words.into_iter().chain(form), LOOK)
 }
 
+/// Asks for each stop of a container since it was started: Docker keeps what happened last, and a program that ended by itself
+/// was not stopped.
+pub fn stops(id: &str, since: &str) -> Call {
+    let of = format!("container={id}");
+    let words = ["docker", "events", "--since", since, "--until", "0s", "--filter", "type=container"];
+    let form = ["--filter", "event=stop", "--filter", &of, "--format", "{{.Action}}"];
+    Call::new(words.into_iter().chain(form), LOOK)
+}
+
 /// What the lines say. A container without a line is gone when Docker says so, and not known otherwise.
 pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
     let mut parts = Vec::new();
@@ -40,7 +52,8 @@ pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
                 Some(line) => read(id, name, line),
                 None if is_gone(&said.err, &id) => {
                     let (state, says) = (PartState::Gone, PartHealth::Silent);
-                    Part { id, name, state, says, grace: None, run: String::new() }
+                    let ending = Ending::Clean;
+                    Part { id, name, state, says, grace: None, run: String::new(), ending }
                 }
                 None => {
                     return Err(ReadError::Silent { program: "docker inspect", about: group.name.clone() });
@@ -74,7 +87,30 @@ fn read(id: String, name: String, line: &str) -> Part {
         Some(seconds) => u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs),
         None => GRACE,
     };
-    Part { id, name, state, says, grace: Some(grace), run }
+    let (by_memory, policy) = (words.next(), words.next());
+    let oom = if by_memory == Some("true") { Oom::Killed } else { Oom::Spared };
+    let ending = ending((status, code), oom, policy.unwrap_or_default());
+    Part { id, name, state, says, grace: Some(grace), run, ending }
+}
+
+/// Whether the kernel killed it for want of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Oom {
+    Killed,
+    Spared,
+}
+
+/// Docker starts what it should keep running as often as it ends, unless somebody stopped it: what stands still then, was
+/// stopped. Of everything else only its end is told, and some programs end badly when they are stopped.
+fn ending((status, code): (&str, &str), oom: Oom, policy: &str) -> Ending {
+    match (status, policy) {
+        ("dead", _) => Ending::Failure,
+        ("exited", "always" | "unless-stopped") => Ending::Clean,
+        ("exited", _) if oom == Oom::Killed => Ending::Failure,
+        ("exited", _) if code == "0" || SIGNALLED.contains(&code) => Ending::Clean,
+        ("created" | "paused", _) => Ending::Clean,
+        _ => Ending::Unknown,
+    }
 }
 
 fn is_gone(err: &str, id: &str) -> bool {

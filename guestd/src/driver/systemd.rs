@@ -9,7 +9,7 @@ mod order;
 
 use std::time::Duration;
 
-use super::{Driver, Engine, Group, LOOK, Part, PartHealth, PartState, ReadError};
+use super::{Driver, Ending, Engine, Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, Said};
 use order::{Tie, Ties};
 
@@ -116,7 +116,7 @@ fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
 
 /// Asks for one block a unit.
 pub fn check<'a>(units: impl Iterator<Item = &'a String>) -> Call {
-    let asked = ["LoadState", "ActiveState", "SubState", "Result", "InvocationID"]
+    let asked = ["LoadState", "ActiveState", "SubState", "Result", "InvocationID", "ExecMainStatus"]
         .into_iter()
         .chain(TIES.map(|(key, _)| key));
     let asked = asked.map(|key| format!("--property={key}"));
@@ -142,6 +142,9 @@ fn was_killed(block: &str) -> bool {
     matches!(value(block, "Result"), Some("timeout" | "signal" | "core-dump" | "oom-kill" | "watchdog"))
 }
 
+/// What a Java or shell program ends with when it is told to end: systemd calls that a failure unless the unit says otherwise.
+const TERMINATED: &str = "143";
+
 /// What the blocks say.
 pub fn checked<'a>(units: impl Iterator<Item = &'a String>, said: &Said) -> Result<Vec<Part>, ReadError> {
     let mut blocks = said.out.trim().split("\n\n");
@@ -162,7 +165,12 @@ pub fn checked<'a>(units: impl Iterator<Item = &'a String>, said: &Said) -> Resu
                 (_, "failed") => (PartState::Stopped, PartHealth::Unwell),
                 _ => (PartState::Stopped, PartHealth::Silent),
             };
-            Ok(Part { id: unit.clone(), name: unit.clone(), state, says, grace: None, run })
+            let ending = match active {
+                "failed" if value(block, "ExecMainStatus") != Some(TERMINATED) => Ending::Failure,
+                "failed" | "inactive" => Ending::Clean,
+                _ => Ending::Unknown,
+            };
+            Ok(Part { id: unit.clone(), name: unit.clone(), state, says, grace: None, run, ending })
         })
         .collect()
 }

@@ -25,17 +25,26 @@ use holdfast_protocol::local::work::SnapshotRequest;
 use holdfast_protocol::operation::OperationStatus;
 use holdfast_protocol::strict::chain;
 
-use self::note::{Moment, Note, WasWell};
+use self::note::{Moment, Note, Run};
 use crate::args::{AptHookArgs, EXIT_DONE, EXIT_FAILED, Output, PlaceArgs};
 use crate::board::{self, Packages};
 use crate::clock;
-use crate::people::{tried, well};
+use crate::people::well::{self, WasWell};
+use crate::people::{tried, upgrade};
 use crate::place::Place;
 use crate::quiesce::marker::Marker;
 use crate::stacks::{self, Apt, AptAfter, AptSnapshot, Stacks};
 use crate::work::{Session, told_end};
 
+pub use decide::{Stands, stands};
+pub use half::done as half_done;
 pub use judge::judge;
+pub use lock::goes_on;
+
+/// Whether somebody will yet say how the stacks are after packages changed.
+pub fn is_judged_later(place: &Place) -> bool {
+    note::load(place).is_some_and(|note| note.is_open(Moment::now(place).as_ref()))
+}
 
 /// So long apt waits for a snapshot where it could go without, and where it could not.
 const TRY_LIMIT: Duration = Duration::from_secs(60);
@@ -56,7 +65,8 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
             return EXIT_DONE;
         }
     };
-    let apt = stacks.apt;
+    let run = Run::now();
+    let apt = run.of(&stacks);
     if (apt.snapshot, apt.after) == (AptSnapshot::Off, AptAfter::Off) {
         return EXIT_DONE;
     }
@@ -67,7 +77,7 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
         return EXIT_DONE;
     }
     let now = Moment::now(&place);
-    let earlier = now.as_ref().and_then(|now| note::load(&place).filter(|note| note.is_for(now, apt)));
+    let earlier = now.as_ref().and_then(|now| note::load(&place).filter(|note| note.is_for(now, run, apt)));
     if let Some(note) = earlier {
         begin(&place, &args.place, apt, note.again()).await;
         return EXIT_DONE;
@@ -76,7 +86,7 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
         AptAfter::Off => Vec::new(),
         AptAfter::Tell | AptAfter::RollBack => what_is_well(&place, &args.place, &stacks).await,
     };
-    let snapshot = match snapshot_as_wished(&args.place, apt).await {
+    let snapshot = match snapshot_as_wished(&place, &args.place, run, apt).await {
         Ok(snapshot) => snapshot,
         Err(why) if apt.snapshot == AptSnapshot::Must => {
             aside!(
@@ -90,7 +100,7 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
         }
     };
     match now {
-        Some(now) => begin(&place, &args.place, apt, Note::new(now, snapshot, well)).await,
+        Some(now) => begin(&place, &args.place, apt, Note::new(now, run, snapshot, well)).await,
         None => {
             aside!("guestd: which boot this is cannot be told: nobody judges how the stacks are afterwards")
         }
@@ -127,7 +137,7 @@ async fn what_is_well(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<W
         return Vec::new();
     }
     let look = async {
-        let volumes = judge::volumes(place, args, stacks).await;
+        let volumes = well::volumes(place, args, stacks).await;
         well::well_now(place, stacks, &volumes).await
     };
     let Ok(well) = tokio::time::timeout(LOOK_LIMIT, look).await else {
@@ -135,26 +145,40 @@ async fn what_is_well(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<W
         aside!("guestd: what is well was not told within {limit} s, so no stack is asked for afterwards");
         return Vec::new();
     };
-    well.into_iter().map(|one| WasWell { stack: one.stack.name, groups: one.groups }).collect()
+    well.into_iter().map(WasWell::from).collect()
 }
 
-async fn snapshot_as_wished(args: &PlaceArgs, apt: Apt) -> Result<Option<SnapshotName>, String> {
+async fn snapshot_as_wished(
+    place: &Place,
+    args: &PlaceArgs,
+    run: Run,
+    apt: Apt,
+) -> Result<Option<SnapshotName>, String> {
     let limit = match apt.snapshot {
         AptSnapshot::Off => return Ok(None),
         AptSnapshot::Try => TRY_LIMIT,
         AptSnapshot::Must => MUST_LIMIT,
     };
-    let name = match tokio::time::timeout(limit, snapshot(args, apt)).await {
+    let name = match tokio::time::timeout(limit, snapshot(args, run, apt)).await {
         Ok(taken) => taken?,
         Err(_) => return Err(format!("it was not there after {} s", limit.as_secs())),
     };
+    if run == Run::Upgrade {
+        // The snapshot does not hold this: who lacks it went back.
+        upgrade::know(place, &name);
+    }
     aside!("guestd: snapshot {name} was taken; `guestd rollback {name}` goes back");
     Ok(Some(name))
 }
 
-async fn snapshot(args: &PlaceArgs, apt: Apt) -> Result<SnapshotName, String> {
+async fn snapshot(args: &PlaceArgs, run: Run, apt: Apt) -> Result<SnapshotName, String> {
     let session = Session::open(args).map_err(|error| chain(&error))?;
-    let name: Option<SnapshotName> = clock::now().strftime("apt-%Y%m%d-%H%M%S").to_string().parse().ok();
+    let prefix = match run {
+        Run::ByHand => "apt-",
+        Run::Upgrade => upgrade::PREFIX,
+    };
+    let name = format!("{prefix}{}", clock::now().strftime("%Y%m%d-%H%M%S"));
+    let name: Option<SnapshotName> = name.parse().ok();
     let wish = SnapshotRequest {
         guest: None,
         name: name.clone(),

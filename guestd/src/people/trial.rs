@@ -7,11 +7,17 @@
 //! ```
 //! Exit codes: 0 kept; 1 nothing was run; 10 the rollback is under way (the guest restarts, so nobody may see this);
 //! 11 the rollback was refused, and the guest is as the command left it. Only stacks that were well before are asked for. A
-//! lost terminal, an interrupt or a SIGTERM ends the command, and the rest goes on.
+//! lost terminal or an interrupt ends the command, and the rest goes on. A SIGTERM, which every program gets when the guest goes
+//! down, ends this program within two seconds, whatever it does: how far it is lies on the disk, and `guestd run` goes on with
+//! it, now or after the next start (12).
+
+mod go_on;
+mod kept;
 
 use std::ffi::OsString;
 use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::local::MountView;
@@ -20,13 +26,23 @@ use holdfast_protocol::operation::OperationStatus;
 use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_NOT_ROLLED_BACK, EXIT_ROLLED_BACK, Output, TryArgs};
+use crate::args::{
+    EXIT_DONE, EXIT_FAILED, EXIT_LET_GO, EXIT_NOT_ROLLED_BACK, EXIT_ROLLED_BACK, Output, TryArgs,
+};
 use crate::clock;
+use crate::file::FileError;
 use crate::people::tried;
-use crate::people::well::{self, Back, When};
+use crate::people::well::{self, Back, WasWell, Well, When};
 use crate::place::Place;
 use crate::stacks::{self, Stacks, StacksError};
 use crate::work::{Session, WorkError, told_end};
+
+pub use go_on::go_on;
+pub use kept::is_there as is_open;
+use kept::{Stage, Trial};
+
+/// A command that is told to end is waited for so long when we are told to end, too.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +53,10 @@ pub enum TrialError {
     Stacks(#[from] StacksError),
     #[error("nothing was run: no snapshot was taken: {said}")]
     NoSnapshot { said: String },
+    #[error("nothing was run: it cannot be written down; the snapshot goes when its time is over")]
+    Kept(#[source] FileError),
+    #[error("nothing was run: an earlier trial is not over yet; `guestd status` tells when it is")]
+    Earlier,
     #[error("nothing was run: signals cannot be waited for")]
     Signal(#[source] io::Error),
     #[error("nothing was run: it was interrupted; the snapshot goes when its time is over")]
@@ -59,6 +79,9 @@ pub async fn trial(args: &TryArgs) -> Result<u8, TrialError> {
     let session = Session::open(&args.place)?;
     let stacks = stacks::load(&place)?;
     let volumes = volumes(&session, &stacks).await?;
+    if kept::is_there(&place) {
+        return Err(TrialError::Earlier);
+    }
     // Apt takes no snapshot of its own while this goes on, and nobody else judges what it did.
     let _tried = tried::begin(&place);
     let well = well::well_now(&place, &stacks, &volumes).await;
@@ -73,36 +96,89 @@ pub async fn trial(args: &TryArgs) -> Result<u8, TrialError> {
     let mut ends = Ends::new().map_err(TrialError::Signal)?;
     let keep_s = args.keep_hours.map(|hours| hours.saturating_mul(3_600));
     let wish = SnapshotRequest { guest: None, name, keep_s };
-    let accepted = session.ask("/v1/snapshots", &wish).await?;
-    let view = session.follow(accepted.operation, Output::Table).await?;
-    let snapshot = accepted.snapshot.or(wish.name).filter(|_| view.status == OperationStatus::Done);
-    let Some(snapshot) = snapshot else {
-        return Err(TrialError::NoSnapshot { said: told_end(&view, None).trim().to_owned() });
+    let snapshot = tokio::select! {
+        snapshot = snapshot(&session, &wish) => snapshot?,
+        () = ends.terminated() => return Err(TrialError::Interrupted),
     };
     if ends.is_wanted().await {
         return Err(TrialError::Interrupted);
     }
-    // From here on it is the command that is ended: it fails, and the guest goes back.
-    let failed = match run(&args.command, &mut ends).await {
-        Ok(status) if status.success() => well::unwell(&place, &well, &volumes).await,
-        Ok(status) => Some(format!("the command ended with {status}")),
-        Err(error) => Some(format!("the command could not be run: {error}")),
+    let was_well: Vec<WasWell> = well.iter().cloned().map(WasWell::from).collect();
+    let mut trial = Trial::new(snapshot, was_well);
+    // From here on whoever finds this file goes on, should we be gone.
+    trial.store(&place).map_err(TrialError::Kept)?;
+    let ran = run(&args.command, &mut ends).await;
+    let rest = rest(&place, &session, &mut trial, ran, (&well, &volumes));
+    Ok(tokio::select! {
+        code = rest => code,
+        () = ends.terminated() => {
+            aside!("guestd: told to end; the controller goes on with what was tried");
+            EXIT_LET_GO
+        }
+    })
+}
+
+/// Has one taken.
+async fn snapshot(session: &Session, wish: &SnapshotRequest) -> Result<SnapshotName, TrialError> {
+    let accepted = session.ask("/v1/snapshots", wish).await?;
+    let view = session.follow(accepted.operation, Output::Table).await?;
+    let done = accepted.snapshot.or(wish.name.clone()).filter(|_| view.status == OperationStatus::Done);
+    done.ok_or_else(|| TrialError::NoSnapshot { said: told_end(&view, None).trim().to_owned() })
+}
+
+/// How the command ended.
+enum Ran {
+    Ended(io::Result<ExitStatus>),
+    /// We are told to end, and nobody knows.
+    LetGo,
+}
+
+/// From the command's end to the judgement's.
+async fn rest(
+    place: &Place,
+    session: &Session,
+    trial: &mut Trial,
+    ran: Ran,
+    (well, volumes): (&[Well], &[MountView]),
+) -> u8 {
+    let failed = match ran {
+        // The select above ends this.
+        Ran::LetGo => std::future::pending().await,
+        Ran::Ended(Ok(status)) if status.success() => {
+            reach(place, trial, Stage::Stacks);
+            well::unwell(place, well, volumes).await
+        }
+        Ran::Ended(Ok(status)) => Some(format!("the command ended with {status}")),
+        Ran::Ended(Err(error)) => Some(format!("the command could not be run: {error}")),
     };
-    match failed {
-        None => {
-            aside!("guestd: all is well; snapshot {snapshot} goes when its time is over");
-            Ok(EXIT_DONE)
+    let snapshot = trial.snapshot.clone();
+    let Some(why) = failed else {
+        forget(place);
+        aside!("guestd: all is well; snapshot {snapshot} goes when its time is over");
+        return EXIT_DONE;
+    };
+    reach(place, trial, Stage::Back { why: why.clone() });
+    aside!("guestd: {why}: the guest goes back to snapshot {snapshot}, and restarts");
+    match well::go_back(session, &snapshot, When::InTurn, Output::Table).await {
+        Back::UnderWay => EXIT_ROLLED_BACK,
+        Back::Not(why) => {
+            forget(place);
+            aside!("guestd: {why}; by hand: guestd rollback {snapshot}");
+            EXIT_NOT_ROLLED_BACK
         }
-        Some(why) => {
-            aside!("guestd: {why}: the guest goes back to snapshot {snapshot}, and restarts");
-            Ok(match well::go_back(&session, &snapshot, When::InTurn, Output::Table).await {
-                Back::UnderWay => EXIT_ROLLED_BACK,
-                Back::Not(why) => {
-                    aside!("guestd: {why}; by hand: guestd rollback {snapshot}");
-                    EXIT_NOT_ROLLED_BACK
-                }
-            })
-        }
+    }
+}
+
+/// Where it cannot be written down, whoever goes on begins one stage earlier.
+fn reach(place: &Place, trial: &mut Trial, stage: Stage) {
+    if let Err(error) = trial.reach(place, stage) {
+        aside!("guestd: {}", holdfast_protocol::strict::chain(&error));
+    }
+}
+
+fn forget(place: &Place) {
+    if let Err(error) = kept::forget(place) {
+        aside!("guestd: {}", holdfast_protocol::strict::chain(&error));
     }
 }
 
@@ -123,16 +199,19 @@ fn name() -> Option<SnapshotName> {
     clippy::disallowed_methods,
     reason = "the command that a person gave, in their terminal and environment"
 )]
-async fn run(command: &[OsString], ends: &mut Ends) -> io::Result<ExitStatus> {
+async fn run(command: &[OsString], ends: &mut Ends) -> Ran {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(io::Error::from(io::ErrorKind::NotFound));
+        return Ran::Ended(Err(io::Error::from(io::ErrorKind::NotFound)));
     };
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).stdin(Stdio::inherit()).env_remove(holdfast_protocol::bootstrap::VARIABLE);
-    let mut child = command.spawn()?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Ran::Ended(Err(error)),
+    };
     loop {
         let wanted = tokio::select! {
-            ended = child.wait() => return ended,
+            ended = child.wait() => return Ran::Ended(ended),
             wanted = ends.next() => wanted,
         };
         // The keyboard's reaches the command by itself.
@@ -144,15 +223,28 @@ async fn run(command: &[OsString], ends: &mut Ends) -> io::Result<ExitStatus> {
             // Ended already is as good.
             let _ = kill_process(pid, wanted);
         }
+        if wanted == rustix::process::Signal::TERM {
+            // However it ends now, it was cut off.
+            let _ = tokio::time::timeout(LAST_PATIENCE, child.wait()).await;
+            return Ran::LetGo;
+        }
     }
 }
 
-/// Who wants an end: a person, by the keyboard; a terminal that is lost; whoever stops the session. The judgement is made all
-/// the same, or the guest would stay as a half-done command left it.
+/// Who wants an end: a person, by the keyboard; a terminal that is lost; whoever stops the session or the guest. The judgement is
+/// made all the same, here or by the controller, or the guest would stay as a half-done command left it.
 struct Ends {
     interrupt: Signal,
     hang_up: Signal,
     terminate: Signal,
+    termination: Termination,
+}
+
+/// Whether a SIGTERM came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Termination {
+    None,
+    Came,
 }
 
 impl Ends {
@@ -161,6 +253,7 @@ impl Ends {
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
+            termination: Termination::None,
         })
     }
 
@@ -169,7 +262,18 @@ impl Ends {
         tokio::select! {
             _ = self.interrupt.recv() => rustix::process::Signal::INT,
             _ = self.hang_up.recv() => rustix::process::Signal::HUP,
-            _ = self.terminate.recv() => rustix::process::Signal::TERM,
+            _ = self.terminate.recv() => {
+                self.termination = Termination::Came;
+                rustix::process::Signal::TERM
+            }
+        }
+    }
+
+    /// Waits for a SIGTERM, the one that came already included. The others wait for who asks for them.
+    async fn terminated(&mut self) {
+        if self.termination == Termination::None {
+            self.terminate.recv().await;
+            self.termination = Termination::Came;
         }
     }
 

@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
-use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::id::{SnapshotName, StackName};
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::local::work::RollBackRequest;
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::strict::chain;
+use serde::{Deserialize, Serialize};
 
-use crate::args::Output;
+use crate::args::{Output, PlaceArgs};
 use crate::driver::Group;
 use crate::place::Place;
 use crate::quiesce::act::{self, Expected, Health};
@@ -28,6 +29,36 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub struct Well {
     pub stack: Stack,
     pub groups: Vec<Group>,
+}
+
+/// The same, as it is written down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WasWell {
+    pub stack: StackName,
+    pub groups: Vec<Group>,
+}
+
+impl From<Well> for WasWell {
+    fn from(well: Well) -> Self {
+        Self { stack: well.stack.name, groups: well.groups }
+    }
+}
+
+/// This guest's volumes, where a stack names some: as the agent tells them, or as it told them last.
+pub async fn volumes(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<MountView> {
+    if stacks.stacks.iter().all(|stack| stack.volumes.is_empty()) {
+        return Vec::new();
+    }
+    let told = match Session::open(args) {
+        Ok(session) => session.agent.storage(&session.token).await.ok(),
+        Err(_) => None,
+    };
+    let Some(storage) = told else { return mounts::remembered(place) };
+    if let Err(error) = mounts::remember(place, &storage.volumes) {
+        aside!("guestd: {}", chain(&error));
+    }
+    storage.volumes
 }
 
 /// Names, for people.

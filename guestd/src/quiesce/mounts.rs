@@ -126,7 +126,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::stacks::{DriverOf, Hooks, Limits, RestoreTest, Wanted};
+    use crate::stacks::{DriverOf, Hooks, Limits, OnFailure, RestoreTest, Wanted};
 
     fn guests() -> Vec<MountView> {
         serde_json::from_value(serde_json::json!([
@@ -147,6 +147,7 @@ mod tests {
             limits: Limits { stop: second, start: second, health: second, hook: second },
             hooks: Hooks::default(),
             wanted: Wanted::Running,
+            on_failure: OnFailure::Tell,
             restore_test: RestoreTest::Check,
             volumes: BTreeMap::from([(key.to_owned(), placed)]),
         }

@@ -17,6 +17,7 @@ use super::marker::{Marker, MarkerError};
 use super::turn::{self, Asked, Turn};
 use super::{timer, untold};
 use crate::backoff::Backoff;
+use crate::beat;
 use crate::failpoint::{Point, reached};
 use crate::file;
 use crate::place::Place;
@@ -74,6 +75,7 @@ pub async fn resume(
         heard(&resumed.down);
         done = done.saturating_add(1);
         if resumed.down.is_empty() {
+            beat::within(settle);
             tokio::time::sleep(settle).await;
             resumed.down = pass(place, marker, &mut starts).await;
             if resumed.down.is_empty() {

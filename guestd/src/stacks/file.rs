@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use super::order::{OrderError, start_order};
 use super::{
-    Apt, AptAfter, AptSnapshot, Class, DriverOf, Hooks, Limits, Placed, Project, RestoreTest, Stack, Stacks,
-    Wanted,
+    Apt, AptAfter, AptSnapshot, Class, DriverOf, Hooks, Limits, OnFailure, Placed, Project, RestoreTest,
+    Security, Stack, Stacks, Upgrades, Wanted,
 };
 use crate::file::{self, Eyes, FileError};
 use crate::place::Place;
@@ -62,6 +62,8 @@ struct FileForm {
     stack: BTreeMap<StackName, StackForm>,
     #[serde(default)]
     apt: AptForm,
+    #[serde(default)]
+    upgrades: UpgradesForm,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +86,8 @@ struct StackForm {
     after: Vec<StackName>,
     #[serde(default)]
     wanted: WantedForm,
+    #[serde(default)]
+    on_failure: OnFailure,
     #[serde(default)]
     restore_test: TestForm,
     stop_timeout_s: Option<u32>,
@@ -130,10 +134,16 @@ struct VolumeForm {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AptForm {
-    #[serde(default)]
-    snapshot: AptSnapshot,
+    snapshot: Option<AptSnapshot>,
     after: Option<AptAfter>,
     keep_hours: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpgradesForm {
+    #[serde(default)]
+    security: Security,
 }
 
 /// Where a mistake is, and what is expected there.
@@ -174,16 +184,18 @@ fn whole(form: FileForm) -> Result<Stacks, Mistake> {
             (format!("stack.{stack}.after"), "it comes back to this stack: take one step out".to_owned())
         }
     })?;
-    Ok(Stacks { stacks, bound_max: bound_max.transpose()?, apt })
+    let upgrades = upgrades(&form.upgrades, &form.apt);
+    Ok(Stacks { stacks, bound_max: bound_max.transpose()?, apt, upgrades })
 }
 
 fn apt(form: &AptForm) -> Result<Apt, Mistake> {
+    let snapshot = form.snapshot.unwrap_or_default();
     let keep_hours = form.keep_hours.unwrap_or(Apt::default().keep_hours);
     if keep_hours == 0 || keep_hours > HOURS_MAX {
         return Err(("apt.keep_hours".to_owned(), format!("1 to {HOURS_MAX}")));
     }
     // Whoever has snapshots taken wants to know when they are needed. Nothing goes back unless somebody says so.
-    let after = match (form.after, form.snapshot) {
+    let after = match (form.after, snapshot) {
         (None, AptSnapshot::Off) => AptAfter::Off,
         (None, AptSnapshot::Try | AptSnapshot::Must) => AptAfter::Tell,
         (Some(AptAfter::RollBack), AptSnapshot::Off) => {
@@ -192,7 +204,20 @@ fn apt(form: &AptForm) -> Result<Apt, Mistake> {
         }
         (Some(after), _) => after,
     };
-    Ok(Apt { snapshot: form.snapshot, after, keep_hours })
+    Ok(Apt { snapshot, after, keep_hours })
+}
+
+/// What `[apt]` says of it counts for upgrades, too. Where it says nothing, nobody is there to mend what an upgrade broke: the guest
+/// goes back.
+fn upgrades(form: &UpgradesForm, apt: &AptForm) -> Upgrades {
+    let usual = Upgrades::default().apt;
+    let snapshot = apt.snapshot.unwrap_or(usual.snapshot);
+    let after = apt.after.unwrap_or(match snapshot {
+        AptSnapshot::Off => AptAfter::Tell,
+        AptSnapshot::Try | AptSnapshot::Must => usual.after,
+    });
+    let keep_hours = apt.keep_hours.unwrap_or(usual.keep_hours);
+    Upgrades { security: form.security, apt: Apt { snapshot, after, keep_hours } }
 }
 
 fn stack(name: StackName, form: StackForm) -> Result<Stack, Mistake> {
@@ -237,6 +262,7 @@ fn stack(name: StackName, form: StackForm) -> Result<Stack, Mistake> {
             WantedForm::Running => Wanted::Running,
             WantedForm::Stopped => Wanted::Stopped,
         },
+        on_failure: form.on_failure,
         restore_test: match form.restore_test {
             TestForm::Check => RestoreTest::Check,
             TestForm::Leave => RestoreTest::Leave,

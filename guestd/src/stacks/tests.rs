@@ -24,6 +24,7 @@ file = "compose.prod.yml"
 project = "web"
 after = ["db", "queue"]
 wanted = "stopped"
+on_failure = "restart"
 restore_test = "leave"
 stop_timeout_s = 30
 start_timeout_s = 60
@@ -57,6 +58,7 @@ fn a_whole_file_is_read_in_the_order_of_starting() {
     let web = &stacks.stacks[2];
     assert_eq!(web.limits.hook, Duration::from_secs(15));
     assert_eq!((web.wanted, web.restore_test), (Wanted::Stopped, RestoreTest::Leave));
+    assert_eq!((web.on_failure, stacks.stacks[0].on_failure), (OnFailure::Restart, OnFailure::Tell));
     assert_eq!(web.volumes["media"], Placed { class: Class::Bulk, volume: None });
     assert_eq!((stacks.apt.snapshot, stacks.apt.keep_hours), (AptSnapshot::Try, 48));
     assert_eq!(stacks.bound_max, Some(Duration::from_secs(600)));
@@ -111,6 +113,7 @@ fn a_mistake_is_named_by_file_key_and_rule() {
         ("bound_max_s = 10", "`bound_max_s`: 30 to 7200"),
         ("[apt]\nkeep_hours = 0", "`apt.keep_hours`"),
         ("[apt]\nsnapshot = \"yes\"", "at `apt.snapshot`"),
+        ("[upgrades]\nsecurity = \"perhaps\"", "at `upgrades.security`"),
         ("[apt]\nafter = \"perhaps\"", "at `apt.after`"),
         ("[apt]\nafter = \"roll_back\"", "no snapshot to go back to"),
     ];
@@ -130,4 +133,20 @@ fn who_has_snapshots_taken_is_told_when_they_are_needed_and_nothing_goes_back_un
     assert_eq!(after("snapshot = \"try\"\nafter = \"off\""), AptAfter::Off);
     assert_eq!(after("after = \"tell\""), AptAfter::Tell);
     assert_eq!(after("snapshot = \"try\"\nafter = \"roll_back\""), AptAfter::RollBack);
+}
+
+/// Upgrades that nobody waits for are made and go back, unless somebody says otherwise.
+#[test]
+fn security_upgrades_are_on_and_go_back_until_the_file_says_otherwise() {
+    let upgrades = |text: &str| read(text).unwrap().upgrades;
+    let usual = upgrades("");
+    assert_eq!((usual.security, usual.apt.snapshot), (Security::On, AptSnapshot::Try));
+    assert_eq!((usual.apt.after, usual.apt.keep_hours), (AptAfter::RollBack, 168));
+    assert_eq!(usual, Upgrades::default(), "as without a file");
+    assert_eq!(upgrades("[upgrades]\nsecurity = \"off\"").security, Security::Off);
+    let tell = upgrades("[apt]\nsnapshot = \"must\"\nafter = \"tell\"\nkeep_hours = 5").apt;
+    assert_eq!((tell.snapshot, tell.after, tell.keep_hours), (AptSnapshot::Must, AptAfter::Tell, 5));
+    assert_eq!(upgrades("[apt]\nsnapshot = \"off\"").apt.after, AptAfter::Tell);
+    let apt = read("[apt]\nsnapshot = \"try\"").unwrap();
+    assert_eq!((apt.apt.after, apt.upgrades.apt.after), (AptAfter::Tell, AptAfter::RollBack));
 }

@@ -69,6 +69,8 @@ pub struct Book {
     pub before_rollback: u32,
     /// Whether a rollback is done. The guest would go down under it.
     pub rolls_back: bool,
+    /// Whether a rollback is under way for as long as this is so.
+    pub rolls_back_slowly: bool,
     /// Snapshots of the guest's own, beside those that were wished.
     pub other_snapshots: Vec<String>,
     /// How often work was taken back.
@@ -278,6 +280,11 @@ async fn wish(State(shared): State<Shared>, request: Request) -> Response {
 }
 
 async fn operation(State(shared): State<Shared>, request: Request) -> Response {
+    let slow = shared.book.lock().unwrap().rolls_back_slowly;
+    if slow {
+        // As an agent does that holds the call back until something changes.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
     let mut book = shared.book.lock().unwrap();
     if !knows(&book, request.headers()) {
         return refuse(ErrorCode::Unauthenticated);
@@ -287,6 +294,7 @@ async fn operation(State(shared): State<Shared>, request: Request) -> Response {
     let path = book.wishes.last().map(|wish| wish.0.clone()).unwrap_or_default();
     let (kind, status) = match (book.looks, path.as_str()) {
         (1, _) => ("backup", "queued"),
+        (_, "/v1/rollback") if book.rolls_back_slowly => ("roll_back", "running"),
         (_, "/v1/rollback") if book.rolls_back => ("roll_back", "done"),
         (_, "/v1/rollback") => ("roll_back", "undone"),
         (_, _) => ("backup", "done"),

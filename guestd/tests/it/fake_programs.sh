@@ -54,12 +54,16 @@ code() {
     case $1 in
         exited) echo 143 ;;
         killed) echo 137 ;;
+        crashed) echo 1 ;;
         *) echo 0 ;;
     esac
 }
 
 status() {
-    [ "$1" = killed ] && echo exited || echo "$1"
+    case $1 in
+        killed | crashed) echo exited ;;
+        *) echo "$1" ;;
+    esac
 }
 
 # One that falls over is up again at each look, and in another run.
@@ -79,6 +83,13 @@ grace() {
 docker_program() {
     case $1 in
         stop|start) containers "$@" ;;
+        events)
+            # What somebody stopped, whatever it ended with.
+            for word in "$@"; do
+                case $word in container=*) [ -e "$world/stopped/${word#container=}" ] && echo stop ;; esac
+            done
+            exit 0
+            ;;
         ps)
             # Of one project, what runs, by service.
             for file in "$world"/c/*; do
@@ -96,7 +107,7 @@ docker_program() {
                 gate inspect "$id"
                 if [ -e "$world/c/$id" ]; then
                     read -r project service state < "$world/c/$id"
-                    echo "$id $(status "$state") $(code "$state") none $(run "$id") $(grace "$id")"
+                    echo "$id $(status "$state") $(code "$state") none $(run "$id") $(grace "$id") false $(cat "$world/policy/$id" 2>/dev/null)"
                 else
                     echo "Error: No such container: $id" >&2
                     failed=1
@@ -149,6 +160,7 @@ systemctl_program() {
             show-*)
                 if [ -e "$world/u/$unit" ]; then
                     printf 'LoadState=loaded\nActiveState=%s\n' "$(cat "$world/u/$unit")"
+                    printf 'ExecMainStatus=%s\n' "$(cat "$world/status/$unit" 2>/dev/null)"
                     printf 'Result=%s\n' "$(cat "$world/result/$unit" 2>/dev/null)"
                     printf 'ConsistsOf=%s\n' "$(cat "$world/parts/$unit" 2>/dev/null)"
                     printf 'RequiredBy=%s\n\n' "$(cat "$world/needed/$unit" 2>/dev/null)"
@@ -188,7 +200,26 @@ systemd_run_program() {
     printf '%s\n' "$@" > "$world/${kind}s/$unit.$kind"
 }
 
+# What apt would upgrade stands in a file. It calls our hook as apt does, in its own environment and with its lock, and then does
+# what a test wants packages to do.
+apt_get_program() {
+    echo "apt-get env ${HOLDFAST_UPGRADE:-none} ${DEBIAN_FRONTEND:-none}" >> "$world/log"
+    case " $* " in
+        *" update "*) gate apt update ;;
+        *" clean "*) ;;
+        *" -s "*) cat "$world/upgrades" 2>/dev/null ;;
+        *" upgrade "*)
+            cat "$root/run/holdfast/upgrade.pref" > "$world/priorities"
+            sh "$world/apt-hook" || exit 100
+            sh "$world/apt-acts"
+            : > "$world/upgrades"
+            gate apt upgrade
+            ;;
+    esac
+}
+
 case $name in
+    apt-get) apt_get_program "$@" ;;
     docker) docker_program "$@" ;;
     systemctl) systemctl_program "$@" ;;
     systemd-run) systemd_run_program "$@" ;;

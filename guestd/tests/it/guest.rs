@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -106,6 +106,21 @@ impl Guest {
     pub fn run_until(&self, point: &str) -> Running {
         let mut command = self.command("run");
         command.env("GUESTD_DIES_AT", point);
+        command.stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
+    /// Runs it; it looks at its stacks many times a second.
+    pub fn run_watching(&self) -> Running {
+        let mut command = self.command("run");
+        command.env("GUESTD_WATCH_MS", "50").stderr(Stdio::piped());
+        Running { child: Some(command.spawn().unwrap()) }
+    }
+
+    /// Runs it as systemd does that wants to hear of it here, this often.
+    pub fn run_notifying(&self, socket: &Path, bound: Duration) -> Running {
+        let mut command = self.command("run");
+        command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", bound.as_micros().to_string());
         command.stderr(Stdio::piped());
         Running { child: Some(command.spawn().unwrap()) }
     }

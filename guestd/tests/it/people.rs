@@ -185,3 +185,80 @@ async fn a_stack_whose_volume_went_is_not_started_on_the_root_disk() {
     std::fs::write(guest.path("proc/self/mountinfo"), mounted).unwrap();
     until("back", || world.states() == before && !world.marker(), || told(&guest).to_string()).await;
 }
+
+/// As systemd does when the guest goes down: by the rollback itself, mostly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trial_lets_go_when_it_is_told_to_end_and_the_controller_goes_on_with_it() {
+    let (agent, guest, _world, before) = guest().await;
+    agent.book.lock().unwrap().rolls_back_slowly = true;
+    let running = guest.start("try", &["--", "/bin/false"]);
+    let wishes = || agent.read(|book| book.wishes.len());
+    until("a rollback is asked for", || wishes() == 2, || told(&guest).to_string()).await;
+    // Without that it ends with its rollback, and this one never does.
+    let (status, log) = running.stop();
+    assert_eq!(status.code(), Some(12), "{log}");
+    assert!(guest.path("var/lib/holdfast/try.json").exists(), "how far it is lies on the disk");
+    // The rollback never comes about: the next start asks for it, once, and tells what becomes of it.
+    let running = guest.run();
+    until("asked again", || wishes() == 3, || told(&guest).to_string()).await;
+    agent.read(|book| {
+        assert_eq!(book.wishes[2].0, "/v1/rollback");
+        assert_eq!(book.wishes[2].2["snapshot"], book.wishes[0].2["name"]);
+    });
+    agent.book.lock().unwrap().rolls_back_slowly = false;
+    let said = || told(&guest)["tried"]["said"].as_str().unwrap_or_default().to_owned();
+    until("told", || said().contains("by hand: guestd rollback try-"), || told(&guest).to_string()).await;
+    assert!(said().contains("the command ended with exit status: 1"), "{}", said());
+    until("it is over", || !guest.path("var/lib/holdfast/try.json").exists(), said).await;
+    assert_eq!((wishes(), before.len()), (3, before.len()));
+    drop(running);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_was_cut_off_by_the_guests_end_failed_and_one_that_ended_well_is_judged() {
+    let (agent, guest, world, _) = guest().await;
+    // Its program hears nothing, as some do.
+    let begun = guest.path("begun");
+    let script = "trap '' TERM; exec 2>/dev/null; touch \"$1\"; while [ -e \"$1\" ]; do sleep 0.1; done";
+    let running = guest.start("try", &["--", "/bin/sh", "-c", script, "sh", begun.to_str().unwrap()]);
+    until("it runs", || begun.exists(), || told(&guest).to_string()).await;
+    assert_eq!(running.stop().0.code(), Some(12));
+    let said = || told(&guest)["tried"]["said"].as_str().unwrap_or_default().to_owned();
+    let controller = guest.run();
+    let asked = || agent.read(|book| book.wishes.iter().any(|wish| wish.0 == "/v1/rollback"));
+    until("a rollback is asked for", asked, || told(&guest).to_string()).await;
+    until("told", || said().contains("was cut off before it ended"), || told(&guest).to_string()).await;
+    drop(controller);
+    let _ = std::fs::remove_file(guest.path("var/lib/holdfast/try.json"));
+
+    // The command ended well, and the guest went down while a stack was not yet well after it.
+    agent.book.lock().unwrap().wishes.clear();
+    let stop = "echo 'app web exited' > \"$1/world/c/web1\"";
+    let root = guest.path("");
+    let running = guest.start("try", &["--", "/bin/sh", "-c", stop, "sh", root.to_str().unwrap()]);
+    let file = guest.path("var/lib/holdfast/try.json");
+    let stage = || std::fs::read_to_string(&file).unwrap_or_default().contains("\"stacks\"");
+    until("it asks the stacks", stage, || told(&guest).to_string()).await;
+    assert_eq!(running.stop().0.code(), Some(12));
+    world.set_container("web1", Some("app web running"));
+    let _controller = guest.run();
+    until("kept", || said().contains("what was tried is kept"), || told(&guest).to_string()).await;
+    until("over", || !file.exists(), said).await;
+    assert!(!asked(), "{}", said());
+}
+
+/// Who took another snapshot since has a plan of their own, and what came out of a backup has none at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_goes_back_to_a_trials_snapshot_that_others_followed() {
+    let (agent, guest, _world, _) = guest().await;
+    agent.book.lock().unwrap().other_snapshots.push("mine".to_owned());
+    std::fs::write(
+        guest.path("var/lib/holdfast/try.json"),
+        r#"{"schema":"holdfast.guestd-try/v1","snapshot":"try-1","well":[],"stage":{"is":"command"}}"#,
+    )
+    .unwrap();
+    let _controller = guest.run();
+    let said = || told(&guest)["tried"]["said"].as_str().unwrap_or_default().to_owned();
+    until("told", || said().contains("it is not rolled back"), || told(&guest).to_string()).await;
+    assert!(agent.read(|book| book.wishes.is_empty()));
+}

@@ -35,6 +35,13 @@ stop_timeout_s = 1
 
 const APP: &str = r#"{"name":"app","services":{"web":{"depends_on":{"cache":{}}},"cache":{},"tool":{}}}"#;
 
+/// Whether Docker remembers something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    Yes,
+    NoLonger,
+}
+
 /// The folder beneath a guest's root.
 pub struct World {
     root: PathBuf,
@@ -60,7 +67,7 @@ impl World {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_programs.sh");
-        for name in ["docker", "systemctl", "systemd-run", "dpkg-query", "hook"] {
+        for name in ["docker", "systemctl", "systemd-run", "dpkg-query", "apt-get", "hook"] {
             symlink(&script, root.join("bin").join(name)).unwrap();
         }
         let world = Self { root };
@@ -117,6 +124,16 @@ impl World {
     /// How dpkg says that packages stand.
     pub fn set_packages(&self, list: &str) {
         self.put("world/packages", list);
+    }
+
+    /// What apt would upgrade, and what packages do to this guest when they change.
+    pub fn set_upgrades(&self, packages: &[&str], acts: &str) {
+        let line = |name: &&str| format!("Inst {name} [1] (2 Debian-Security:13/stable-security [amd64])\n");
+        self.put("world/upgrades", &packages.iter().map(line).collect::<String>());
+        self.put("world/apt-acts", acts);
+        let (guestd, root) = (env!("CARGO_BIN_EXE_guestd"), self.root.display());
+        let hook = format!("{guestd} apt-hook --root {root} --source-address 127.0.7.9\n");
+        self.put("world/apt-hook", &hook);
     }
 
     /// dpkg's frontend lock, as apt has it; it goes with this.
@@ -189,6 +206,24 @@ impl World {
     /// How a unit ends when it is told to.
     pub fn set_result(&self, unit: &str, result: &str) {
         self.put(&format!("world/result/{unit}"), result);
+    }
+
+    /// What Docker does by itself when a container ends.
+    pub fn set_policy(&self, id: &str, policy: &str) {
+        self.put(&format!("world/policy/{id}"), policy);
+    }
+
+    /// Somebody stopped a container, as Docker remembers it; or Docker has forgotten that.
+    pub fn set_stopped(&self, id: &str, known: Known) {
+        match known {
+            Known::Yes => self.put(&format!("world/stopped/{id}"), ""),
+            Known::NoLonger => fs::remove_file(self.path(&format!("world/stopped/{id}"))).unwrap(),
+        }
+    }
+
+    /// With which code a unit's program ended.
+    pub fn set_status(&self, unit: &str, code: u8) {
+        self.put(&format!("world/status/{unit}"), &code.to_string());
     }
 
     /// `fail` or `hold`, an act and what it is about.

@@ -13,6 +13,16 @@ settled docker.service docker
 echo "grow $(systemctl show -P ConditionResult holdfast-grow-root.service | sed 's/no/skipped/')"
 for i in $(seq 100); do p=$(systemctl show -P ExecMainStartTimestampMonotonic guestd.service); [ "$p" != 0 ] && break; sleep 0.1; done
 echo "guestd $(journalctl -u guestd.service -o cat --no-pager | grep -v systemd | tail -n 1 | sed 's/^$/none/;s/^/says: /' | grep . || echo none)"
+echo "upgrades $(systemctl is-active holdfast-upgrade.timer)"
+echo "watchdog $(systemctl show -P WatchdogUSec guestd.service)"
+mkdir -p /run/systemd/system/guestd.service.d
+printf '[Service]\nWatchdogSec=2s\n' >/run/systemd/system/guestd.service.d/check.conf
+systemctl daemon-reload
+systemctl restart guestd.service
+before=$(systemctl show -P MainPID guestd.service)
+kill -STOP $before
+for i in $(seq 100); do now=$(systemctl show -P MainPID guestd.service); case $now in 0|$before) ;; *) break;; esac; sleep 0.3; done
+echo "stopped $(case $now in 0|$before) echo stays;; *) echo restarted;; esac)"
 echo "storage $(docker info --format '{{.Driver}} on cgroups {{.CgroupVersion}}' 2>&1 | tail -n 1)"
 echo "compose $(docker compose version --short 2>&1 | tail -n 1)"
 tar -C / -c usr/bin/tini-static | docker import - small:1 >/dev/null

@@ -11,7 +11,7 @@
 mod devices;
 mod door;
 mod guest;
-mod tools;
+pub mod tools;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -137,6 +137,9 @@ fn boots(golden: &Golden, place: &Path) {
         assert_eq!(report.of("ssh"), "active");
         assert_eq!(report.of("grow"), "skipped", "in a container Proxmox grows the volume");
         assert_ne!(report.of("guestd"), "none", "the controller was started");
+        assert_eq!(report.of("upgrades"), "active", "security upgrades come by themselves");
+        assert_eq!(report.of("watchdog"), "3min");
+        assert_eq!(report.of("stopped"), "restarted", "systemd ends a controller that stands still");
         report.docker();
     }
     let [one, two] = &guests;

@@ -3,6 +3,7 @@
 use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::local::work::SnapshotsView;
 
+use super::note::Run;
 use crate::stacks::AptAfter;
 
 /// How the snapshot stands that was taken before.
@@ -33,6 +34,7 @@ pub fn stands(snapshot: &SnapshotName, view: &SnapshotsView) -> Stands {
 /// What is known when apt is done.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
+    pub run: Run,
     pub after: AptAfter,
     /// What is not well any more, in words.
     pub unwell: Option<&'a str>,
@@ -56,20 +58,20 @@ pub enum Verdict {
     GoBack(SnapshotName, String),
 }
 
-/// Decides. A guest goes back for a stack that was well, and for nothing less: what dpkg left half done, dpkg can end.
+/// Decides. A guest goes back for a stack that was well, and for nothing less: what dpkg left half done, a person can have dpkg
+/// end. After an upgrade that no person waits for, it goes back for that, too.
 pub fn decide(seen: &Seen<'_>) -> Verdict {
     let half = seen.half.map_or_else(String::new, |half| {
         format!("dpkg left these half done, and `dpkg --configure -a` goes on with them: {half}")
     });
-    let Some(unwell) = seen.unwell else {
-        let well = format!("packages changed; well before and after it: {}", seen.asked);
-        return match half.as_str() {
-            "" => Verdict::Well(well),
-            half => Verdict::Tell(format!("{well}; {half}")),
-        };
+    let well = format!("packages changed; well before and after it: {}", seen.asked);
+    let why = match (seen.unwell, half.as_str()) {
+        (None, "") => return Verdict::Well(well),
+        (None, half) if seen.run == Run::ByHand => return Verdict::Tell(format!("{well}; {half}")),
+        (None, half) => format!("{well}; {half}"),
+        (Some(unwell), "") => format!("packages changed, and {unwell}"),
+        (Some(unwell), half) => format!("packages changed, and {unwell}; {half}"),
     };
-    let after = if half.is_empty() { String::new() } else { format!("; {half}") };
-    let why = format!("packages changed, and {unwell}{after}");
     let by_hand =
         seen.snapshot.map_or_else(String::new, |name| format!("; `guestd rollback {name}` goes back"));
     let held = match (seen.after, &seen.stands, seen.snapshot) {
@@ -126,16 +128,18 @@ mod tests {
             Stands::Followed(name("try-2")),
             Stands::Unknown("the agent is away".to_owned()),
         ];
-        for stands in every {
+        let runs = [Run::ByHand, Run::Upgrade];
+        for (run, stands) in runs.into_iter().flat_map(|run| every.iter().map(move |one| (run, one))) {
             for after in [AptAfter::Off, AptAfter::Tell, AptAfter::RollBack] {
                 for unwell in [None, Some("stack db is not well")] {
                     for half in [None, Some("web (half-configured)")] {
                         for snapshot in [None, Some(&mine)] {
                             let stands = stands.clone();
-                            let seen = Seen { after, unwell, half, asked: "db", snapshot, stands };
+                            let seen = Seen { run, after, unwell, half, asked: "db", snapshot, stands };
                             let verdict = decide(&seen);
+                            let cause = unwell.is_some() || (run == Run::Upgrade && half.is_some());
                             let back = after == AptAfter::RollBack
-                                && unwell.is_some()
+                                && cause
                                 && snapshot.is_some()
                                 && seen.stands == Stands::Last;
                             match &verdict {
@@ -158,7 +162,8 @@ mod tests {
         let mine = name("apt-1");
         let said = |stands: Stands, snapshot: Option<&SnapshotName>| {
             let (after, unwell) = (AptAfter::RollBack, Some("stack db is not well: down"));
-            match decide(&Seen { after, unwell, half: None, asked: "db", snapshot, stands }) {
+            match decide(&Seen { run: Run::ByHand, after, unwell, half: None, asked: "db", snapshot, stands })
+            {
                 Verdict::Tell(said) => said,
                 other => panic!("{other:?}"),
             }

@@ -9,24 +9,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
-use holdfast_protocol::local::MountView;
+use holdfast_protocol::local::hello::UpgradeOutcome;
 use holdfast_protocol::local::work::SnapshotsView;
 use holdfast_protocol::strict::chain;
 
 use super::decide::{Seen, Stands, Verdict, decide, stands};
 use super::half;
 use super::lock;
-use super::note::{self, Moment, Note};
+use super::note::{self, Moment, Note, Run};
 use crate::args::{
     AptJudgeArgs, EXIT_DONE, EXIT_FAILED, EXIT_NOT_ROLLED_BACK, EXIT_ROLLED_BACK, Output, PlaceArgs,
 };
 use crate::board::{self, Packages};
 use crate::clock;
+use crate::people::upgrade;
 use crate::people::well::{self, Back, Well, When};
 use crate::place::Place;
 use crate::program::{Call, ProgramError, run_well};
 use crate::quiesce::marker::Marker;
-use crate::quiesce::mounts;
 use crate::quiesce::turn::{self, Turn};
 use crate::stacks::{self, AptAfter, Stacks};
 use crate::work::Session;
@@ -78,22 +78,6 @@ fn call(place: &Place, args: &PlaceArgs, program: &std::path::Path, unit: &str) 
         argv.extend(["--source-address".to_owned(), address.to_string()]);
     }
     Call { argv, env: Vec::new(), folder: None, limit: LIMIT }
-}
-
-/// This guest's volumes, where a stack names some: as the agent tells them, or as it told them last.
-pub async fn volumes(place: &Place, args: &PlaceArgs, stacks: &Stacks) -> Vec<MountView> {
-    if stacks.stacks.iter().all(|stack| stack.volumes.is_empty()) {
-        return Vec::new();
-    }
-    let told = match Session::open(args) {
-        Ok(session) => session.agent.storage(&session.token).await.ok(),
-        Err(_) => None,
-    };
-    let Some(storage) = told else { return mounts::remembered(place) };
-    if let Err(error) = mounts::remember(place, &storage.volumes) {
-        aside!("guestd: {}", chain(&error));
-    }
-    storage.volumes
 }
 
 /// `guestd apt-judge`.
@@ -151,14 +135,16 @@ impl Judge<'_> {
                 );
             }
         };
-        let after = stacks.apt.after;
+        let run = self.mine.run;
+        let after = run.of(&stacks).after;
         if after == AptAfter::Off {
             // Somebody said so since.
             board::update(self.place, |told| told.packages = None);
+            self.report(UpgradeOutcome::Upgraded, "packages were upgraded; nobody asked the stacks");
             return Some(EXIT_DONE);
         }
         let well = self.well(&stacks);
-        let volumes = volumes(self.place, self.args, &stacks).await;
+        let volumes = well::volumes(self.place, self.args, &stacks).await;
         let unwell = well::unwell(self.place, &well, &volumes).await;
         let half = half::done(self.place).await;
         // Kept until all is done.
@@ -170,16 +156,17 @@ impl Judge<'_> {
         if !self.is_ours() {
             return Some(EXIT_DONE);
         }
-        let stands = match unwell.is_some() && after == AptAfter::RollBack {
-            true => self.stands().await,
-            false => Stands::None,
+        let stands = match after {
+            AptAfter::RollBack if unwell.is_some() || half.is_some() => self.stands().await,
+            AptAfter::RollBack | AptAfter::Tell | AptAfter::Off => Stands::None,
         };
         let names = well::names(&well);
         let (unwell, half, asked) = (unwell.as_deref(), half.as_deref(), names.as_str());
         let snapshot = self.mine.snapshot.as_ref();
-        Some(match decide(&Seen { after, unwell, half, asked, snapshot, stands }) {
+        Some(match decide(&Seen { run, after, unwell, half, asked, snapshot, stands }) {
             Verdict::Well(said) => {
                 self.say(&said);
+                self.report(UpgradeOutcome::Upgraded, &said);
                 EXIT_DONE
             }
             Verdict::Tell(said) => self.tell(&said),
@@ -196,7 +183,9 @@ impl Judge<'_> {
         match back {
             Back::UnderWay => EXIT_ROLLED_BACK,
             Back::Not(held) => {
-                self.say(&format!("{why}; {held}; by hand: guestd rollback {snapshot}"));
+                let said = format!("{why}; {held}; by hand: guestd rollback {snapshot}");
+                self.say(&said);
+                self.report(UpgradeOutcome::Failed, &said);
                 EXIT_NOT_ROLLED_BACK
             }
         }
@@ -252,7 +241,15 @@ impl Judge<'_> {
 
     fn tell(&self, said: &str) -> u8 {
         self.say(said);
+        self.report(UpgradeOutcome::Failed, said);
         EXIT_FAILED
+    }
+
+    /// Of an upgrade that nobody waits for.
+    fn report(&self, outcome: UpgradeOutcome, said: &str) {
+        if self.mine.run == Run::Upgrade {
+            upgrade::judged(self.place, outcome, said, self.mine.snapshot.as_ref());
+        }
     }
 
     /// To the journal, and for `guestd status`. It is judged from now on.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
 use rustix::io::Errno;
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 use crate::place::Place;
 
@@ -28,19 +29,33 @@ pub enum Asked {
     Unknown(String),
 }
 
-/// Tries for it.
-pub fn take(place: &Place) -> Asked {
+/// Whether somebody changes packages. It is asked and not taken: whoever wants it meanwhile gets it.
+pub fn goes_on(place: &Place) -> bool {
+    let Ok(Some(file)) = open(place) else { return false };
+    let ours = Flock::from(FlockType::WriteLock);
+    matches!(fcntl_getlk(&file, &ours), Ok(Some(_)))
+}
+
+/// Opens the lock's file; none where nobody ever took it.
+fn open(place: &Place) -> io::Result<Option<File>> {
     let path = place.inside(Path::new("/var/lib/dpkg/lock-frontend"));
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path) {
-        Ok(file) => file,
-        // Nobody ever took it.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Asked::Ours(Lock { _file: None }),
-        Err(error) => return Asked::Unknown(format!("cannot open {}: {error}", path.display())),
+    match OpenOptions::new().read(true).write(true).custom_flags(flags).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Tries for it.
+pub fn take(place: &Place) -> Asked {
+    let file = match open(place) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Asked::Ours(Lock { _file: None }),
+        Err(error) => return Asked::Unknown(format!("dpkg's lock cannot be opened: {error}")),
     };
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Asked::Ours(Lock { _file: Some(file) }),
         Err(Errno::AGAIN | Errno::ACCESS) => Asked::Taken,
-        Err(errno) => Asked::Unknown(format!("cannot lock {}: {errno}", path.display())),
+        Err(errno) => Asked::Unknown(format!("dpkg's lock cannot be taken: {errno}")),
     }
 }

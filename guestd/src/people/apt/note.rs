@@ -4,16 +4,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdfast_protocol::id::{SnapshotName, StackName};
+use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::strict::chain;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
-use crate::driver::Group;
 use crate::file::{self, Eyes, FileError};
+use crate::people::upgrade::VARIABLE;
+use crate::people::well::WasWell;
 use crate::place::Place;
 use crate::quiesce::boot;
-use crate::stacks::{Apt, AptAfter, AptSnapshot};
+use crate::stacks::{Apt, AptAfter, AptSnapshot, Stacks};
 
 /// Within this time since its beginning, it is the same run of apt, or as good as that.
 const SAME_RUN: Duration = Duration::from_secs(1_800);
@@ -43,17 +44,38 @@ pub struct Note {
     /// What was taken before, where one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotName>,
+    /// Who changes packages.
+    #[serde(default)]
+    pub run: Run,
     /// What was well.
     pub well: Vec<WasWell>,
     standing: Standing,
 }
 
-/// A stack that was well, and what of it ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WasWell {
-    pub stack: StackName,
-    pub groups: Vec<Group>,
+/// Who changes packages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Run {
+    /// A person, or a program of theirs.
+    #[default]
+    ByHand,
+    /// `guestd upgrade`.
+    Upgrade,
+}
+
+impl Run {
+    /// Whose run of apt it is that calls.
+    pub fn now() -> Self {
+        if std::env::var_os(VARIABLE).is_some() { Self::Upgrade } else { Self::ByHand }
+    }
+
+    /// What is to be done in such a run.
+    pub const fn of(self, stacks: &Stacks) -> Apt {
+        match self {
+            Self::ByHand => stacks.apt,
+            Self::Upgrade => stacks.upgrades.apt,
+        }
+    }
 }
 
 /// Whether somebody said how the stacks are since.
@@ -83,10 +105,10 @@ fn path(place: &Place) -> PathBuf {
 }
 
 impl Note {
-    pub fn new(now: Moment, snapshot: Option<SnapshotName>, well: Vec<WasWell>) -> Self {
+    pub fn new(now: Moment, run: Run, snapshot: Option<SnapshotName>, well: Vec<WasWell>) -> Self {
         let at_ms = u64::try_from(now.since.as_millis()).unwrap_or(u64::MAX);
         let standing = Standing::Open;
-        Self { schema: Schema::V1, boot_id: now.boot_id, at_ms, calls: 1, snapshot, well, standing }
+        Self { schema: Schema::V1, boot_id: now.boot_id, at_ms, calls: 1, run, snapshot, well, standing }
     }
 
     /// Apt called again: whatever was said of this is to be said anew, after this call.
@@ -101,11 +123,14 @@ impl Note {
 
     /// Whether it stands for packages that change now, too. Pure. A rollback loses what was written since the snapshot, so
     /// where one may follow, what was found well begins anew.
-    pub fn is_for(&self, now: &Moment, apt: Apt) -> bool {
+    pub fn is_for(&self, now: &Moment, run: Run, apt: Apt) -> bool {
         let age = self.age(Some(now.since));
         let recent = self.boot_id == now.boot_id && age.is_some_and(|age| age < SAME_RUN);
         let taken = self.snapshot.is_some() || apt.snapshot == AptSnapshot::Off;
-        recent && taken && (apt.after != AptAfter::RollBack || self.standing == Standing::Open)
+        recent
+            && run == self.run
+            && taken
+            && (apt.after != AptAfter::RollBack || self.standing == Standing::Open)
     }
 
     /// Whether this one, as it was read earlier, is still to be judged by who read it: the same boot, no other run, and apt
@@ -119,6 +144,11 @@ impl Note {
     /// How long ago it began. Pure.
     pub fn age(&self, now: Option<Duration>) -> Option<Duration> {
         now?.checked_sub(Duration::from_millis(self.at_ms))
+    }
+
+    /// Whether somebody will yet say how the stacks are after this, in this boot.
+    pub fn is_open(&self, boot: Option<&Moment>) -> bool {
+        self.is_still(Some(self), boot)
     }
 
     /// By which nobody else calls its judge.
@@ -156,7 +186,7 @@ mod tests {
     }
 
     fn note() -> Note {
-        Note::new(at("a", 100), Some("apt-1".parse().unwrap()), Vec::new())
+        Note::new(at("a", 100), Run::ByHand, Some("apt-1".parse().unwrap()), Vec::new())
     }
 
     fn apt(snapshot: AptSnapshot, after: AptAfter) -> Apt {
@@ -166,22 +196,29 @@ mod tests {
     #[test]
     fn one_snapshot_is_for_all_steps_of_a_run() {
         let tell = apt(AptSnapshot::Try, AptAfter::Tell);
-        assert!(note().is_for(&at("a", 100), tell) && note().is_for(&at("a", 1_899), tell));
+        assert!(
+            note().is_for(&at("a", 100), Run::ByHand, tell)
+                && note().is_for(&at("a", 1_899), Run::ByHand, tell)
+        );
         for other in [at("a", 1_900), at("a", 99), at("b", 101)] {
-            assert!(!note().is_for(&other, tell), "{other:?}");
+            assert!(!note().is_for(&other, Run::ByHand, tell), "{other:?}");
         }
+        assert!(!note().is_for(&at("a", 101), Run::Upgrade, tell), "an upgrade has a snapshot of its own");
         let none = Note { snapshot: None, ..note() };
-        assert!(!none.is_for(&at("a", 101), tell), "the next step may have more luck");
-        assert!(none.is_for(&at("a", 101), apt(AptSnapshot::Off, AptAfter::Tell)));
+        assert!(!none.is_for(&at("a", 101), Run::ByHand, tell), "the next step may have more luck");
+        assert!(none.is_for(&at("a", 101), Run::ByHand, apt(AptSnapshot::Off, AptAfter::Tell)));
     }
 
     #[test]
     fn what_was_found_well_is_never_rolled_back_to_before_it() {
         let back = apt(AptSnapshot::Try, AptAfter::RollBack);
         let judged = note().judged();
-        assert!(note().is_for(&at("a", 101), back), "its run goes on");
-        assert!(!judged.is_for(&at("a", 101), back));
-        assert!(judged.is_for(&at("a", 101), apt(AptSnapshot::Try, AptAfter::Tell)), "one is enough to tell");
+        assert!(note().is_for(&at("a", 101), Run::ByHand, back), "its run goes on");
+        assert!(!judged.is_for(&at("a", 101), Run::ByHand, back));
+        assert!(
+            judged.is_for(&at("a", 101), Run::ByHand, apt(AptSnapshot::Try, AptAfter::Tell)),
+            "one is enough to tell"
+        );
     }
 
     #[test]
@@ -190,7 +227,7 @@ mod tests {
         let now = at("a", 200);
         assert!(mine.is_still(Some(&mine), Some(&now)));
         let judged = note().judged();
-        let other_run = Note::new(at("a", 150), None, Vec::new());
+        let other_run = Note::new(at("a", 150), Run::ByHand, None, Vec::new());
         for other in [note().again(), judged, other_run] {
             assert!(!mine.is_still(Some(&other), Some(&now)), "{other:?}");
         }

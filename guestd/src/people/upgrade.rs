@@ -1,0 +1,259 @@
+//! `guestd upgrade`: security upgrades that nobody waits for.
+//!
+//! ```text
+//! timer ─ switched on? ─ quiet? ─ lists ─ anything? ─ older snapshots go ─ apt-get ─ hook: snapshot, what is well
+//!                                                                            └─ judge: health ─┬─ well: told
+//!                                                                                              └─ back to the snapshot
+//! ```
+//! In: the timer `holdfast-upgrade.timer`, each night with jitter. Out: packages from Debian's security archive and what they
+//! need, and one report. The hook of apt and its judge are those of every run of apt; here they take a snapshot and go back where
+//! nobody said otherwise. Deliberately absent: any other upgrade, a restart of the guest, and a second try of an upgrade that was
+//! rolled back, for a week.
+
+mod apt_get;
+mod record;
+
+use std::time::Duration;
+
+use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::local::hello::UpgradeOutcome;
+use holdfast_protocol::local::work::{Accepted, SnapshotsView};
+use holdfast_protocol::strict::chain;
+use jiff::{SignedDuration, Timestamp};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::{EXIT_DONE, EXIT_FAILED, Output, PlaceArgs, UpgradeArgs};
+use crate::clock;
+use crate::file::{self, Eyes};
+use crate::people::{apt, trial, tried};
+use crate::place::Place;
+use crate::program::run_well;
+use crate::quiesce::marker::Marker;
+use crate::quiesce::turn::{self, Asked};
+use crate::stacks::{self, Security};
+use crate::ticket;
+use crate::work::{Session, key};
+
+pub use apt_get::VARIABLE;
+pub use record::{PREFIX, judged, know, load};
+use record::{Record, UNDER_WAY, tell};
+
+/// Whoever stops stacks, or tries something, is waited for so long.
+const WAIT_MAX: Duration = Duration::from_secs(3_600);
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// What was rolled back is not tried again before.
+const HELD_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Why no upgrade was made.
+enum NotMade {
+    /// It was not begun.
+    NotRun(String),
+    Failed(String),
+    /// We are told to end.
+    Ended,
+}
+
+/// `guestd upgrade`.
+pub async fn upgrade(args: &UpgradeArgs) -> u8 {
+    let place = Place::new(&args.place.root);
+    let Ok(mut ends) = signal(SignalKind::terminate()) else {
+        aside!("guestd: signals cannot be waited for");
+        return EXIT_FAILED;
+    };
+    if !ticket::is_own_guest(&place) {
+        aside!("guestd: this guest is tried, or not handed over yet: nothing is upgraded");
+        return EXIT_DONE;
+    }
+    let begun = async {
+        tokio::select! {
+            begun = prepare(&place) => begun,
+            _ = ends.recv() => Err(NotMade::Ended),
+        }
+    };
+    let packages = match begun.await {
+        Ok(Some(packages)) => packages,
+        Ok(None) => return EXIT_DONE,
+        Err(not_made) => return say(&place, not_made),
+    };
+    // From here on a SIGTERM is heard by nobody: packages in the middle of their change are brought to its end, as far as systemd
+    // waits for that.
+    match change(&place, &args.place, &packages).await {
+        Ok(()) => EXIT_DONE,
+        Err(not_made) => say(&place, not_made),
+    }
+}
+
+fn say(place: &Place, not_made: NotMade) -> u8 {
+    match not_made {
+        NotMade::NotRun(why) => tell(place, UpgradeOutcome::NotRun, &why, None),
+        NotMade::Failed(why) => {
+            let snapshot = load(place).last.and_then(|last| last.snapshot);
+            tell(place, UpgradeOutcome::Failed, &why, snapshot.as_ref());
+        }
+        NotMade::Ended => aside!("guestd: told to end; nothing was changed"),
+    }
+    EXIT_FAILED
+}
+
+/// Until it is known what to upgrade. None where there is nothing to do.
+async fn prepare(place: &Place) -> Result<Option<Vec<String>>, NotMade> {
+    let stacks = stacks::load(place).map_err(|error| NotMade::NotRun(chain(&error)))?;
+    if stacks.upgrades.security == Security::Off {
+        let why = "security upgrades are switched off in /etc/holdfast/stacks.toml";
+        tell(place, UpgradeOutcome::NotRun, why, None);
+        return Ok(None);
+    }
+    if let Some(until) = held_back(&load(place), clock::now()) {
+        aside!("guestd: the last upgrade was rolled back; the next one is tried after {until}");
+        return Ok(None);
+    }
+    wait(place).await?;
+    if let Some(half) = apt::half_done(place).await {
+        let why = format!("dpkg left these half done: {half}; `dpkg --configure -a` goes on with them");
+        return Err(NotMade::NotRun(why));
+    }
+    let updated = run_well(&apt_get::update()).await.map_err(|error| error.brief());
+    if let Err(why) = &updated {
+        aside!("guestd: {why}");
+    }
+    let priorities = priorities(place)?;
+    let plan = run_well(&apt_get::look(&priorities))
+        .await
+        .map_err(|error| NotMade::NotRun(format!("apt has no plan: {}", error.brief())))?;
+    let packages: Vec<String> = apt_get::upgraded(&plan.out).into_iter().map(str::to_owned).collect();
+    match (packages.is_empty(), updated) {
+        (true, Ok(_)) => {
+            tell(place, UpgradeOutcome::Current, "there is nothing to upgrade", None);
+            Ok(None)
+        }
+        (true, Err(why)) => Err(NotMade::NotRun(format!("the lists of packages cannot be renewed: {why}"))),
+        (false, _) => Ok(Some(packages)),
+    }
+}
+
+/// Until when nothing is tried. Pure.
+fn held_back(record: &Record, now: Timestamp) -> Option<Timestamp> {
+    let last = record.last.as_ref().filter(|last| last.outcome == UpgradeOutcome::RolledBack)?;
+    let until = last.at.checked_add(HELD_BACK).ok()?;
+    (now < until).then_some(until)
+}
+
+/// Until nobody else does anything to stacks.
+async fn wait(place: &Place) -> Result<(), NotMade> {
+    let free = || {
+        !Marker::is_there(place)
+            && !tried::goes_on(place)
+            && !trial::is_open(place)
+            && matches!(turn::take(place), Asked::Ours(_))
+    };
+    let waiting = async {
+        while !free() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let waited = tokio::time::timeout(WAIT_MAX, waiting).await;
+    waited.map_err(|_| {
+        NotMade::NotRun("stacks stood still for a backup, or something was tried, for an hour".to_owned())
+    })
+}
+
+/// Ours first, then a person's own.
+fn priorities(place: &Place) -> Result<std::path::PathBuf, NotMade> {
+    const BYTES_MAX: usize = 256 * 1024;
+    let own = place.inside(std::path::Path::new("/etc/apt/preferences"));
+    let not_run = |error: file::FileError| NotMade::NotRun(chain(&error));
+    let own = file::read(&own, BYTES_MAX, Eyes::All).map_err(not_run)?;
+    let own = own.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let path = place.run_dir().join("upgrade.pref");
+    file::make_folder(&place.run_dir(), Eyes::All).map_err(not_run)?;
+    file::replace(&path, format!("{}\n{own}", apt_get::PRIORITIES).as_bytes(), Eyes::All).map_err(not_run)?;
+    Ok(path)
+}
+
+/// Changes packages. How the stacks are after that is judged by whom the hook has started; without one it ends here.
+async fn change(place: &Place, args: &PlaceArgs, packages: &[String]) -> Result<(), NotMade> {
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    let named = apt_get::named(&packages);
+    tell(place, UpgradeOutcome::UnderWay, &format!("{UNDER_WAY}{named}"), None);
+    forget_snapshots(args).await;
+    let priorities = priorities(place)?;
+    let changed = run_well(&apt_get::upgrade(&priorities)).await;
+    if let Err(error) = run_well(&apt_get::clean()).await {
+        aside!("guestd: {}", chain(&error));
+    }
+    changed.map_err(|error| NotMade::Failed(format!("upgrading {named} failed: {}", error.brief())))?;
+    if !apt::is_judged_later(place) {
+        tell(place, UpgradeOutcome::Upgraded, &format!("upgraded {named}; nobody asks the stacks"), None);
+    }
+    Ok(())
+}
+
+/// Those of earlier upgrades go: the guest's own ones are few. They stay until here, for who finds a week later what broke.
+async fn forget_snapshots(args: &PlaceArgs) {
+    let Ok(session) = Session::open(args) else { return };
+    for name in listed(&session).await {
+        let Ok(key) = key() else { return };
+        let path = format!("/v1/snapshots/{name}");
+        match session.agent.delete::<Accepted>(&session.token, &path, &key).await {
+            Ok(accepted) => {
+                let ended = session.follow(accepted.operation, Output::Json).await;
+                if let Err(error) = ended {
+                    aside!("guestd: {}", chain(&error));
+                }
+            }
+            Err(error) => aside!("guestd: snapshot {name} stays for now: {}", chain(&error)),
+        }
+    }
+}
+
+/// Snapshots that were taken for upgrades, by the agent's list.
+async fn listed(session: &Session) -> Vec<SnapshotName> {
+    let view = session.agent.look::<SnapshotsView>(&session.token, "/v1/snapshots").await;
+    let names = view.map(|view| view.snapshots).unwrap_or_default().into_iter().map(|one| one.name);
+    names.filter(|name| name.as_str().starts_with(PREFIX)).collect()
+}
+
+/// Sees whether an upgrade was cut off, or the guest went back behind one. Once for each start of the controller.
+pub async fn look_back(place: &Place, args: &PlaceArgs) {
+    let under_way = load(place).last.is_some_and(|last| last.outcome == UpgradeOutcome::UnderWay);
+    if under_way && !apt::goes_on(place) && !apt::is_judged_later(place) {
+        tell(
+            place,
+            UpgradeOutcome::Failed,
+            "it was cut off before it ended; `dpkg --audit` tells what is half done",
+            None,
+        );
+    }
+    let Ok(session) = Session::open(args) else { return };
+    let known = load(place).snapshots;
+    let gone_back = listed(&session).await.into_iter().filter(|name| !known.contains(name));
+    for name in gone_back {
+        let why = format!("the guest went back to snapshot {name}; the upgrade is tried again in a week");
+        tell(place, UpgradeOutcome::RolledBack, &why, Some(&name));
+        know(place, &name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::local::hello::UpgradeReport;
+
+    use super::*;
+
+    #[test]
+    fn what_was_rolled_back_is_held_back_for_a_week() {
+        let at = |hour: i64| Timestamp::from_second(hour * 3_600).unwrap();
+        let record = |outcome| {
+            let (why, snapshot) = ("says the test".to_owned(), None);
+            let mut record = Record::default();
+            record.last = Some(UpgradeReport { at: at(0), outcome, why, snapshot });
+            record
+        };
+        let back = record(UpgradeOutcome::RolledBack);
+        assert_eq!(held_back(&back, at(1)), Some(at(7 * 24)));
+        assert_eq!(held_back(&back, at(7 * 24)), None);
+        assert_eq!(held_back(&record(UpgradeOutcome::Failed), at(1)), None);
+        assert_eq!(held_back(&Record::default(), at(1)), None);
+    }
+}

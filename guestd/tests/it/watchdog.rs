@@ -1,0 +1,34 @@
+//! What systemd's watchdog hears of a controller.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use crate::guest::until;
+use crate::windows::{guest, told};
+
+/// systemd as it listens, and how often it heard that the controller works.
+fn heard(socket: &UnixDatagram) -> usize {
+    let mut bytes = [0; 512];
+    let mut count = 0;
+    while let Ok(length) = socket.recv(&mut bytes) {
+        count += usize::from(bytes[..length].starts_with(b"WATCHDOG=1"));
+    }
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn systemd_hears_of_a_controller_that_works_and_nothing_of_one_that_stands() {
+    let (_agent, guest, _world, _) = guest().await;
+    let socket = UnixDatagram::bind(guest.path("notify")).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let mut running = guest.run_notifying(&guest.path("notify"), Duration::from_millis(300));
+    for _ in 0..3 {
+        until("it says that it works", || heard(&socket) > 0, || told(&guest).to_string()).await;
+    }
+    running.sleep().await;
+    // All of it stands: what it said before is all that there is.
+    heard(&socket);
+    assert_eq!(heard(&socket), 0);
+    running.wake();
+    until("it goes on", || heard(&socket) > 0, || told(&guest).to_string()).await;
+}
