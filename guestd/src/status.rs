@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::desired::VolumeKind;
 use holdfast_protocol::local::hello::{RestartNeeded, UpgradeReport};
-use holdfast_protocol::local::{MountView, SelfView, StorageView};
+use holdfast_protocol::local::{MountState, MountView, SelfView, StorageView};
 use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
@@ -215,5 +215,10 @@ fn volume(mount: &MountView) -> String {
         VolumeKind::Hot => "hot",
         VolumeKind::Bulk(_) => "bulk",
     };
-    format!("{} on {}, {}, {kind}", mount.name, mount.mount, mount.size_gib)
+    let state = match mount.state {
+        MountState::Attached => "",
+        MountState::Wished => ", NOT ATTACHED",
+        MountState::Unknown => ", not seen by the host's agent yet",
+    };
+    format!("{} on {}, {}, {kind}{state}", mount.name, mount.mount, mount.size_gib)
 }

@@ -12,6 +12,10 @@ use holdfast_protocol::storage::HostRecipient;
 
 use crate::exit::EXIT_CODES;
 
+mod escrow;
+
+pub use escrow::EscrowCommand;
+
 /// The operator's command: invite and let in hosts, say what they should be, see how they are.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, about, after_help = EXIT_CODES)]
@@ -63,6 +67,9 @@ pub enum Command {
     /// Storage targets, as the agents see them.
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// What a customer needs to read the off-site backups without us: the page, and the wrapped key.
+    #[command(subcommand)]
+    Escrow(EscrowCommand),
     /// Sign what waits on a host, with your own SSH key.
     Sign(SignArgs),
     /// Signed jobs on their way to hosts, and what became of them.

@@ -69,6 +69,9 @@ pub enum CliError {
     /// Credentials that cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealCommandError),
+    /// Wrapped keys that are not written, or a page that cannot be made.
+    #[error(transparent)]
+    Escrow(#[from] crate::cmd::escrow::EscrowCommandError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd::restore::RestoreError),

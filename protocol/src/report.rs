@@ -247,6 +247,9 @@ pub struct GuestReport {
     /// Its VMID, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmid: Option<Vmid>,
+    /// VMIDs that it had before: older backups of it lie under these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_vmids: Vec<Vmid>,
     /// How it stands to us.
     pub standing: Standing,
     /// Whether it runs.

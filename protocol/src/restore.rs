@@ -58,10 +58,10 @@ pub struct HandOver {
     pub desired: Option<String>,
     /// What it last said of itself: its guests, its storage targets.
     pub sections: Sections,
-    /// Its wrapped backup key, in the newest version. The customer was told that it was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub escrow: Option<EscrowFound>,
-    /// Why there is none.
+    /// Its wrapped backup keys: of each key the newest version. The customer was told that they were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub escrows: Vec<EscrowFound>,
+    /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Problem>,
 }

@@ -7,7 +7,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::checksum::{DRAWN, PLACES, check_word};
 use crate::locked::{Full, Held, Locked};
-use crate::typed::{self, TypingError};
+use crate::meant::Place;
+use crate::typed::{self, Mismatch, TypingError};
 use crate::word::{WORD_LETTERS_MAX, WORDS, Word};
 
 /// The smallest power of two that every word's number is below, less one.
@@ -85,12 +86,20 @@ impl RecoveryCode {
         Self::keep(&words).map_err(ReadError::Memory)
     }
 
-    fn keep(words: &[Word; PLACES]) -> io::Result<Self> {
+    pub(crate) fn keep(words: &[Word; PLACES]) -> io::Result<Self> {
         let mut numbers = Locked::with_capacity(PLACES * 2)?;
         for word in words {
             numbers.push(&word.number().to_le_bytes()).map_err(io::Error::other)?;
         }
         Ok(Self { numbers })
+    }
+
+    /// The place of the one word that was typed wrongly, by whoever was shown the code just now; nothing where more are wrong.
+    #[must_use]
+    pub fn wrong_place(&self, mismatch: &Mismatch) -> Option<Place> {
+        mismatch.with_another_word().find_map(|(place, words)| {
+            words.iter().map(|word| word.as_str()).eq(self.words()).then_some(place)
+        })
     }
 
     /// The words in their order, for the sheet and the screen. Every call is a place to look at in review.

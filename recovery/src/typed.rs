@@ -10,7 +10,7 @@ use std::fmt;
 use holdfast_protocol::code::ErrorCode;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::checksum::{PLACES, holds};
+use crate::checksum::{PLACES, fitting, holds};
 use crate::meant::{self, Place, Repair};
 use crate::word::{WORD_LETTERS_MAX, Word};
 
@@ -78,6 +78,16 @@ impl Mismatch {
     #[must_use]
     pub fn repairs(&self) -> Vec<Repair> {
         meant::repairs(&self.0)
+    }
+
+    /// The eleven that would belong together if one word alone were wrong, place by place. Which of them is the code, only
+    /// who holds its file or its words can tell.
+    pub(crate) fn with_another_word(&self) -> impl Iterator<Item = (Place, Zeroizing<[Word; PLACES]>)> {
+        (0..PLACES).filter_map(|at| {
+            let mut words = self.0.clone();
+            *words.get_mut(at)? = fitting(&self.0, at)?;
+            Some((Place::after(at), words))
+        })
     }
 }
 

@@ -55,6 +55,14 @@ impl Terminal {
         Ok(Self { device, before })
     }
 
+    /// What it takes to give the terminal back from elsewhere.
+    ///
+    /// # Errors
+    /// Where the kernel has no room for one more open file.
+    pub fn before(&self) -> io::Result<Before> {
+        Ok(Before { device: self.device.try_clone()?, before: self.before.clone() })
+    }
+
     /// Says something.
     ///
     /// # Errors
@@ -77,6 +85,24 @@ impl Terminal {
         }
         typed.push(line).map_err(io::Error::other)?;
         Ok(if line.trim_ascii().is_empty() { Line::Empty } else { Line::Typed })
+    }
+}
+
+/// The terminal as it was before it was opened, for whoever has to end this process.
+pub struct Before {
+    device: File,
+    before: Termios,
+}
+
+impl Before {
+    /// Says something, where anybody is left to read it.
+    pub fn say(&self, text: &str) {
+        let _ = (&self.device).write_all(text.as_bytes());
+    }
+
+    /// Gives it back.
+    pub fn give_back(&self) {
+        let _ = tcsetattr(&self.device, OptionalActions::Now, &self.before);
     }
 }
 

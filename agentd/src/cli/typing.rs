@@ -12,7 +12,8 @@ use holdfast_recovery::checksum::PLACES;
 use holdfast_recovery::code::ReadError;
 use holdfast_recovery::escrow::{Escrow, EscrowFile, OpenError, Wanted};
 use holdfast_recovery::locked::Locked;
-use holdfast_recovery::typed::{TYPED_BYTES_MAX, TypingError};
+use holdfast_recovery::meant::Place;
+use holdfast_recovery::typed::{Mismatch, TYPED_BYTES_MAX, TypingError};
 
 use super::terminal::{Line, Terminal};
 
@@ -58,7 +59,7 @@ pub fn open(
 ) -> Result<Result<Escrow, OpenError>, TypingFailed> {
     let mut pause = PAUSE;
     loop {
-        let code = ask(terminal)?;
+        let code = ask(terminal, &|mismatch| file.wrong_place(mismatch))?;
         match file.open(&code, wanted) {
             Err(error @ OpenError::Code) => {
                 terminal.say(&format!("{error}\n")).map_err(TypingFailed::Terminal)?;
@@ -70,11 +71,15 @@ pub fn open(
     }
 }
 
-/// Asks until what is typed is a code.
+/// Asks until what is typed is a code. Where one word of the list stands for another, `locate` may know which: whoever has the
+/// file that the code opens, or the code itself.
 ///
 /// # Errors
 /// [`TypingFailed`].
-pub fn ask(terminal: &mut Terminal) -> Result<RecoveryCode, TypingFailed> {
+pub fn ask(
+    terminal: &mut Terminal,
+    locate: &dyn Fn(&Mismatch) -> Option<Place>,
+) -> Result<RecoveryCode, TypingFailed> {
     let mut typed = Locked::with_capacity(2 * TYPED_BYTES_MAX).map_err(TypingFailed::Terminal)?;
     let mut question = "The eleven words (not shown): ".to_owned();
     loop {
@@ -95,14 +100,14 @@ pub fn ask(terminal: &mut Terminal) -> Result<RecoveryCode, TypingFailed> {
             question = format!("{count} of {PLACES}, go on: ");
             continue;
         }
-        terminal.say(&told(&slip)).map_err(TypingFailed::Terminal)?;
+        terminal.say(&told(&slip, locate)).map_err(TypingFailed::Terminal)?;
         typed.truncate(0);
         "All eleven words again (not shown): ".clone_into(&mut question);
     }
 }
 
 /// What is wrong, and what was probably meant. For the terminal alone.
-fn told(slip: &TypingError) -> String {
+fn told(slip: &TypingError, locate: &dyn Fn(&Mismatch) -> Option<Place>) -> String {
     let mut text = format!("{slip}\n");
     match slip {
         TypingError::Unknown(slips) => {
@@ -114,6 +119,9 @@ fn told(slip: &TypingError) -> String {
             }
         }
         TypingError::Mismatch(mismatch) => {
+            if let Some(place) = locate(mismatch) {
+                return format!("word {} is wrong: compare it with the sheet\n", place.number());
+            }
             for repair in mismatch.repairs() {
                 text += &format!("  perhaps {repair}\n");
             }

@@ -25,6 +25,18 @@ pub struct CodeRecord {
     pub begun_at: Timestamp,
     /// When its words were last typed, and opened it.
     pub drilled_at: Option<Timestamp>,
+    /// Whether it was made on this box.
+    pub origin: CodeOrigin,
+}
+
+/// Where a code was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeOrigin {
+    /// Here: its file was opened as it was made.
+    Made,
+    /// On the lost box whose place this one took. The hub handed its file over, and what is in it shows when the words are typed.
+    HandedOver,
 }
 
 impl CodeRecord {

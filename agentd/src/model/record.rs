@@ -478,3 +478,11 @@ pub struct Records {
     /// as a trend is told by; sorted by guest and time.
     pub tests: Vec<TestRecord>,
 }
+
+impl Records {
+    /// Numbers that a guest had, other than the one that it has, the highest first: older backups of it lie under them.
+    pub fn former_vmids(&self, uid: GuestUid, now: Option<Vmid>) -> impl Iterator<Item = Vmid> {
+        let own = self.used_vmids.iter().rev().filter(move |(_, of)| *of == uid).map(|(vmid, _)| *vmid);
+        own.filter(move |vmid| Some(*vmid) != now)
+    }
+}

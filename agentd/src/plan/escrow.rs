@@ -7,14 +7,16 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::KeyFingerprint;
+use holdfast_protocol::escrow::by_hand::GuestNumbers;
+use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use holdfast_protocol::storage::TargetState;
 use holdfast_recovery::escrow::CodeNumber;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::offsite::key;
-use crate::model::escrow::{CodeRecord, CodeStanding, Codes};
+use crate::model::escrow::{CodeOrigin, CodeRecord, CodeStanding, Codes};
+use crate::model::record::{GuestRecord, Records};
 use crate::model::storage::TargetRecord;
 
 /// A code that nobody has typed for this long may be lost without anybody knowing.
@@ -105,10 +107,17 @@ pub fn may_replace(
     old: &KeyFingerprint,
     new: &KeyFingerprint,
 ) -> Result<(), NotReplaced> {
-    match (current(codes, old), current(codes, new)) {
+    let proved = current(codes, new).filter(|code| !is_unproved(code));
+    match (current(codes, old), proved) {
         (Some(opens), None) => Err(NotReplaced { code: opens.number(), new: new.clone() }),
         (Some(_) | None, Some(_)) | (None, None) => Ok(()),
     }
+}
+
+/// Whether nothing but the hub's word says that a code opens its key.
+#[must_use]
+pub const fn is_unproved(code: &CodeRecord) -> bool {
+    matches!(code.origin, CodeOrigin::HandedOver) && code.drilled_at.is_none()
 }
 
 /// When a code was last known to be in somebody's hands.
@@ -123,6 +132,17 @@ pub fn drill_due(code: &CodeRecord) -> Option<Timestamp> {
     proved_at(code).and_then(|at| at.checked_add(DRILL_EVERY).ok())
 }
 
+/// Our guests with their numbers, for the sheet: those that are gone as well, whose backups may lie off-site still.
+#[must_use]
+pub fn guest_numbers(records: &Records) -> Vec<GuestNumbers> {
+    let of = |guest: &GuestRecord| {
+        let now = guest.place.vmid();
+        let vmids: Vec<Vmid> = now.into_iter().chain(records.former_vmids(guest.uid, now)).collect();
+        (!vmids.is_empty()).then(|| GuestNumbers { name: guest.name.clone(), vmids })
+    };
+    records.guests.iter().filter_map(of).collect()
+}
+
 /// What a person must know and do.
 #[must_use]
 pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<Problem> {
@@ -135,6 +155,14 @@ pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<
                 format!(
                     "off-site {name}: this box has made no recovery code for its key, and without one its backups are lost with the \
                      box: run `agentd escrow create` here"
+                ),
+            )),
+            Some(code) if is_unproved(code) => Some(Problem::new(
+                ErrorCode::EscrowDrill,
+                format!(
+                    "off-site {name}: recovery code {0} is the lost box's, and its words were not typed here yet: whoever holds \
+                     sheet {0} runs `agentd escrow drill --code {0}` here",
+                    code.number()
                 ),
             )),
             Some(code) if drill_due(code).is_some_and(|due| due < now) => Some(Problem::new(
@@ -160,4 +188,33 @@ pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<
         Some(Problem::new(ErrorCode::EscrowCopy, text))
     }));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::record::Place;
+    use crate::plan::tests::{op, uid, vmid, world};
+
+    /// Older backups of a guest lie under the numbers that it had: sheet, page and hand-over name them.
+    #[test]
+    fn every_number_that_a_guest_had_is_named() {
+        let mut world = world(2);
+        world.records.used_vmids =
+            vec![(vmid(300), uid(1)), (vmid(301), uid(2)), (vmid(302), uid(1)), (vmid(303), uid(9))];
+        let numbers = |records: &Records| -> Vec<(String, Vec<u32>)> {
+            let own = guest_numbers(records).into_iter();
+            own.map(|guest| (guest.name.to_string(), guest.vmids.iter().map(|vmid| vmid.number()).collect()))
+                .collect()
+        };
+        let web = |n: u32, vmids: &[u32]| (format!("web-{n}"), vmids.to_vec());
+        assert_eq!(numbers(&world.records), [web(1, &[300, 302]), web(2, &[301])]);
+        let reports = world.reports();
+        let former: Vec<(Option<Vmid>, &[Vmid])> =
+            reports.iter().map(|guest| (guest.vmid, guest.former_vmids.as_slice())).collect();
+        assert_eq!(former, [(Some(vmid(300)), &[vmid(302)][..]), (Some(vmid(301)), &[][..])]);
+        // One that is gone has backups off-site still.
+        world.records.guests[1].place = Place::Gone { by: op(7) };
+        assert_eq!(numbers(&world.records), [web(1, &[300, 302]), web(2, &[301])]);
+    }
 }

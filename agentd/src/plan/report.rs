@@ -20,6 +20,9 @@ use crate::model::observed::{Detail, GuestFacts, StorageFact};
 use crate::model::record::{GuestRecord, Place, Records};
 use crate::model::view::{LaneView, WaitingView};
 
+/// Numbers that a guest had before, as many as are told of.
+const FORMER_MAX: usize = 8;
+
 /// Sizes that change all the time are rounded to this, so that noise is no change.
 const ROUND_BYTES: u64 = 64 << 20;
 
@@ -51,8 +54,12 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
             .and_then(|(record, seen)| silence::report(silence::of(inputs, record, seen))),
     });
     let beside = verdict.standing == Standing::Beside;
+    let uid = wanted.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid));
     GuestReport {
-        uid: wanted.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid)),
+        former_vmids: uid
+            .map(|uid| inputs.records.former_vmids(uid, verdict.vmid).take(FORMER_MAX).collect())
+            .unwrap_or_default(),
+        uid,
         name,
         vmid: verdict.vmid,
         standing: verdict.standing,

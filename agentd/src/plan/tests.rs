@@ -201,6 +201,11 @@ impl World {
         plan(&self.inputs())
     }
 
+    pub(super) fn reports(&self) -> Vec<holdfast_protocol::report::GuestReport> {
+        let inputs = self.inputs();
+        report::guests(&inputs, &plan(&inputs))
+    }
+
     fn inputs(&self) -> Inputs<'_> {
         Inputs {
             generation: Generation::new(7),

@@ -1,7 +1,7 @@
 //! Copies of wrapped keys on a backup disk, in the agent's own folder beside the marker.
 //!
 //! What comes in: where a disk is mounted, whose marker must be on it, and the files that should lie there. What goes out: how
-//! each was found, and that it was put right. A file is written beside its place and renamed over it, for the agent alone;
+//! each was found, and that it was put right. A file is written beside its place and renamed over it, written by the agent alone and read by whoever holds the disk;
 //! beneath an unmounted target, or on a disk that is not the one that was approved, nothing is read or written. It is the
 //! same file that the hub gets and the sheet carries, so `agentd recover --from` takes it as it lies there.
 
@@ -9,6 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use holdfast_protocol::escrow::by_hand;
 use holdfast_recovery::escrow::{CodeNumber, EscrowFile, FILE_BYTES_MAX};
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
@@ -16,6 +17,9 @@ use rustix::io::Errno;
 use super::marker::{self, Expected};
 
 const NEW: &str = "escrow.new";
+
+/// Its owner writes, everybody reads.
+const FILE_MODE: u32 = 0o644;
 
 /// How a copy was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +37,7 @@ pub enum Found {
 /// The name of a code's file on a disk.
 #[must_use]
 pub fn name(code: CodeNumber) -> String {
-    format!("escrow-{code}.age")
+    by_hand::file_name(code)
 }
 
 /// The agent's folder on a disk that is the one it should be.
@@ -63,8 +67,8 @@ impl Shelf {
             Ok(seen) if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile => {
                 return Found::Other;
             }
-            // Readable for others is not as it should be either, although it opens nothing by itself.
-            Ok(seen) if seen.st_mode & 0o177 != 0 => return Found::Other,
+            // Whoever holds the disk reads it, as any user: it opens nothing by itself, and the sheet sends them here.
+            Ok(seen) if seen.st_mode & 0o777 != FILE_MODE => return Found::Other,
             Ok(_) => {}
             Err(error) => return Found::Unread(format!("it cannot be looked at: {error}")),
         }
@@ -83,7 +87,7 @@ impl Shelf {
     /// The disk's.
     pub fn put(&self, code: CodeNumber, file: &EscrowFile) -> Result<(), std::io::Error> {
         let new = marker::fresh(&self.folder, NEW, OFlags::empty())?;
-        rustix::fs::fchmod(&new, rustix::fs::Mode::from_raw_mode(0o600))?;
+        rustix::fs::fchmod(&new, rustix::fs::Mode::from_raw_mode(FILE_MODE))?;
         let mut new = std::fs::File::from(new);
         new.write_all(file.to_text().as_bytes())?;
         new.sync_all()?;
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_cut_changed_or_open_to_others_is_told_and_put_right() {
+    fn what_is_lost_cut_changed_or_closed_to_its_holder_is_told_and_put_right() {
         let place = tempfile::tempdir().unwrap();
         let (shelf, code) = (shelf(place.path()), CodeNumber::FIRST);
         let file = wrapped();
@@ -158,13 +162,15 @@ mod tests {
             shelf.put(code, &file).unwrap();
             assert_eq!(shelf.look(code, &file), Found::Same);
         }
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(shelf.look(code, &file), Found::Other);
+        for mode in [0o600, 0o666] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(shelf.look(code, &file), Found::Other, "{mode:o}");
+        }
         std::fs::rename(&path, place.path().join("aside")).unwrap();
         std::os::unix::fs::symlink("aside", &path).unwrap();
         assert_eq!(shelf.look(code, &file), Found::Other, "through no link");
         shelf.put(code, &file).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
         shelf.take_away(code).unwrap();
         shelf.take_away(code).unwrap();
         assert_eq!(shelf.look(code, &file), Found::Missing);

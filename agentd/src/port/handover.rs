@@ -1,9 +1,9 @@
 //! What a lost box left, as this one was handed it: kept beside the identity.
 //!
 //! ```text
-//! <state>/restore/handover.json   document, guests, storage targets, wrapped key; there means: not taken up yet
+//! <state>/restore/handover.json   document, guests, storage targets, wrapped keys; there means: not taken up yet
 //! <state>/restore/taken-up.json   the same, once its guests are on record as lost
-//! <state>/restore/escrow.age      the wrapped key alone, for `agentd recover --from`
+//! <state>/restore/escrow-N.age    the wrapped key of sheet N alone, for `agentd recover --from`
 //! ```
 //! As long as it is not taken up, no document is: an agent that knows none of its guests would make them anew, empty.
 //! Deliberately absent: bringing them back.
@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::escrow::by_hand;
 use holdfast_protocol::restore::HandOver;
 use holdfast_protocol::strict::{self, StrictError};
 
 use super::atomic_file::{self, FileError, Readers};
 
-/// A document, a report and a wrapped key.
+/// A document, a report and wrapped keys.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Why what was handed over is not kept, or not read.
@@ -77,16 +78,11 @@ impl HandOverFolder {
     pub fn keep(&self, handover: &HandOver) -> Result<(), HandOverError> {
         atomic_file::private_folder(&self.dir)?;
         let bytes = serde_json::to_vec_pretty(handover).map_err(HandOverError::Unwritable)?;
-        if let Some(found) = &handover.escrow {
-            atomic_file::write(&self.escrow(), found.file.as_bytes(), Readers::Owner)?;
+        for found in &handover.escrows {
+            let path = self.dir.join(by_hand::file_name(found.version.code));
+            atomic_file::write(&path, found.file.as_bytes(), Readers::Owner)?;
         }
         Ok(atomic_file::write(&self.open(), &bytes, Readers::Owner)?)
-    }
-
-    /// Where the wrapped key lies, if it was handed over.
-    #[must_use]
-    pub fn escrow(&self) -> PathBuf {
-        self.dir.join("escrow.age")
     }
 
     /// Whether something was handed over that is not taken up yet.

@@ -5,6 +5,7 @@
 //! disk comes, and every few hours. There is no journal: a copy that was put right twice is the same copy. Deliberately
 //! absent: opening a wrapped key, and deciding which codes there are.
 
+mod handed;
 mod hub;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,12 @@ enum Round {
 impl EscrowTask {
     /// Compares until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
+        if let Err(error) = self.take_over().await {
+            tracing::warn!(
+                error = chain(&error),
+                "codes of the lost box are not taken over: start the agent again"
+            );
+        }
         let mut changes = self.store.changes();
         let (mut last, mut due) = (Sight::default(), Duration::ZERO);
         loop {

@@ -50,7 +50,7 @@ fn folder() -> tempfile::TempDir {
     };
     let code = RecoveryCode::read(&words_of("abacus")).unwrap();
     let file = Escrow::new(context, BackupKey::parse(KEY).unwrap()).wrap(&code).unwrap();
-    fs::write(folder.path().join("escrow.age"), file.to_text()).unwrap();
+    fs::write(folder.path().join("escrow-2.age"), file.to_text()).unwrap();
     fs::create_dir(folder.path().join("bin")).unwrap();
     symlink(env!("CARGO_BIN_EXE_agentd"), folder.path().join("bin/agentd")).unwrap();
     folder
@@ -58,8 +58,8 @@ fn folder() -> tempfile::TempDir {
 
 /// The command as the sheet prints it.
 fn printed() -> String {
-    let command =
-        says::STEPS_WITH.iter().flat_map(|step| step.commands).find(|line| line.starts_with("agentd "));
+    let steps = says::steps_with(CodeNumber::try_from(2).unwrap());
+    let command = steps.into_iter().flat_map(|step| step.commands).find(|line| line.starts_with("agentd "));
     format!("PATH=bin:$PATH; {}", command.unwrap())
 }
 
@@ -95,20 +95,20 @@ fn with_slips_on_the_way_the_printed_command_gives_the_key() {
 fn without_a_place_for_the_key_it_is_a_drill() {
     let (folder, good) = (folder(), words_of("abacus"));
     let other = words_of("abdomen");
-    let line = "bin/agentd recover --from escrow.age";
+    let line = "bin/agentd recover --from escrow-2.age";
     let shown = at_terminal(folder.path(), line, &[(FIRST, &other), (FIRST, &good)]);
     assert!(shown.contains("this code does not open this file"), "{shown}");
     assert!(shown.contains("The code opens the file."), "{shown}");
     let mut left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["bin", "escrow.age"], "nothing is written");
+    assert_eq!(left, ["bin", "escrow-2.age"], "nothing is written");
 }
 
 #[test]
 fn ctrl_c_ends_it_and_leaves_a_terminal_that_shows_what_is_typed() {
     let folder = folder();
-    let line = "bin/agentd recover --from escrow.age; echo code $?; stty -a";
+    let line = "bin/agentd recover --from escrow-2.age; echo code $?; stty -a";
     let shown = at_terminal(folder.path(), line, &[(FIRST, "abacus \u{3}")]);
     assert!(shown.contains("nothing more was typed") && shown.contains("code 74"), "{shown}");
     assert!(
@@ -122,14 +122,14 @@ fn what_cannot_be_done_is_said_before_anything_is_typed() {
     let folder = folder();
     fs::write(folder.path().join("there.json"), "").unwrap();
     fs::write(folder.path().join("broken.age"), "no file of age").unwrap();
-    let good = fs::read(folder.path().join("escrow.age")).unwrap();
+    let good = fs::read(folder.path().join("escrow-2.age")).unwrap();
     fs::write(folder.path().join("long.age"), good.repeat(5)).unwrap();
     for (arguments, code, says) in [
         (&["--from", "gone.age"][..], 66, "gone.age cannot be read"),
         (&["--from", "broken.age"], 65, "the escrow file is damaged or no age file"),
         (&["--from", "long.age"], 65, "longer than 4096 bytes"),
-        (&["--from", "escrow.age", "--to", "there.json"], 73, "there.json cannot be made"),
-        (&["--from", "escrow.age"], 74, "the words are typed at a terminal, and there is none"),
+        (&["--from", "escrow-2.age", "--to", "there.json"], 73, "there.json cannot be made"),
+        (&["--from", "escrow-2.age"], 74, "the words are typed at a terminal, and there is none"),
     ] {
         #[expect(clippy::disallowed_methods, reason = "the program under test, without a terminal")]
         let output = Command::new("setsid")

@@ -130,9 +130,9 @@ mod tests {
 
     fn guests() -> Vec<MountView> {
         serde_json::from_value(serde_json::json!([
-            { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" },
-            { "name": "logs", "mount": "/srv/logs", "size_gib": 4, "kind": "hot" },
-            { "name": "media", "mount": "/srv/media", "size_gib": 40, "kind": { "bulk": { "none": "made again from the originals" } } }
+            { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot", "state": "attached" },
+            { "name": "logs", "mount": "/srv/logs", "size_gib": 4, "kind": "hot", "state": "attached" },
+            { "name": "media", "mount": "/srv/media", "size_gib": 40, "state": "attached", "kind": { "bulk": { "none": "made again from the originals" } } }
         ]))
         .unwrap()
     }

@@ -252,7 +252,7 @@ async fn storage(State(shared): State<Shared>, headers: HeaderMap) -> Response {
         }
     }
     answer(serde_json::json!({ "rootfs_gib": 8, "volumes": [
-        { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot" }
+        { "name": "db", "mount": "/srv/db", "size_gib": 4, "kind": "hot", "state": "attached" }
     ] }))
 }
 

@@ -151,6 +151,7 @@ fn guest(number: u32) -> GuestReport {
         uid: None,
         name: format!("guest-{number:04}"),
         vmid: (100 + number).try_into().ok(),
+        former_vmids: Vec::new(),
         standing: Standing::Managed,
         run: Running::Running,
         unknown_since: None,

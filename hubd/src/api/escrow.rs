@@ -1,4 +1,5 @@
 //! `/v1/agent/escrow`: a host's wrapped keys. It reads and writes its own alone; who it is, its certificate says.
+//! `/v1/hosts/{id or name}/escrow`: the same for operators, who list them and read them, and never without a notice.
 
 use std::sync::Arc;
 
@@ -7,15 +8,17 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::{
-    EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut, PUT_BYTES_MAX,
-    form,
+    EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
+    EscrowRead, PUT_BYTES_MAX, form,
 };
 use holdfast_protocol::job::Nonce;
+use holdfast_protocol::strict;
 use serde::Deserialize;
 
-use super::auth::Agent;
+use super::auth::{Agent, Operator};
 use super::frame::{Answer, Ids};
-use super::hosts::EMPTY_BODY_MAX;
+use super::hosts::{EMPTY_BODY_MAX, host_ref};
+use super::mutation::Head;
 use super::page::Asked;
 use super::problem::ApiError;
 use super::{Hub, body};
@@ -106,4 +109,27 @@ pub(super) async fn opened(
     let asking = asking(&hub, agent, ids);
     let kept = hub.store.escrow_opened(asking, number(&version)?, opened, hub.reached.clone()).await?;
     Ok(Answer(StatusCode::OK, kept))
+}
+
+pub(super) async fn of_host(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Path(host): Path<String>,
+) -> Result<Answer<EscrowList>, ApiError> {
+    let list = hub.store.host_escrows(host_ref(&host)?, hub.reached.clone()).await?;
+    Ok(Answer(StatusCode::OK, list.ok_or_else(|| ApiError::not_found("host"))?))
+}
+
+pub(super) async fn fetch(
+    State(hub): State<Arc<Hub>>,
+    Path(host): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<EscrowFiles>, ApiError> {
+    let bytes = body::read("what is to be read", body, EMPTY_BODY_MAX).await?;
+    let asked: EscrowRead = strict::parse("what is to be read", &bytes, EMPTY_BODY_MAX)?;
+    let which = asked.code.map_or(Which::EachKey, Which::Code);
+    let by = head.by(&hub, &bytes)?;
+    let found = hub.store.fetch_escrow(by, host_ref(&host)?, which, hub.reached.clone()).await?;
+    Ok(Answer(StatusCode::OK, found.ok_or_else(|| ApiError::not_found("host"))?))
 }

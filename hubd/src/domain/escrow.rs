@@ -105,7 +105,9 @@ fn may_go(held: &[EscrowView], place: usize, now: Timestamp) -> bool {
     let (newer, Some(view)) = (held.get(..place).unwrap_or(&[]), held.get(place)) else { return false };
     let mut of_this_key = newer.iter().filter(|other| other.fingerprint == view.fingerprint);
     let last_opened = view.opened_at.is_some() && of_this_key.clone().all(|other| other.opened_at.is_none());
-    let superseded = of_this_key.any(|other| now.duration_since(other.kept_at) >= SUPERSEDED_KEPT);
+    // A file of an older code that was put anew, because it was lost here, supersedes none of a newer code.
+    let superseded = of_this_key
+        .any(|other| other.code >= view.code && now.duration_since(other.kept_at) >= SUPERSEDED_KEPT);
     superseded && !last_opened
 }
 
@@ -116,6 +118,8 @@ pub enum Act {
     Write,
     /// Reads a file.
     Read,
+    /// An operator reads its files: counted apart, so that neither keeps the other from it.
+    Fetch,
     /// Lists, or asks for a proof.
     Look,
 }
@@ -127,6 +131,7 @@ impl Act {
         match self {
             Self::Write => "write",
             Self::Read => "read",
+            Self::Fetch => "fetch",
             Self::Look => "look",
         }
     }
@@ -136,7 +141,7 @@ impl Act {
     pub const fn per_hour(self) -> u32 {
         match self {
             Self::Write => 12,
-            Self::Read => 6,
+            Self::Read | Self::Fetch => 6,
             Self::Look => 120,
         }
     }
@@ -153,7 +158,7 @@ pub struct Hour {
 
 /// More than there may be in an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this host asked the hub for its escrow {} times within the hour: more is refused until the hour is over", .0.per_hour())]
+#[error("this host's escrow was asked for {} times within the hour: more is refused until the hour is over", .0.per_hour())]
 pub struct TooOften(pub Act);
 
 /// Counts one more.
@@ -237,6 +242,12 @@ mod tests {
         let mut held = full(90);
         held.last_mut().unwrap().fingerprint = view(1, "bb", 0).fingerprint;
         assert_eq!(gone(&held), oldest(2), "the only one of another key stays");
+        let mut held = full(90);
+        for newer in &mut held[..VERSIONS_MAX as usize - 1] {
+            newer.code = 1.try_into().unwrap();
+        }
+        held.last_mut().unwrap().code = 9.try_into().unwrap();
+        assert_eq!(gone(&held), oldest(2), "what was put anew of an older code supersedes no newer code");
         for held in [full(0), full(90)] {
             assert_ne!(gone(&held), oldest(VERSIONS_MAX), "the newest stays");
         }

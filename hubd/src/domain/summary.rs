@@ -126,6 +126,7 @@ mod tests {
             uid: None,
             name: "web".to_owned(),
             vmid: None,
+            former_vmids: Vec::new(),
             standing,
             run,
             unknown_since: None,

@@ -6,23 +6,26 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::notice::{EscrowNotice, NoticeSchema, Reader};
 use holdfast_protocol::escrow::{
-    self, EscrowBytes, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof,
-    EscrowPut, EscrowView, Notice,
+    self, CodeNumber, EscrowBytes, EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber,
+    EscrowOpened, EscrowProof, EscrowPut, EscrowView, Notice,
 };
-use holdfast_protocol::id::{CorrelationId, CustomerId, HostId, HostName};
+use holdfast_protocol::id::{CorrelationId, CustomerId, HostId, HostName, OperatorName};
 use holdfast_protocol::job::{HostEpoch, Nonce, UtcSecond};
 use jiff::Timestamp;
 use rusqlite::types::FromSqlError;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::checkin::{Admitted, admit};
 use super::columns::{Time, Word};
 use super::events::emit;
+use super::hosts;
+use super::idempotency::By;
 use super::notices;
 use super::writer::{Shape, Tx};
-use super::{Failed, Store, WriteError};
+use super::{Failed, Store, StoreError, WriteError};
 use crate::domain::escrow::{Act, Hour, Put, PutError, TooOften, count, judge_put};
 use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::host::HostRef;
 use crate::domain::identity::{IdentityError, Presented};
 use crate::domain::notice::Reached;
 
@@ -37,13 +40,17 @@ pub struct Asking {
     pub correlation: CorrelationId,
 }
 
-/// Which version.
+/// Which versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// The newest.
     Newest,
     /// This one.
     Number(EscrowNumber),
+    /// The newest of this code.
+    Code(CodeNumber),
+    /// Of each key the one that is in force.
+    EachKey,
 }
 
 /// Why a host does not get what it asks for.
@@ -120,22 +127,30 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
     })
 }
 
-fn all(tx: &Tx<'_>, host: i64) -> rusqlite::Result<Vec<EscrowView>> {
+fn all(tx: &Connection, host: i64) -> rusqlite::Result<Vec<EscrowView>> {
     tx.prepare_cached(&format!("{COLUMNS} WHERE host = ?1 ORDER BY number DESC"))?
         .query_map([host], |row| read(row).map(|kept| kept.view))?
         .collect()
 }
 
-fn one(tx: &Tx<'_>, host: i64, which: Which) -> rusqlite::Result<Option<Kept>> {
-    let number = match which {
-        Which::Newest => None,
-        Which::Number(number) => Some(number.number()),
+fn one(tx: &Tx<'_>, host: i64, number: EscrowNumber) -> rusqlite::Result<Option<Kept>> {
+    tx.prepare_cached(&format!("{COLUMNS} WHERE host = ?1 AND number = ?2"))?
+        .query_row(params![host, number.number()], read)
+        .optional()
+}
+
+/// Those that are asked for, newest first.
+fn some(tx: &Tx<'_>, host: i64, which: Which) -> rusqlite::Result<Vec<Kept>> {
+    let held = all(tx, host)?;
+    let wanted: Vec<EscrowNumber> = match which {
+        Which::Newest => held.first().map(|view| view.number).into_iter().collect(),
+        Which::Number(number) => vec![number],
+        Which::Code(code) => {
+            held.iter().find(|view| view.code == code).map(|view| view.number).into_iter().collect()
+        }
+        Which::EachKey => escrow::newest_of_each_key(&held).into_iter().map(|view| view.number).collect(),
     };
-    tx.prepare_cached(&format!(
-        "{COLUMNS} WHERE host = ?1 AND (?2 IS NULL OR number = ?2) ORDER BY number DESC LIMIT 1"
-    ))?
-    .query_row(params![host, number], read)
-    .optional()
+    wanted.into_iter().filter_map(|number| one(tx, host, number).transpose()).collect()
 }
 
 /// Counts one more act; a refused one is undone with the rest.
@@ -159,41 +174,97 @@ fn happened(kind: EventKind, host: HostId, asking: &Asking, message: String) -> 
     NewEvent { at: asking.at, kind, host: Some(host), actor: None, correlation: asking.correlation, message }
 }
 
-/// Gives a file out: counted, written down, and its customer's notice queued, in this transaction or not at all.
+/// Who reads whose files, and as part of what.
+pub(super) struct Reading<'a> {
+    pub owner: Owner<'a>,
+    pub reader: Reader,
+    /// The operator, where it is one.
+    pub actor: Option<OperatorName>,
+    pub at: Timestamp,
+    pub correlation: CorrelationId,
+}
+
+impl Reading<'_> {
+    fn by(&self) -> String {
+        match (self.reader, &self.actor) {
+            (Reader::Agent, _) => "the box itself".to_owned(),
+            (Reader::Restore, _) => "a new box that takes its place".to_owned(),
+            (Reader::Operator, Some(name)) => format!("operator {name}"),
+            (Reader::Operator, None) => "an operator".to_owned(),
+        }
+    }
+
+    const fn act(&self) -> Act {
+        match self.reader {
+            Reader::Agent | Reader::Restore => Act::Read,
+            Reader::Operator => Act::Fetch,
+        }
+    }
+}
+
+/// Gives files out: counted, written down, and their customer's notices queued, in this transaction or not at all.
 pub(super) fn give_out(
     tx: &Tx<'_>,
-    host: &Owner<'_>,
+    reading: &Reading<'_>,
     which: Which,
-    reader: Reader,
-    asking: &Asking,
+    reached: &Reached,
+) -> Result<Vec<EscrowFound>, Failed<EscrowError>> {
+    let owner = &reading.owner;
+    counted(tx, owner.number, reading.act(), reading.at)?;
+    let kept = some(tx, owner.number, which)?;
+    if kept.is_empty() {
+        return refused(EscrowError::None);
+    }
+    kept.into_iter().map(|kept| told_of(tx, reading, kept, reached)).collect()
+}
+
+/// One file, once its customer's notice is queued.
+fn told_of(
+    tx: &Tx<'_>,
+    reading: &Reading<'_>,
+    kept: Kept,
     reached: &Reached,
 ) -> Result<EscrowFound, Failed<EscrowError>> {
-    counted(tx, host.number, Act::Read, asking.at)?;
-    let Some(kept) = one(tx, host.number, which)? else { return refused(EscrowError::None) };
-    let view = kept.view;
+    let (view, owner) = (kept.view, &reading.owner);
     if reached.notice(&view.customer) == Notice::Unset {
         return refused(EscrowError::Unset { customer: view.customer });
     }
-    let by = match reader {
-        Reader::Agent => "the box itself",
-        Reader::Restore => "a new box that takes its place",
-    };
-    let message = format!("the wrapped key of {}, version {}, was read by {by}", host.name, view.number);
+    let message =
+        format!("the wrapped key of {}, version {}, was read by {}", owner.name, view.number, reading.by());
     let notice = EscrowNotice {
         schema: NoticeSchema::V1,
-        at: asking.at,
+        at: reading.at,
         customer: view.customer.clone(),
-        host: host.id,
-        host_name: host.name.clone(),
+        host: owner.id,
+        host_name: owner.name.clone(),
         number: view.number,
         code: view.code,
         fingerprint: view.fingerprint.clone(),
-        reader,
+        reader: reading.reader,
         message: message.clone(),
     };
-    notices::queue(tx, &notice, asking.correlation)?;
-    emit(tx, &happened(EventKind::EscrowRead, host.id, asking, message))?;
+    notices::queue(tx, &notice, reading.correlation)?;
+    let event = NewEvent {
+        at: reading.at,
+        kind: EventKind::EscrowRead,
+        host: Some(owner.id),
+        actor: reading.actor.clone(),
+        correlation: reading.correlation,
+        message,
+    };
+    emit(tx, &event)?;
     Ok(EscrowFound { version: view, file: kept.file })
+}
+
+/// What an operator or a host is told of all versions.
+fn listed(tx: &Connection, host: i64, reached: &Reached) -> rusqlite::Result<EscrowList> {
+    let versions = all(tx, host)?;
+    let notice = match versions.first() {
+        Some(first) => reached.notice(&first.customer),
+        None if reached.all_others => Notice::Webhook,
+        None => Notice::Unset,
+    };
+    Ok(EscrowList { versions, notice })
 }
 
 /// Whose escrows.
@@ -258,7 +329,7 @@ impl Store {
             let goes = match judge_put(&all(tx, host.number)?, &view).or_else(refused)? {
                 Put::Keep(goes) => goes,
                 Put::Again => {
-                    let held = one(tx, host.number, Which::Number(view.number))?;
+                    let held = one(tx, host.number, view.number)?;
                     return Ok(EscrowKept { version: held.map_or(view, |held| held.view), notice });
                 }
             };
@@ -288,13 +359,7 @@ impl Store {
     ) -> Result<EscrowList, WriteError<EscrowError>> {
         self.for_host("list escrows", asking, move |tx, host| {
             counted(tx, host.number, Act::Look, asking.at)?;
-            let versions = all(tx, host.number)?;
-            let notice = match versions.first() {
-                Some(first) => reached.notice(&first.customer),
-                None if reached.all_others => Notice::Webhook,
-                None => Notice::Unset,
-            };
-            Ok(EscrowList { versions, notice })
+            Ok(listed(tx, host.number, &reached)?)
         })
         .await
     }
@@ -311,7 +376,7 @@ impl Store {
     ) -> Result<EscrowProof, WriteError<EscrowError>> {
         self.for_host("prove an escrow", asking, move |tx, host| {
             counted(tx, host.number, Act::Look, asking.at)?;
-            let kept = one(tx, host.number, Which::Number(number))?;
+            let kept = one(tx, host.number, number)?;
             let Some(kept) = kept else { return refused(EscrowError::None) };
             Ok(EscrowProof { number, proof: escrow::proof(&nonce, &kept.file) })
         })
@@ -333,7 +398,7 @@ impl Store {
             counted(tx, host.number, Act::Write, asking.at)?;
             let sql = "UPDATE escrows SET opened_at = max(coalesce(opened_at, ?3), ?3) WHERE host = ?1 AND number = ?2";
             tx.prepare_cached(sql)?.execute(params![host.number, number.number(), Time(opened.at.at())])?;
-            let kept = one(tx, host.number, Which::Number(number))?;
+            let kept = one(tx, host.number, number)?;
             let Some(kept) = kept else { return refused(EscrowError::None) };
             let message = format!("{} says that escrow {number} was opened with its code", host.name);
             emit(tx, &happened(EventKind::EscrowOpened, asking.presented.host, &asking, message))?;
@@ -353,7 +418,57 @@ impl Store {
         reached: Reached,
     ) -> Result<EscrowFound, WriteError<EscrowError>> {
         self.for_host("read an escrow", asking, move |tx, host| {
-            give_out(tx, &Owner::of(host, &asking), which, Reader::Agent, &asking, &reached)
+            let reading = Reading {
+                owner: Owner::of(host, &asking),
+                reader: Reader::Agent,
+                actor: None,
+                at: asking.at,
+                correlation: asking.correlation,
+            };
+            let found = give_out(tx, &reading, which, &reached)?;
+            found.into_iter().next().map_or_else(|| refused(EscrowError::None), Ok)
+        })
+        .await
+    }
+
+    /// Lists a host's versions for an operator; `None` when there is no such host.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn host_escrows(
+        &self,
+        host: HostRef,
+        reached: Reached,
+    ) -> Result<Option<EscrowList>, StoreError> {
+        self.read("list a host's escrows", move |connection| {
+            let Some(record) = hosts::find(connection, &host)? else { return Ok(None) };
+            listed(connection, record.number, &reached).map(Some)
+        })
+        .await
+    }
+
+    /// Gives files out to an operator, and queues the notices of it; `None` when there is no such host.
+    ///
+    /// # Errors
+    /// [`EscrowError`].
+    pub async fn fetch_escrow(
+        &self,
+        by: By,
+        host: HostRef,
+        which: Which,
+        reached: Reached,
+    ) -> Result<Option<EscrowFiles>, WriteError<EscrowError>> {
+        self.mutate("read a host's escrow", by, move |tx, by| {
+            let Some(record) = hosts::find(tx, &host)? else { return Ok(None) };
+            let view = record.view;
+            let reading = Reading {
+                owner: Owner { number: record.number, id: view.id, name: &view.name },
+                reader: Reader::Operator,
+                actor: Some(by.operator.clone()),
+                at: by.at,
+                correlation: by.correlation,
+            };
+            Ok(Some(EscrowFiles { files: give_out(tx, &reading, which, &reached)? }))
         })
         .await
     }

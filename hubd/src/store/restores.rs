@@ -15,7 +15,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
 use super::columns::{Id, Time};
-use super::escrow::{Asking, EscrowError, Owner, Which, give_out};
+use super::escrow::{EscrowError, Owner, Reading, Which, give_out};
 use super::events::emit;
 use super::hosts;
 use super::idempotency::By;
@@ -296,24 +296,28 @@ fn handover(
     let all = hosts::sections(hosts::report(tx, number)?)?;
     let sections =
         Sections { host: all.host, guests: all.guests, storage: all.storage, ..Sections::default() };
-    let (escrow, withheld) = match wrapped(tx, redemption, number, certificate)? {
-        Ok(found) => (Some(found), None),
-        Err(why) => (None, Some(why)),
+    let (escrows, withheld) = match wrapped(tx, redemption, number, certificate)? {
+        Ok(found) => (found, None),
+        Err(why) => (Vec::new(), Some(why)),
     };
-    Ok(HandOver { desired, sections, escrow, withheld })
+    Ok(HandOver { desired, sections, escrows, withheld })
 }
 
-/// The wrapped key, or why it is not given. That alone holds up nothing else.
+/// The wrapped keys, of each key the one in force, or why they are not given. That alone holds up nothing else.
 fn wrapped(
     tx: &Tx<'_>,
     redemption: &RestoreRedemption,
     number: i64,
     certificate: &CertificateRecord,
-) -> Result<Result<EscrowFound, Problem>, Failed<RestoreError>> {
-    let presented = Presented { host: certificate.host, generation: certificate.generation };
-    let asking = Asking { presented, at: redemption.at, correlation: redemption.correlation };
-    let owner = Owner { number, id: certificate.host, name: &certificate.name };
-    match give_out(tx, &owner, Which::Newest, Reader::Restore, &asking, &redemption.reached) {
+) -> Result<Result<Vec<EscrowFound>, Problem>, Failed<RestoreError>> {
+    let reading = Reading {
+        owner: Owner { number, id: certificate.host, name: &certificate.name },
+        reader: Reader::Restore,
+        actor: None,
+        at: redemption.at,
+        correlation: redemption.correlation,
+    };
+    match give_out(tx, &reading, Which::EachKey, &redemption.reached) {
         Ok(found) => Ok(Ok(found)),
         Err(Failed::Refused(why)) => Ok(Err(Problem::new(EscrowError::code(&why), why.to_string()))),
         Err(Failed::KeyReused) => Err(Failed::KeyReused),

@@ -3,7 +3,8 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::{Enrolled, Invite, RenewRequest};
 use holdfast_protocol::escrow::notice::Reader;
-use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::escrow::{CodeNumber, EscrowPut};
+use holdfast_protocol::id::{HostId, JobId, KeyFingerprint};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, Draft, HostEpoch, Nonce, Order, SignedJob, Target, UtcSecond};
 use holdfast_protocol::operator::{DesiredVersion, HostState, HostView, InviteCreated};
@@ -69,7 +70,7 @@ async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
     assert_eq!((enrolled.certificate_generation, restored.order), (2, order_of(&old).await));
     assert_eq!(restored.handover.desired, Some(document(1)));
     assert!(restored.handover.sections.guests.is_some());
-    assert_eq!(restored.handover.escrow.unwrap().file, version(1).file);
+    assert_eq!(restored.handover.escrows[0].file, version(1).file);
     until("the customer was told", || async { customer.told().len() == 1 }).await;
     assert_eq!(customer.told()[0].reader, Reader::Restore);
 
@@ -87,6 +88,33 @@ async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
     assert_eq!(new.check_in(&new.full(2, 0), "0s").await.data(StatusCode::OK).audit_seen, 0);
     assert_eq!(world.view("box7").await.state, HostState::Online);
     assert_eq!(new.escrows().await.versions.len(), 1);
+}
+
+/// Two off-site targets with two keys: which of them could be read hung on which code was made last.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_each_key_the_file_in_force_is_handed_over() {
+    let customer = Customer::default();
+    let world = World::with_notice(customer.for_all().await).await;
+    let old = world.enrol("box7").await;
+    let other_key: KeyFingerprint = ["cd"; 32].join(":").parse().unwrap();
+    let code = |number: u32| CodeNumber::try_from(number).unwrap();
+    let put = async |put: EscrowPut| old.put_escrow(&put).await.data(StatusCode::OK);
+    put(version(1)).await;
+    put(EscrowPut { code: code(2), fingerprint: other_key.clone(), ..version(2) }).await;
+    put(EscrowPut { code: code(3), ..version(3) }).await;
+    // The hub had lost the first, and it was put anew: its code is none the newer for it.
+    put(EscrowPut { code: code(1), ..version(4) }).await;
+    let invite = opened(&world, &old).await;
+    let restored = redeem(&world, &invite, &KeyPair::generate().unwrap()).await.data(StatusCode::OK);
+    let handed: Vec<(u32, u32, &KeyFingerprint)> = restored
+        .handover
+        .escrows
+        .iter()
+        .map(|found| (found.version.number.number(), found.version.code.number(), &found.version.fingerprint))
+        .collect();
+    assert_eq!(handed, [(3, 3, &version(1).fingerprint), (2, 2, &other_key)]);
+    assert_eq!(restored.handover.escrows[1].file, version(2).file);
+    until("the customer was told of each", || async { customer.told().len() == 2 }).await;
 }
 
 /// What the old box is shown.
@@ -118,7 +146,7 @@ async fn the_invite_works_once_and_a_lost_reply_is_repeated() {
     assert_eq!(redeem(&world, &first, &old.key).await.code(), ErrorCode::Csr, "the old box's own key");
     let (mine, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let restored = redeem(&world, &first, &mine).await.data(StatusCode::OK);
-    assert!(restored.handover.escrow.is_none());
+    assert!(restored.handover.escrows.is_empty());
     assert_eq!(restored.handover.withheld.unwrap().code, ErrorCode::NotFound);
     let again = redeem(&world, &first, &mine).await.data(StatusCode::OK);
     assert_eq!(again.enrolled, restored.enrolled);

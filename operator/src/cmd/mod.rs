@@ -2,6 +2,7 @@
 
 pub mod audit;
 mod desired;
+pub mod escrow;
 mod events;
 pub mod golden;
 mod guest;
@@ -48,6 +49,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Guest(command) => guest::run(command, &hub, screen).await,
         Command::Golden(command) => golden::run(command, &hub, screen).await,
         Command::Storage(command) => storage::run(command, &hub, screen).await,
+        Command::Escrow(command) => escrow::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(args, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {

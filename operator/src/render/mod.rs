@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod desired;
+pub mod escrow;
 pub mod event;
 pub mod golden;
 pub mod guest;

@@ -7,6 +7,7 @@
 
 mod apply;
 mod audit;
+mod escrow;
 mod fake_hub;
 mod look;
 mod seal;

@@ -93,8 +93,11 @@ fn from_text(text: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(encoded).ok()
 }
 
-/// By the header: one reader, `-> scrypt SALT FACTOR`, and its body in one line.
-fn work_factor(file: &[u8]) -> Result<u8, FormError> {
+/// How much work the passphrase asks for, by the header: one reader, `-> scrypt SALT FACTOR`, and its body in one line.
+///
+/// # Errors
+/// [`FormError`].
+pub fn work_factor(file: &[u8]) -> Result<u8, FormError> {
     let mut lines = file.split(|byte| *byte == b'\n');
     if lines.next() != Some(b"age-encryption.org/v1") {
         return Err(FormError::Broken);

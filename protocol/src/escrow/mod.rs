@@ -8,6 +8,11 @@
 //! | `POST /v1/agent/escrow/versions/{number}/opened` | [`EscrowOpened`] | [`EscrowKept`] |
 //! | `GET /v1/agent/escrow`, `GET /v1/agent/escrow/versions/{number}` | | [`EscrowFound`]; the customer is told of it |
 //!
+//! | call, by an operator | asks | answer |
+//! | --- | --- | --- |
+//! | `GET /v1/hosts/{id or name}/escrow` | | [`EscrowList`], newest first |
+//! | `POST /v1/hosts/{id or name}/escrow/read` | [`EscrowRead`] | [`EscrowFiles`]; the customer is told of each |
+//!
 //! A version is never overwritten and no agent can delete one. What is put for good is asked for by its proof, which shows
 //! nothing and is told to nobody; the file itself is read when a box is gone. To the hub the file is opaque: it looks at
 //! its [`form`] alone.
@@ -23,6 +28,7 @@
 //! | `NOTICE_UNSET` | a read of which nobody would be told |
 //! | `NOT_FOUND` | there is no such version |
 
+pub mod by_hand;
 pub mod form;
 pub mod notice;
 mod number;
@@ -147,6 +153,37 @@ pub struct EscrowFound {
     pub file: EscrowBytes,
 }
 
+/// What an operator asks to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EscrowRead {
+    /// The file of this code; of each key the newest, where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeNumber>,
+}
+
+/// Versions with their files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EscrowFiles {
+    /// At most one of each key, newest first.
+    pub files: Vec<EscrowFound>,
+}
+
+/// Each key's version that is in force: of its newest code, the newest version.
+///
+/// A version that was put anew, because the hub had lost it, has a later number than that of a newer code.
+#[must_use]
+pub fn newest_of_each_key(versions: &[EscrowView]) -> Vec<&EscrowView> {
+    let newest = |one: &&EscrowView| {
+        let same_key = versions.iter().filter(|other| other.fingerprint == one.fingerprint);
+        same_key.map(|other| (other.code, other.number)).max() == Some((one.code, one.number))
+    };
+    let mut all: Vec<&EscrowView> = versions.iter().filter(newest).collect();
+    all.sort_by_key(|view| std::cmp::Reverse(view.number));
+    all
+}
+
 /// What only who holds the file can say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -264,6 +301,27 @@ mod tests {
         assert_eq!(EscrowBytes::try_from("QQ==".to_owned()).unwrap().as_bytes(), b"A");
         assert!(EscrowBytes::try_from(vec![0; form::FILE_BYTES_MAX]).is_ok());
         assert!(EscrowBytes::try_from(vec![0; form::FILE_BYTES_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn of_each_key_the_newest_code_counts_and_no_file_that_was_put_anew() {
+        let view = |number: u32, code: u32, key: &str| EscrowView {
+            number: number.try_into().unwrap(),
+            sha256: Sha256Text::of(b""),
+            bytes: 1,
+            customer: "acme".parse().unwrap(),
+            epoch: HostEpoch::new(1),
+            code: code.try_into().unwrap(),
+            fingerprint: [key; 32].join(":").parse().unwrap(),
+            made_at: UtcSecond::new(Timestamp::UNIX_EPOCH).unwrap(),
+            kept_at: Timestamp::UNIX_EPOCH,
+            opened_at: None,
+        };
+        // Code 1 was put again as version 5, behind code 3 of the same key.
+        let all = [view(5, 1, "aa"), view(4, 3, "aa"), view(3, 2, "bb"), view(1, 1, "aa")];
+        let found: Vec<u32> = newest_of_each_key(&all).iter().map(|view| view.number.number()).collect();
+        assert_eq!(found, [4, 3]);
+        assert!(newest_of_each_key(&[]).is_empty());
     }
 
     #[test]

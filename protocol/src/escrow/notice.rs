@@ -27,6 +27,8 @@ pub enum Reader {
     Agent,
     /// A new box that takes the place of a lost one, by a restore invite.
     Restore,
+    /// An operator.
+    Operator,
 }
 
 /// A wrapped key left the hub. It opens with the code alone, which nobody but the customer has.

@@ -14,6 +14,8 @@ use zeroize::Zeroizing;
 
 use super::refused::{OpenError, WrapError};
 use crate::code::RecoveryCode;
+use crate::meant::Place;
+use crate::typed::Mismatch;
 
 /// More than any key with what it is for; small enough that the file fits into one QR code.
 pub const PLAIN_BYTES_MAX: usize = 1280;
@@ -37,6 +39,19 @@ impl EscrowFile {
     #[must_use]
     pub fn to_text(&self) -> String {
         form::to_text(&self.bytes)
+    }
+
+    /// The place of the one word that was typed wrongly: with what fits there instead, this file opens. Nothing where more
+    /// than one is wrong, or where the file asks for so much work that eleven tries would keep a person waiting.
+    #[must_use]
+    pub fn wrong_place(&self, mismatch: &Mismatch) -> Option<Place> {
+        if form::work_factor(&self.bytes) != Ok(WORK_FACTOR) {
+            return None;
+        }
+        mismatch.with_another_word().find_map(|(place, words)| {
+            let code = RecoveryCode::keep(&words).ok()?;
+            self.unwrap(&code).is_ok().then_some(place)
+        })
     }
 
     pub(super) fn wrap(plain: &[u8], code: &RecoveryCode) -> Result<Self, WrapError> {

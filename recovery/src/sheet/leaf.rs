@@ -1,10 +1,12 @@
 //! Where everything stands on the pages.
 
+use holdfast_protocol::escrow::by_hand::Step;
+
 use super::Sheet;
 use super::face::Face;
 use super::ink::{At, Ink, Style};
 use super::qr::Matrix;
-use super::says::{self, Page, Step};
+use super::says::{self, Page};
 
 /// A4, in points.
 pub const WIDTH: f32 = 595.28;
@@ -47,9 +49,35 @@ pub fn words(ink: &mut Ink, sheet: &Sheet<'_>) {
     let below_purpose = ink.paragraph(BODY, At { x: LEFT, y: y - 46.0 }, INNER * 0.6, says::PURPOSE);
     let y = grid(ink, sheet, below_facts.min(below_purpose) - 6.0);
     let y = y - 30.0;
-    let with = steps(ink, At { x: LEFT, y }, says::WITH, &says::STEPS_WITH);
-    let without = steps(ink, At { x: LEFT + HALF + GAP, y }, says::WITHOUT, &says::STEPS_WITHOUT);
+    let with = &says::steps_with(sheet.record.context.code);
+    let column = Column { at: At { x: LEFT, y: y - 19.0 }, width: HALF, body: BODY };
+    ink.text(HEADING, At { x: LEFT, y }, says::WITH);
+    let with = steps(ink, column, with);
+    let x = LEFT + HALF + GAP;
+    ink.text(HEADING, At { x, y }, says::WITHOUT);
+    let without = ink.paragraph(BODY, At { x, y: y - 19.0 }, HALF, says::WITHOUT_SHORT);
     warning(ink, with.min(without) - 4.0);
+}
+
+/// The second page: where the backups are, and what is typed with nothing of ours.
+pub fn by_hand(ink: &mut Ink, sheet: &Sheet<'_>) {
+    let y = head(ink, sheet, 2, says::BY_HAND) - 22.0;
+    let body = Style { size: 8.8, ..BODY };
+    ink.text(HEADING, At { x: LEFT, y }, says::PLACE);
+    let mut y = y - 16.0;
+    match sheet.off_site() {
+        Some(at) => {
+            for (name, value) in at.facts() {
+                ink.text(SMALL, At { x: LEFT, y }, name);
+                ink.text_within(COMMAND, At { x: LEFT + 80.0, y }, INNER - 80.0, &value);
+                y -= 12.0;
+            }
+        }
+        None => y = ink.paragraph(body, At { x: LEFT, y }, INNER, says::NO_PLACE),
+    }
+    let column = Column { at: At { x: LEFT, y: y - 10.0 }, width: INNER, body };
+    let y = steps(ink, column, &says::steps_without(sheet));
+    ink.paragraph(Style { size: 8.0, ..BODY }, At { x: LEFT, y: y - 4.0 }, INNER, says::LATER);
 }
 
 /// Name and value, at the right.
@@ -98,22 +126,30 @@ fn grid(ink: &mut Ink, sheet: &Sheet<'_>, top: f32) -> f32 {
     top - height
 }
 
+/// Where steps stand.
+#[derive(Clone, Copy)]
+struct Column {
+    at: At,
+    width: f32,
+    body: Style,
+}
+
 /// What to do, step by step.
-fn steps(ink: &mut Ink, at: At, heading: &str, steps: &[Step]) -> f32 {
-    ink.text(HEADING, at, heading);
-    let mut y = at.y - 19.0;
+fn steps(ink: &mut Ink, column: Column, steps: &[Step]) -> f32 {
+    let Column { at, width, body } = column;
+    let mut y = at.y;
     for (number, step) in steps.iter().enumerate() {
-        ink.text(Style { face: Face::Strong, ..BODY }, At { x: at.x, y }, &(number + 1).to_string());
+        ink.text(Style { face: Face::Strong, ..body }, At { x: at.x, y }, &(number + 1).to_string());
         let x = at.x + 15.0;
-        y = ink.paragraph(BODY, At { x, y }, HALF - 15.0, step.says);
-        y = commands(ink, At { x, y }, HALF - 15.0, step.commands);
-        y -= 4.5;
+        y = ink.paragraph(body, At { x, y }, width - 15.0, &step.says);
+        y = commands(ink, At { x, y }, width - 15.0, &step.commands);
+        y -= body.size * 0.4;
     }
     y
 }
 
 /// Lines to type, on grey.
-fn commands(ink: &mut Ink, at: At, width: f32, commands: &[&str]) -> f32 {
+fn commands(ink: &mut Ink, at: At, width: f32, commands: &[String]) -> f32 {
     let mut y = at.y;
     for command in commands {
         ink.fill(0.93, At { x: at.x - 3.0, y: y - 4.5 }, width + 3.0, 14.5);
@@ -148,8 +184,8 @@ pub fn further(ink: &mut Ink, sheet: &Sheet<'_>, number: usize, page: &Page, loa
     let y = ink.paragraph(LOUD, At { x: LEFT + 14.0, y: top - 15.0 }, INNER - 14.0, page.caveat);
     let bottom = y + 11.0;
     ink.fill(0.0, At { x: LEFT, y: bottom }, 4.0, top - bottom);
-    let y = ink.paragraph(BODY, At { x: LEFT, y: bottom - 22.0 }, INNER, page.purpose);
-    let mut y = commands(ink, At { x: LEFT + 3.0, y: y - 2.0 }, INNER - 3.0, page.commands);
+    let y = ink.paragraph(BODY, At { x: LEFT, y: bottom - 22.0 }, INNER, &page.purpose);
+    let mut y = commands(ink, At { x: LEFT + 3.0, y: y - 2.0 }, INNER - 3.0, &page.commands);
     let side = 320.0;
     y -= side + 14.0;
     ink.qr(At { x: (WIDTH - side) / 2.0, y }, side, load.matrix);

@@ -1,10 +1,10 @@
-//! The sheet of paper: one A4 page, as PDF and as plain text, for a person who may read it years later.
+//! The sheet of paper: two A4 pages, as PDF and as plain text, for a person who may read it years later.
 //!
 //! ```text
-//! Record + RecoveryCode (+ EscrowFile, + BackupKey) ─▶ Sheet ─▶ to_pdf, to_text
+//! Record + RecoveryCode + OffSite + guests (+ EscrowFile, + BackupKey) ─▶ Sheet ─▶ to_pdf, to_text
 //! ```
-//! The first page says what it is for, the words, and what to do with and without Holdfast; the same on paper and as text
-//! ([`says`]). Two more pages are there when they are asked for: the wrapped key, which is worth nothing without the words,
+//! The first page says what it is for, the words, and what to do with Holdfast. The second says where the backups are and all
+//! that is typed to restore them without any program of Holdfast; the same on paper and as text ([`says`]). Two more pages are there when they are asked for: the wrapped key, which is worth nothing without the words,
 //! and the bare key, which is worth everything to whoever finds it. Deliberately absent: clocks (the date is that of the
 //! code), printers, and keeping what was made: a sheet is shown once.
 
@@ -16,6 +16,7 @@ mod plain;
 mod qr;
 pub mod says;
 
+use holdfast_protocol::escrow::by_hand::{GuestNumbers, OffSite};
 use holdfast_seal::backup_key::BackupKey;
 
 pub use pdf::DrawError;
@@ -41,6 +42,10 @@ pub struct Sheet<'a> {
     pub code: &'a RecoveryCode,
     /// Whether it says whose it is.
     pub naming: Naming,
+    /// Where the backups are. A sheet that names nobody does not say it.
+    pub off_site: Option<&'a OffSite>,
+    /// Whose backups they are, with their numbers.
+    pub guests: &'a [GuestNumbers],
     /// The wrapped key, for a page of its own.
     pub wrapped: Option<&'a EscrowFile>,
     /// The bare key, for a page of its own.
@@ -51,7 +56,9 @@ impl Sheet<'_> {
     /// What stands at the top, name by name.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let context = &self.record.context;
-        let date: String = context.made_at.to_string().chars().take("2026-11-22".len()).collect();
+        // To the minute: a code that was never kept leaves its number to the next.
+        let date: String = context.made_at.to_string().chars().take("2026-11-22T13:00".len()).collect();
+        let date = format!("{} UTC", date.replace('T', " "));
         let mut facts = vec![("Sheet number", context.code.to_string()), ("Date", date)];
         if self.naming == Naming::Named {
             facts.push(("Host", context.host_name.to_string()));
@@ -66,7 +73,16 @@ impl Sheet<'_> {
         bytes.chunks(8).map(<[&str]>::concat).collect()
     }
 
+    /// Where the backups are, where it says so.
+    #[must_use]
+    pub fn off_site(&self) -> Option<&OffSite> {
+        match self.naming {
+            Naming::Named => self.off_site,
+            Naming::Anonymous => None,
+        }
+    }
+
     fn pages(&self) -> usize {
-        1 + usize::from(self.wrapped.is_some()) + usize::from(self.bare.is_some())
+        2 + usize::from(self.wrapped.is_some()) + usize::from(self.bare.is_some())
     }
 }

@@ -40,17 +40,24 @@ impl Sheet<'_> {
     pub fn to_pdf(&self) -> Result<Zeroizing<Vec<u8>>, DrawError> {
         let mut first = Ink::new();
         leaf::words(&mut first, self);
-        let mut pages = vec![first];
+        let mut second = Ink::new();
+        leaf::by_hand(&mut second, self);
+        let mut pages = vec![first, second];
         if let Some(file) = self.wrapped {
             let text = file.to_text();
             let lines: Vec<&str> = text.lines().collect();
-            pages.push(self.further(pages.len() + 1, &says::WRAPPED, text.trim_end(), &lines)?);
+            pages.push(self.further(
+                pages.len() + 1,
+                &says::wrapped(self.record.context.code),
+                text.trim_end(),
+                &lines,
+            )?);
         }
         if let Some(key) = self.bare {
             let json = key.to_json().map_err(DrawError::Key)?;
             pages.push(self.further(
                 pages.len() + 1,
-                &says::BARE,
+                &says::bare(),
                 json.expose(),
                 &key_lines(json.expose()),
             )?);

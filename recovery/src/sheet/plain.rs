@@ -2,13 +2,15 @@
 
 use std::io;
 
+use holdfast_protocol::escrow::by_hand::Step;
+
 use super::Sheet;
 use super::pdf::{DrawError, key_lines};
-use super::says::{self, Step};
+use super::says;
 use crate::locked::Locked;
 
-/// All three pages have less.
-const BYTES: usize = 16 * 1024;
+/// All four pages have less.
+const BYTES: usize = 32 * 1024;
 
 const COLUMNS: usize = 78;
 const ROWS: usize = 6;
@@ -21,14 +23,15 @@ impl Sheet<'_> {
     pub fn to_text(&self) -> Result<Locked, DrawError> {
         let mut page = Page(Locked::with_capacity(BYTES).map_err(DrawError::Memory)?);
         self.first(&mut page).map_err(DrawError::Memory)?;
+        self.second(&mut page).map_err(DrawError::Memory)?;
         if let Some(file) = self.wrapped {
             let text = file.to_text();
             let lines: Vec<&str> = text.lines().collect();
-            page.further(&says::WRAPPED, &lines).map_err(DrawError::Memory)?;
+            page.further(&says::wrapped(self.record.context.code), &lines).map_err(DrawError::Memory)?;
         }
         if let Some(key) = self.bare {
             let json = key.to_json().map_err(DrawError::Key)?;
-            page.further(&says::BARE, &key_lines(json.expose())).map_err(DrawError::Memory)?;
+            page.further(&says::bare(), &key_lines(json.expose())).map_err(DrawError::Memory)?;
         }
         Ok(page.0)
     }
@@ -49,11 +52,30 @@ impl Sheet<'_> {
         page.put(&["\n"])?;
         self.grid(page)?;
         page.paragraph(["", ""], says::ELEVENTH)?;
-        page.steps(says::WITH, &says::STEPS_WITH)?;
-        page.steps(says::WITHOUT, &says::STEPS_WITHOUT)?;
+        page.steps(says::WITH, &says::steps_with(self.record.context.code))?;
+        page.put(&["\n"])?;
+        page.title(says::WITHOUT, '-')?;
+        page.paragraph(["", ""], says::WITHOUT_SHORT)?;
         page.put(&["\n"])?;
         page.paragraph(["!! "; 2], says::WARNING)?;
         page.paragraph(["!! "; 2], says::WARNING_MORE)
+    }
+
+    /// What is typed with nothing of ours.
+    fn second(&self, page: &mut Page) -> io::Result<()> {
+        page.put(&["\n\u{c}\n"])?;
+        page.title(says::PLACE, '=')?;
+        match self.off_site() {
+            Some(at) => {
+                for (name, value) in at.facts() {
+                    page.put(&[name, ": ", &value, "\n"])?;
+                }
+            }
+            None => page.paragraph(["", ""], says::NO_PLACE)?,
+        }
+        page.steps(says::BY_HAND, &says::steps_without(self))?;
+        page.put(&["\n"])?;
+        page.paragraph(["", ""], says::LATER)
     }
 
     /// Two columns, each word with its number and room to tick.
@@ -109,8 +131,8 @@ impl Page {
         self.put(&["\n"])?;
         self.title(heading, '-')?;
         for (number, step) in steps.iter().enumerate() {
-            self.paragraph([&format!(" {}. ", number + 1), "    "], step.says)?;
-            for command in step.commands {
+            self.paragraph([&format!(" {}. ", number + 1), "    "], &step.says)?;
+            for command in &step.commands {
                 self.put(&["        ", command, "\n"])?;
             }
         }
@@ -121,6 +143,11 @@ impl Page {
         self.put(&["\n\u{c}\n"])?;
         self.title(page.title, '=')?;
         self.paragraph(["!! "; 2], page.caveat)?;
+        self.put(&["\n"])?;
+        self.paragraph(["", ""], &page.purpose)?;
+        for command in &page.commands {
+            self.put(&["        ", command, "\n"])?;
+        }
         self.put(&["\n"])?;
         lines.iter().try_for_each(|line| self.put(&[line, "\n"]))
     }

@@ -1,5 +1,12 @@
 //! Integration tests of the recovery code, the escrow file and the printed sheet.
 
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+mod drill;
 mod escrow;
 #[expect(
     clippy::unwrap_used,

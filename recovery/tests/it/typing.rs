@@ -10,6 +10,8 @@ use holdfast_recovery::typed::TypingError;
 use holdfast_recovery::word::{WORDS, Word};
 use holdfast_recovery::{Locked, RecoveryCode};
 
+use crate::fixture::escrow;
+
 const CODES: usize = 1000;
 
 /// Numbers that are the same in each run.
@@ -135,6 +137,28 @@ fn a_word_read_as_its_neighbour_is_guessed() {
         guessed += 1;
     }
     assert!(guessed > CODES / 10, "{guessed} words have a neighbour");
+}
+
+/// The sheet promises that a wrong word is told by its place; with one that is in the list only the file or the code can.
+#[test]
+fn one_wrong_word_of_the_list_is_named_by_its_place() {
+    let mut numbers = Numbers(8);
+    let code = numbers.code();
+    let file = escrow().wrap(&code).unwrap();
+    let right = words(&code);
+    for at in [0, 4, PLACES - 1] {
+        let mut typed = right.clone();
+        while typed[at] == right[at] {
+            typed[at] = numbers.word().as_str();
+        }
+        let TypingError::Mismatch(mismatch) = refusal(&typed) else { panic!("it is told") };
+        assert_eq!(file.wrong_place(&mismatch).unwrap().number(), at + 1);
+        assert_eq!(code.wrong_place(&mismatch).unwrap().number(), at + 1);
+    }
+    let mut typed = right.clone();
+    typed.swap(2, 7);
+    let TypingError::Mismatch(two) = refusal(&typed) else { panic!("it is told") };
+    assert!(file.wrong_place(&two).is_none() && code.wrong_place(&two).is_none(), "two are wrong");
 }
 
 #[test]

@@ -65,14 +65,14 @@ pub(super) fn next_steps(handover: &HandOver) -> String {
          Its guests were: {}. No document is taken until they are taken up, so that none is made anew, empty.\n",
         if guests.is_empty() { "none that it told of".to_owned() } else { guests.join(", ") }
     );
-    match (&handover.escrow, &handover.withheld) {
-        (Some(_), _) => {
-            text.push_str(
-                "Its wrapped backup key was handed over, and the customer was told that it was read.\n",
-            );
-        }
-        (None, Some(why)) => text.push_str(&format!("The wrapped backup key was not handed over: {why}\n")),
-        (None, None) => {}
+    for found in &handover.escrows {
+        let (code, key) = (found.version.code, &found.version.fingerprint);
+        text.push_str(&format!(
+            "The wrapped key {key} was handed over, which sheet {code} opens; the customer was told that it was read.\n"
+        ));
+    }
+    if let Some(why) = &handover.withheld {
+        text.push_str(&format!("The wrapped backup keys were not handed over: {why}\n"));
     }
     text + "Next: start the agent (systemctl enable --now agentd), then `agentd enroll --take-up`: its guests are written down as \
             lost and come back from their off-site backups. `agentd storage recover-key` opens the wrapped key with the code on \

@@ -37,7 +37,7 @@ pub fn typed(code: &RecoveryCode, asked: Asked, terminal: &mut Terminal) -> Resu
     };
     match asked {
         Asked::All => loop {
-            let back = match typing::ask(terminal) {
+            let back = match typing::ask(terminal, &|mismatch| code.wrong_place(mismatch)) {
                 Ok(back) => back,
                 Err(TypingFailed::Ended) => return Err(EscrowCommandError::NotBack),
                 Err(error) => return Err(error.into()),

@@ -2,10 +2,11 @@
 //! and typed back, and only then the wrapped key is kept.
 //!
 //! Each step is written down by the agent before the next one begins, and none takes anything away: whenever this dies,
-//! whatever opened the key before still opens it, and the number of a code that came to nothing is never used again.
+//! whatever opened the key before still opens it, and a code that came to nothing leaves its number to the next.
 
 use std::path::{Path, PathBuf};
 
+use holdfast_protocol::escrow::by_hand::OffSite;
 use holdfast_protocol::id::{CustomerId, TargetName};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{Escrow, EscrowFile};
@@ -14,9 +15,9 @@ use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::{Creds, HostKey, Meant};
 use serde::Serialize;
 
-use super::paper::Paper;
+use super::paper::{self, Paper};
 use super::screen::Screen;
-use super::{EscrowCommandError, back};
+use super::{EscrowCommandError, back, signals};
 use crate::cli::terminal::Terminal;
 use crate::cli::typing::TypingFailed;
 use crate::cli::{Output, print_json};
@@ -37,7 +38,7 @@ pub struct CreateArguments {
     #[arg(long, value_name = "CUSTOMER")]
     customer: Option<CustomerId>,
     /// Make a sheet to print, instead of showing the words: a PDF, or plain text where the name ends in .txt. It must lie in
-    /// memory, and is taken away once the words were typed back.
+    /// memory, and is taken away once the words were typed back, and by whatever ends this.
     #[arg(long, value_name = "FILE")]
     sheet: Option<PathBuf>,
     /// Leave host and customer out of the sheet, so that who finds it learns nothing.
@@ -80,11 +81,13 @@ pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCo
 fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<Begun, EscrowCommandError> {
     // All that can be refused is refused before a number is given.
     let host_key = host_key::read(state)?.ok_or(EscrowCommandError::NoHostKey)?;
+    paper::clear_left()?;
     let paper = arguments.sheet.as_deref().map(Paper::place).transpose()?;
     let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
     if paper.is_none() {
         Screen::possible()?;
     }
+    signals::clean_up(paper.as_ref().map(Paper::sheet), &terminal)?;
     let question = EscrowQuestion::Begin {
         target: arguments.target.clone(),
         customer: arguments.customer.clone(),
@@ -99,12 +102,16 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
     let code = RecoveryCode::generate()?;
     // It opens what it wrapped, and compares, before it is a file at all.
     let file = escrow.wrap(&code)?;
-    note(put_escrow(state, EscrowQuestion::Shown { code: code_number })?)?;
+    note(put_escrow(state, EscrowQuestion::Shown { code: code_number, attempt: begun.attempt })?)?;
     let naming = if arguments.anonymous { Naming::Anonymous } else { Naming::Named };
+    let (approval, customer) = (&begun.approval, &begun.record.context.customer);
+    let off_site = OffSite::of(&approval.name, &approval.medium, customer);
     let sheet = Sheet {
         record: &begun.record,
         code: &code,
         naming,
+        off_site: off_site.as_ref(),
+        guests: &begun.guests,
         wrapped: arguments.wrapped_page.then_some(&file),
         bare: arguments.paper_key.then_some(escrow.key()),
     };
@@ -134,7 +141,7 @@ fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandErro
 
 fn keep(state: &Path, begun: &Begun, file: &EscrowFile) -> Result<(), EscrowCommandError> {
     let code = begun.record.context.code;
-    let question = EscrowQuestion::Keep { code, file: file.to_text() };
+    let question = EscrowQuestion::Keep { code, attempt: begun.attempt, file: file.to_text() };
     match put_escrow(state, question) {
         // It may have been written down before the agent fell silent.
         Err(error @ (StatusError::Silent { .. } | StatusError::NotRunning { .. })) => {

@@ -56,7 +56,7 @@ struct Document {
 /// [`EscrowCommandError`].
 pub fn run(arguments: &DrillArguments) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
-    let code = try_code(&settings, EscrowQuestion::File { code: arguments.code, replaces: None })?;
+    let code = try_code(&settings, EscrowQuestion::File { code: arguments.code, replaces: None }, "")?;
     match arguments.output {
         Output::Json => {
             print_json(&Document { schema: "holdfast.escrow-drill/v1", code, opens: true });
@@ -74,9 +74,9 @@ pub fn run(arguments: &DrillArguments) -> Result<(), EscrowCommandError> {
 /// [`EscrowCommandError`]; it stays then.
 pub fn retire(arguments: &RetireArguments) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
-    println!("Type the code that replaced code {}.", arguments.code);
     let of = EscrowQuestion::File { code: arguments.by, replaces: Some(arguments.code) };
-    let newer = try_code(&settings, of)?;
+    let first = format!("Type the code that replaced code {}.\n", arguments.code);
+    let newer = try_code(&settings, of, &first)?;
     note(put_escrow(&settings.state.dir, EscrowQuestion::Retire { code: arguments.code })?)?;
     println!(
         "Code {} is given up: its words open nothing any more that this box keeps. Code {newer} does.",
@@ -87,7 +87,7 @@ pub fn retire(arguments: &RetireArguments) -> Result<(), EscrowCommandError> {
 }
 
 /// Asks for the words of a code until they open its file, which is what it should be; and has it written down.
-fn try_code(settings: &Settings, of: EscrowQuestion) -> Result<CodeNumber, EscrowCommandError> {
+fn try_code(settings: &Settings, of: EscrowQuestion, first: &str) -> Result<CodeNumber, EscrowCommandError> {
     let state = &settings.state.dir;
     let wrapped = match put_escrow(state, of)? {
         EscrowAnswer::File(wrapped) => wrapped,
@@ -97,7 +97,7 @@ fn try_code(settings: &Settings, of: EscrowQuestion) -> Result<CodeNumber, Escro
     let file = EscrowFile::parse(wrapped.file.as_bytes())?;
     let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
     let context = &wrapped.record.context;
-    let says = format!("Recovery code of sheet {code}, made {}.\n", context.made_at);
+    let says = format!("{first}Recovery code of sheet {code}, made {}.\n", context.made_at);
     terminal.say(&says).map_err(TypingFailed::Terminal)?;
     let opened = typing::open(&file, Wanted::Exactly(&wrapped.record), &mut terminal)?;
     drop(opened?);

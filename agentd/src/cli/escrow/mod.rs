@@ -27,6 +27,7 @@ mod create;
 mod drill;
 mod paper;
 mod screen;
+mod signals;
 mod status;
 
 /// What is asked about recovery codes.
@@ -50,7 +51,12 @@ const LONG: &str = "\
 The backup key of the off-site target is wrapped under eleven words that are made here, and shown once: on the terminal's \
 alternate screen, to be written down, or as a sheet in a file that lies in memory (`--sheet /dev/shm/sheet.pdf`), to be printed. \
 Then three of them are asked for, and only when they are right the wrapped key is kept. The agent remembers the number of the \
-code, never the words. Ctrl-C at any moment leaves everything as it was.
+code, never the words. Ctrl-C at any moment leaves everything as it was, and so does a lost connection: the sheet is taken away, \
+and the number of a code that was not kept goes to the next. What a killed process leaves in /dev/shm or in the folder of --sheet, \
+the next `agentd escrow create` takes away.
+
+The sheet's second page says where the backups are and all that is typed to read them without Holdfast. `holdfast escrow kit` \
+prints the same as it is today.
 
 Printers and spoolers keep what they print: use one without a disk, or write the words by hand.";
 
@@ -110,8 +116,20 @@ pub enum EscrowCommandError {
         .0.display()
     )]
     OnDisk(PathBuf),
+    /// Something else is there.
+    #[error(
+        "{} is there already, and is no sheet that a broken-off try left: take another name, or remove it",
+        .0.display()
+    )]
+    Taken(PathBuf),
+    /// Somebody prints it.
+    #[error("{} is the sheet of another `agentd escrow`, which still runs: end that one first", .0.display())]
+    Busy(PathBuf),
+    /// No signal would be heard.
+    #[error("a sheet could not be taken away again when this is ended by a signal, so none is made")]
+    Signals(#[source] std::io::Error),
     /// A sheet that cannot be made.
-    #[error("the sheet {} cannot be made; it must not be there yet", .path.display())]
+    #[error("the sheet {} cannot be made", .path.display())]
     Sheet {
         /// The file.
         path: PathBuf,
@@ -144,8 +162,8 @@ impl EscrowCommandError {
             Self::Agent(error) | Self::Unsure { source: error, .. } => error.exit_code(),
             Self::Creds(_) | Self::NoKey | Self::Open(_) => 65,
             Self::NoHostKey => 69,
-            Self::Make(_) | Self::Wrap(_) | Self::Draw(_) => 70,
-            Self::OnDisk(_) | Self::Sheet { .. } => 73,
+            Self::Make(_) | Self::Wrap(_) | Self::Draw(_) | Self::Signals(_) => 70,
+            Self::OnDisk(_) | Self::Taken(_) | Self::Busy(_) | Self::Sheet { .. } => 73,
             Self::HostKey(_) | Self::Plain(_) | Self::NotBack => 74,
             Self::Typing(error) => error.exit_code(),
         }

@@ -18,7 +18,7 @@ const LEAVE: &str = "\x1b[2J\x1b[H\x1b[?1049l";
 /// The kernel's own terminals know no other screen: what scrolled off is wiped there, too.
 const LEAVE_CONSOLE: &str = "\x1b[2J\x1b[H\x1b[3J";
 
-/// More than eleven lines and what is said above them.
+/// More than eleven lines and what is said around them.
 const BYTES: usize = 2048;
 
 /// How words are shown.
@@ -46,13 +46,17 @@ impl Screen {
         terminal.say(ENTER).map_err(failed)?;
         let shown =
             terminal.say(page.as_text()).and_then(|()| terminal.line(&mut Locked::with_capacity(BYTES * 4)?));
-        let leave = if term().starts_with("linux") { LEAVE_CONSOLE } else { LEAVE };
-        terminal.say(leave).map_err(failed)?;
+        terminal.say(leave()).map_err(failed)?;
         match shown.map_err(failed)? {
             Line::Ended => Err(EscrowCommandError::NotBack),
             Line::Empty | Line::Typed => Ok(()),
         }
     }
+}
+
+/// What wipes the words off this terminal, and leaves what was there before.
+pub fn leave() -> &'static str {
+    if term().starts_with("linux") { LEAVE_CONSOLE } else { LEAVE }
 }
 
 fn term() -> String {
@@ -69,14 +73,17 @@ fn page(sheet: &Sheet<'_>) -> io::Result<Locked> {
     if sheet.naming == Naming::Named {
         put(&[", host ", context.host_name.as_str(), ", customer ", context.customer.as_str()])?;
     }
+    if let Some(at) = sheet.off_site() {
+        put(&[", off-site target ", at.target.as_str()])?;
+    }
     put(&["\nFingerprint of the key: ", sheet.record.fingerprint.as_str(), "\n\n"])?;
     for (at, word) in sheet.code.words().enumerate() {
         put(&[&format!("  {:>2}.  ", at + 1), word, "\n"])?;
     }
     put(&[
         "\nWrite them down with their numbers, and the two lines above. They are shown this once.\n",
-        "With a wrapped key (escrow.age, from the operator or a backup disk) they open the off-site\n",
-        "backups: `agentd recover --from escrow.age`, or `age -d escrow.age` with one space between words.\n",
+        "With a wrapped key (escrow-N.age, from the operator or a backup disk) they open the off-site backups.\n",
+        "Have the operator print the page for it (`holdfast escrow kit`): it says all that is typed then.\n",
         "Enter when you have them, Ctrl-C to throw them away: ",
     ])?;
     Ok(page)

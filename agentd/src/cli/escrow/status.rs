@@ -10,6 +10,7 @@ use super::EscrowCommandError;
 use crate::cli::status::ago;
 use crate::cli::{Output, now, print_json};
 use crate::model::escrow::{CodeRecord, CodeStanding};
+use crate::plan::escrow::is_unproved;
 use crate::port::status_door::{EscrowAnswer, EscrowQuestion, EscrowStatus, StatusError, put_escrow};
 use crate::settings::{ConfigPath, Settings};
 
@@ -87,6 +88,9 @@ fn standing(code: &CodeRecord, status: &EscrowStatus, at: Timestamp) -> String {
     match code.standing {
         CodeStanding::Begun => "never shown, opens nothing".to_owned(),
         CodeStanding::Shown { .. } => "never typed back, opens nothing: destroy its paper".to_owned(),
+        CodeStanding::Kept { .. } if newest && is_unproved(code) => {
+            "the lost box's, in use; not typed here yet".to_owned()
+        }
         CodeStanding::Kept { at: kept } if newest => format!("in use, made {}", ago(kept, at)),
         CodeStanding::Kept { .. } => "replaced, still opens the key".to_owned(),
         CodeStanding::Retired { at: gone } => format!("retired {}", ago(gone, at)),

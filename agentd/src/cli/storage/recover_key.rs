@@ -20,6 +20,7 @@ use crate::cli::recover::{self, RecoverError};
 use crate::cli::typing::{self, TypingFailed};
 use crate::port::handover::{HandOverError, HandOverFolder};
 use crate::port::identity::{IdentityError, IdentityFolder};
+use crate::port::status_door::{EscrowQuestion, put_escrow};
 use crate::settings::Settings;
 
 /// The arguments.
@@ -65,10 +66,10 @@ pub enum RecoverKeyError {
         /// The target.
         target: TargetName,
     },
-    /// Another key was handed over.
+    /// Other keys were handed over.
     #[error(
-        "what the hub handed over is said to be key {handed}, and {} names {wanted} for {target}: correct the document, or give \
-         that key's file with --from",
+        "what the hub handed over is said to be {handed}, and {} names {wanted} for {target}: correct the document, or give that \
+         key's file with --from",
         path.display()
     )]
     OtherKey {
@@ -79,7 +80,7 @@ pub enum RecoverKeyError {
         /// What it names.
         wanted: KeyFingerprint,
         /// What was handed over.
-        handed: KeyFingerprint,
+        handed: String,
     },
     /// The file or the words.
     #[error(transparent)]
@@ -112,12 +113,8 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
     let (medium, key) = medium(arguments)?;
     let (file, record) = match from {
         Some(path) => (recover::read(path).map_err(RecoverKeyError::Recover)?, None),
-        None => handed(state).map(|(file, record)| (file, Some(record)))?,
+        None => handed(state, &key, arguments).map(|(file, record)| (file, Some(record)))?,
     };
-    if let Some(handed) = record.as_ref().map(|record| &record.fingerprint).filter(|handed| **handed != key) {
-        let (path, target) = (arguments.document.clone(), arguments.target.clone());
-        return Err(RecoverKeyError::OtherKey { path, target, wanted: key, handed: handed.clone() }.into());
-    }
     let mut terminal = sealing::terminal()?;
     let login = arguments.login(&mut terminal)?;
     if let Some(context) = record.as_ref().map(|record| &record.context) {
@@ -129,6 +126,10 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
     let escrow = opened.and_then(|opened| Ok(opened?)).map_err(RecoverKeyError::Recover)?;
     let (context, key) = escrow.into_parts();
     let sealed = arguments.seal(("holdfast.recovered-key/v1", &recipient), medium, login, key)?;
+    if record.is_some() {
+        // The sheet is in force here as well, and was typed just now. Where no agent runs that notes it, a drill does.
+        let _noted = put_escrow(state, EscrowQuestion::Drilled { code: context.code });
+    }
     let gone = "The code opens the file. The key is sealed to this box, and nothing of it is left here.\n";
     terminal.say(gone).map_err(|error| RecoverKeyError::Recover(TypingFailed::Terminal(error).into()))?;
     drop(terminal);
@@ -151,11 +152,26 @@ fn medium(arguments: &SealingArguments) -> Result<(Medium, KeyFingerprint), Stor
     }
 }
 
-/// What the hub handed over, and what it should be by what the hub said of it.
-fn handed(state: &Path) -> Result<(EscrowFile, Record), RecoverKeyError> {
+/// What the hub handed over of this key, and what it should be by what the hub said of it.
+fn handed(
+    state: &Path,
+    key: &KeyFingerprint,
+    arguments: &SealingArguments,
+) -> Result<(EscrowFile, Record), RecoverKeyError> {
     let handed = HandOverFolder::of(state).read()?;
     let withheld = handed.as_ref().and_then(|handed| handed.withheld.as_ref()).map(ToString::to_string);
-    let found = handed.and_then(|handed| handed.escrow).ok_or(RecoverKeyError::NotHanded { withheld })?;
+    let all = handed.map(|handed| handed.escrows).unwrap_or_default();
+    if all.is_empty() {
+        return Err(RecoverKeyError::NotHanded { withheld });
+    }
+    let said: Vec<String> = all.iter().map(|found| format!("key {}", found.version.fingerprint)).collect();
+    let found = all.into_iter().find(|found| found.version.fingerprint == *key);
+    let found = found.ok_or_else(|| RecoverKeyError::OtherKey {
+        path: arguments.document.clone(),
+        target: arguments.target.clone(),
+        wanted: key.clone(),
+        handed: said.join(" and "),
+    })?;
     let identity = IdentityFolder::open(state)?.read()?.ok_or(RecoverKeyError::NotEnrolled)?;
     let file = EscrowFile::parse(found.file.as_bytes()).map_err(RecoverError::Open)?;
     let version = found.version;
@@ -181,5 +197,7 @@ fn words(sealed: &ForDocument, context: &Context) {
     println!(
         "An operator signs for it; then Proxmox gets the key, and guests that were taken up come back from there."
     );
-    println!("Make a code of this box's own then: `agentd escrow create`. The sheet's still opens the key.");
+    println!(
+        "The sheet goes on opening the key: `agentd escrow drill` tries it here, `agentd escrow rotate` makes another."
+    );
 }

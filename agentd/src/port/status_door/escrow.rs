@@ -1,6 +1,7 @@
 //! What is asked and answered at the door about recovery codes. Neither a code nor a key can be expressed here: a wrapped
 //! key alone passes, and credentials that are sealed to this host.
 
+use holdfast_protocol::escrow::by_hand::GuestNumbers;
 use holdfast_protocol::id::{CustomerId, TargetName};
 use holdfast_protocol::storage::{Approval, Sealed};
 use holdfast_recovery::escrow::{CodeNumber, Record};
@@ -29,11 +30,15 @@ pub enum EscrowQuestion {
     Shown {
         /// Of which code.
         code: CodeNumber,
+        /// Which making of it.
+        attempt: Timestamp,
     },
     /// The words were typed back.
     Keep {
         /// Of which code.
         code: CodeNumber,
+        /// Which making of it.
+        attempt: Timestamp,
         /// The wrapped key, as text.
         file: String,
     },
@@ -92,6 +97,10 @@ pub enum EscrowAnswer {
 pub struct Begun {
     /// What it will be for.
     pub record: Record,
+    /// Which making of this number: one that came to nothing leaves its number to the next.
+    pub attempt: Timestamp,
+    /// The guests here and their numbers, for the sheet.
+    pub guests: Vec<GuestNumbers>,
     /// Whose backups.
     pub approval: Approval,
     /// The credentials that were signed for, with the key in them.

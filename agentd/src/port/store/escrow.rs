@@ -1,9 +1,11 @@
 //! Recovery codes by their numbers, and the wrapped keys.
 //!
 //! What comes in: how far the making of one came, a wrapped key once its words were typed back, how each copy of it stood.
-//! What goes out: all of it. A number is given once, whatever becomes of it; each step is one transaction with its line in
-//! the audit, and none takes away what opened a key before. Deliberately absent: the codes, and anything that could open
+//! What goes out: all of it. A number counts once its code is kept: what came to nothing leaves it to the next. Each step is
+//! one transaction with its line in the audit, and none takes away what opened a key before. Deliberately absent: the codes, and anything that could open
 //! a file.
+
+mod handed;
 
 use std::collections::BTreeMap;
 
@@ -12,12 +14,14 @@ use holdfast_protocol::escrow::EscrowNumber;
 use holdfast_protocol::id::TargetName;
 use holdfast_recovery::escrow::{CodeNumber, Context, EscrowFile, Record};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit};
-use crate::model::escrow::{CodeRecord, CodeStanding, Codes, CopyPlace, CopyRecord, KeptFile};
+use crate::model::escrow::{CodeOrigin, CodeRecord, CodeStanding, Codes, CopyPlace, CopyRecord, KeptFile};
 use crate::plan::escrow::{self, NotRetired, Purpose};
+
+pub use handed::HandedCode;
 
 /// Why a step was not taken. Nothing is changed then.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +120,7 @@ impl Raw {
             standing,
             begun_at: time(self.begun_at)?,
             drilled_at: drilled?,
+            origin: CodeOrigin::Made,
         })
     }
 }
@@ -125,7 +130,15 @@ pub(super) fn codes(connection: &Connection) -> Result<Vec<CodeRecord>, StoreErr
         .prepare_cached(&format!("SELECT {COLUMNS} FROM escrow ORDER BY code"))
         .and_then(|mut select| select.query_map([], raw)?.collect())
         .map_err(StoreError::sqlite("read the codes"))?;
-    rows.into_iter().map(Raw::record).collect()
+    let handed = handed::numbers(connection)?;
+    rows.into_iter()
+        .map(|row| {
+            let code = row.record()?;
+            let origin =
+                if handed.contains(&code.number()) { CodeOrigin::HandedOver } else { CodeOrigin::Made };
+            Ok(CodeRecord { origin, ..code })
+        })
+        .collect()
 }
 
 fn copies(connection: &Connection) -> Result<Vec<CopyRecord>, StoreError> {
@@ -152,6 +165,9 @@ fn note(transaction: &Transaction<'_>, at: Timestamp, action: &str, detail: &str
 }
 
 fn begin(transaction: &Transaction<'_>, wish: Wish, at: Timestamp) -> Result<Record, EscrowError> {
+    transaction
+        .execute("DELETE FROM escrow WHERE kept_at IS NULL", [])
+        .map_err(StoreError::sqlite("let a code go that came to nothing"))?;
     let known = codes(transaction)?;
     match (wish.purpose, escrow::current(&known, &wish.record.fingerprint)) {
         (Purpose::First, Some(current)) => return Err(EscrowError::HasCode(current.number())),
@@ -182,13 +198,11 @@ fn step(
     transaction: &Transaction<'_>,
     code: CodeNumber,
     (sql, wanted): (&str, &'static str),
-    values: (i64, Option<String>),
+    values: &[&dyn ToSql],
 ) -> Result<(), EscrowError> {
-    let (at, text) = values;
-    let changed = match text {
-        Some(text) => transaction.execute(sql, rusqlite::params![code.number(), at, text]),
-        None => transaction.execute(sql, rusqlite::params![code.number(), at]),
-    };
+    let number: &dyn ToSql = &code.number();
+    let all: Vec<&dyn ToSql> = [number].into_iter().chain(values.iter().copied()).collect();
+    let changed = transaction.execute(sql, all.as_slice());
     match changed.map_err(StoreError::sqlite("go on with a code"))? {
         0 if codes(transaction)?.iter().any(|known| known.number() == code) => {
             Err(EscrowError::Standing { code, wanted })
@@ -295,10 +309,15 @@ impl Store {
     ///
     /// # Errors
     /// [`EscrowError`].
-    pub async fn note_shown(&self, code: CodeNumber, by: String, at: Timestamp) -> Result<(), EscrowError> {
-        let sql = "UPDATE escrow SET shown_at = ?2 WHERE code = ?1 AND shown_at IS NULL";
+    pub async fn note_shown(
+        &self,
+        (code, attempt): (CodeNumber, Timestamp),
+        by: String,
+        at: Timestamp,
+    ) -> Result<(), EscrowError> {
+        let sql = "UPDATE escrow SET shown_at = ?2 WHERE code = ?1 AND begun_at = ?3 AND shown_at IS NULL";
         self.write(Part::Escrow, "note that a code is shown", move |transaction| {
-            step(transaction, code, (sql, "one that was not shown yet"), (micros(at), None))?;
+            step(transaction, code, (sql, "one that was not shown yet"), &[&micros(at), &micros(attempt)])?;
             Ok(note(transaction, at, "escrow_shown", &format!("code {code}, to {by}"))?)
         })
         .await
@@ -311,19 +330,19 @@ impl Store {
     /// [`EscrowError`].
     pub async fn keep_escrow(
         &self,
-        code: CodeNumber,
+        (code, attempt): (CodeNumber, Timestamp),
         file: EscrowFile,
         by: String,
         at: Timestamp,
     ) -> Result<(), EscrowError> {
         let sql = "UPDATE escrow SET kept_at = ?2, file = ?3, version = (SELECT coalesce(max(version), 0) + 1 FROM escrow)
-                   WHERE code = ?1 AND shown_at IS NOT NULL AND kept_at IS NULL";
+                   WHERE code = ?1 AND begun_at = ?4 AND shown_at IS NOT NULL AND kept_at IS NULL";
         self.write(Part::Escrow, "keep a wrapped key", move |transaction| {
             step(
                 transaction,
                 code,
                 (sql, "one whose words were just shown"),
-                (micros(at), Some(file.to_text())),
+                &[&micros(at), &file.to_text(), &micros(attempt)],
             )?;
             Ok(note(transaction, at, "escrow_kept", &format!("code {code}, its words typed back by {by}"))?)
         })
@@ -337,7 +356,7 @@ impl Store {
     pub async fn note_drill(&self, code: CodeNumber, by: String, at: Timestamp) -> Result<(), EscrowError> {
         let sql = "UPDATE escrow SET drilled_at = max(coalesce(drilled_at, 0), ?2) WHERE code = ?1 AND file IS NOT NULL";
         self.write(Part::Escrow, "note a drill", move |transaction| {
-            step(transaction, code, (sql, "one that opens a key"), (micros(at), None))?;
+            step(transaction, code, (sql, "one that opens a key"), &[&micros(at)])?;
             Ok(note(transaction, at, "escrow_drilled", &format!("code {code}, by {by}"))?)
         })
         .await
@@ -356,7 +375,7 @@ impl Store {
         let sql = "UPDATE escrow SET retired_at = ?2, file = NULL WHERE code = ?1 AND file IS NOT NULL";
         self.write(Part::Escrow, "retire a code", move |transaction| {
             escrow::may_retire(&codes(transaction)?, code, at)?;
-            step(transaction, code, (sql, "one that opens a key"), (micros(at), None))?;
+            step(transaction, code, (sql, "one that opens a key"), &[&micros(at)])?;
             Ok(note(transaction, at, "escrow_retired", &format!("code {code}, by {by}"))?)
         })
         .await

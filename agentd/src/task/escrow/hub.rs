@@ -4,7 +4,7 @@
 //! holder can say. The file is never read back whole; of a read the customer would be told. No version there is ever
 //! overwritten, so what was lost or changed is put again under a later number. A version that this box never put is told,
 //! and the newest file put anew behind it; a number far ahead is not followed, so that nobody uses the numbers up. The numbers
-//! of a box whose place this one took go on: what that one put is not ours to prove, and no stranger's. A hub that
+//! of a box whose place this one took go on: what of it was handed over is kept as our own, and the rest is no stranger's. A hub that
 //! is away is no alarm about a copy that was proved before; its silence is told elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,8 +177,8 @@ impl EscrowTask {
         let hub = (self.hub.dial)(&identity)?;
         let list = hub.list_escrow().await?;
         let newest = list.versions.iter().map(|view| view.number).max();
-        let handed = self.hub.handed.read()?.and_then(|handed| handed.escrow);
-        let before = handed.map_or(0, |found| found.version.number.number());
+        let handed = self.hub.handed.read()?.map(|handed| handed.escrows).unwrap_or_default();
+        let before = handed.iter().map(|found| found.version.number.number()).max().unwrap_or(0);
         let ours = self.store.last_version().await?.map_or(0, EscrowNumber::number).max(before);
         let strange = match newest {
             Some(newest) if newest.number() > ours.saturating_add(NUMBER_JUMP_MAX) => Strange::Far(newest),
@@ -236,11 +236,12 @@ impl EscrowTask {
 
 impl Shelf {
     async fn held(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<Held, Failed> {
-        if version.number() <= self.before {
-            return Ok(Held::NotYet);
-        }
         match self.list.versions.iter().find(|view| view.number == version) {
             None => Ok(Held::NotYet),
+            // The lost box's own, which was not handed over.
+            Some(view) if version.number() <= self.before && view.sha256 != bytes.sha256() => {
+                Ok(Held::NotYet)
+            }
             Some(view) if view.sha256 != bytes.sha256() => Ok(Held::Lost),
             Some(_) if self.proves(version, bytes).await? => Ok(Held::Yes),
             Some(_) => Ok(Held::Lost),

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, TargetName};
 use holdfast_protocol::job::UtcSecond;
 use holdfast_protocol::storage::TargetState;
@@ -19,8 +20,9 @@ use jiff::Timestamp;
 use super::StatusTask;
 use crate::execute::failpoint::{Moment, around};
 use crate::gate::offsite::ServerWarrant;
+use crate::model::escrow::CodeRecord;
 use crate::model::storage::TargetRecord;
-use crate::plan::escrow::{self, Purpose};
+use crate::plan::escrow::{self, NotRetired, Purpose};
 use crate::plan::offsite::key;
 use crate::port::status_door::{
     Answer, Begun, EscrowAnswer, EscrowQuestion, EscrowStatus, TargetCode, Wrapped,
@@ -92,13 +94,13 @@ impl StatusTask {
                 let begun = self.begin_code(target, customer, (purpose, by), now).await?;
                 Ok(EscrowAnswer::Begun(Box::new(begun)))
             }
-            EscrowQuestion::Shown { code } => {
-                self.store.note_shown(code, by, now).await?;
+            EscrowQuestion::Shown { code, attempt } => {
+                self.store.note_shown((code, attempt), by, now).await?;
                 Ok(EscrowAnswer::Noted)
             }
-            EscrowQuestion::Keep { code, file } => {
+            EscrowQuestion::Keep { code, attempt, file } => {
                 let file = EscrowFile::parse(file.as_bytes()).map_err(Refused::File)?;
-                self.store.keep_escrow(code, file, by, now).await?;
+                self.store.keep_escrow((code, attempt), file, by, now).await?;
                 Ok(EscrowAnswer::Noted)
             }
             EscrowQuestion::File { code, replaces } => {
@@ -159,7 +161,8 @@ impl StatusTask {
         let record = Record { context, fingerprint };
         let wish = Wish { record, target: approval.name.clone(), purpose, by };
         let record = self.store.begin_escrow(wish, now).await?;
-        Ok(Begun { record, approval, sealed: warrant.creds().clone() })
+        let guests = escrow::guest_numbers(&self.store.records(Generation::NONE, now).await?);
+        Ok(Begun { record, attempt: now, guests, approval, sealed: warrant.creds().clone() })
     }
 
     async fn wrapped(
@@ -173,7 +176,9 @@ impl StatusTask {
         let older = match replaces {
             Some(number) => {
                 let found = known.iter().find(|one| one.number() == number);
-                Some(found.ok_or(EscrowError::Unknown(number))?.key().clone())
+                let key = found.ok_or(EscrowError::Unknown(number))?.key().clone();
+                may_go(&known, number, self.clock.now())?;
+                Some(key)
             }
             None => None,
         };
@@ -198,6 +203,16 @@ impl StatusTask {
         let file =
             files.remove(&code).ok_or(EscrowError::Standing { code, wanted: "one that opens a key" })?;
         Ok(Wrapped { record, file: file.file.to_text() })
+    }
+}
+
+/// Whether words are asked for at all. That the newer code was typed since is shown by typing it now.
+fn may_go(known: &[CodeRecord], code: CodeNumber, now: Timestamp) -> Result<(), EscrowError> {
+    match escrow::may_retire(known, code, now) {
+        Ok(()) | Err(NotRetired::Undrilled(_)) => Ok(()),
+        Err(why @ (NotRetired::Nothing(_) | NotRetired::Newest(_) | NotRetired::Held { .. })) => {
+            Err(why.into())
+        }
     }
 }
 

@@ -128,8 +128,8 @@ async fn make_code(agent: &Agent, key: &BackupKey) -> CodeNumber {
     let begun = store.begin_escrow(wish, now).await.unwrap();
     let number = begun.context.code;
     let file = Escrow::new(begun.context, key.clone()).wrap(&RecoveryCode::generate().unwrap()).unwrap();
-    store.note_shown(number, by.clone(), now).await.unwrap();
-    store.keep_escrow(number, file, by, now).await.unwrap();
+    store.note_shown((number, now), by.clone(), now).await.unwrap();
+    store.keep_escrow((number, now), file, by, now).await.unwrap();
     number
 }
 

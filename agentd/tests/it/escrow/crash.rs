@@ -197,7 +197,9 @@ fn go_on(
             assert!(shown.contains("opens the off-site backups at off1 from now on"), "{what}\n{shown}");
             let number = u32::try_from(place.codes().codes.len()).unwrap();
             let code = again.code();
-            let held: Vec<_> = papers.iter().copied().chain([(number, &code)]).collect();
+            // What was not kept left its number to this one.
+            let kept = papers.iter().copied().filter(|(held, _)| *held != number);
+            let held: Vec<_> = kept.chain([(number, &code)]).collect();
             assert_eq!(all_open(place, &story.key(), &held), Some(number), "{what}");
         }
         Story::Retire => {
@@ -241,9 +243,104 @@ fn killable(arguments: &str) -> String {
     format!("sh -c 'echo $$ > pid; exec bin/agentd {arguments}' || echo FAILED")
 }
 
-fn kill(place: &Place) {
+fn kill(place: &Place, signal: Signal) {
     let pid: i32 = std::fs::read_to_string(place.path().join("pid")).unwrap().trim().parse().unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// A lost connection, an ended session, and two that a keyboard sends: each takes the sheet away, and uses up no number.
+#[test]
+fn a_signal_takes_the_sheet_away_and_uses_up_no_number() {
+    let place = Place::new();
+    let sheet = std::path::PathBuf::from(format!("/dev/shm/holdfast-test-{}-signal.pdf", std::process::id()));
+    for signal in [Signal::HUP, Signal::TERM, Signal::INT, Signal::QUIT] {
+        let mut held = 0;
+        let mut who = |fresh: &str| {
+            // The prompt stays the last that was said.
+            if held == 0 && fresh.contains("Enter when you hold the paper") {
+                held = std::fs::metadata(&sheet).unwrap().len();
+                kill(&place, signal);
+            }
+            None
+        };
+        let line = killable(&format!("escrow create --sheet {}", sheet.display()));
+        let shown = typed_by(place.path(), &line, &mut who);
+        assert!(shown.contains("FAILED") && held > 10_000, "{signal:?}: {shown}");
+        assert!(!sheet.exists(), "{signal:?}: {shown}");
+        let codes = place.codes().codes;
+        assert_eq!((codes.len(), codes[0].number().number()), (1, 1), "{signal:?}");
+    }
+    // The terminal shows nothing of the words either.
+    let mut paper = Paper::new(0);
+    let mut who = |fresh: &str| {
+        if paper.words.is_empty() && fresh.contains(ENTER) {
+            paper.answer(fresh)?;
+            kill(&place, Signal::TERM);
+        }
+        None
+    };
+    let shown = typed_by(place.path(), &killable("escrow create"), &mut who);
+    let (_, after) = shown.split_once(&paper.words[10]).unwrap();
+    assert!(after.contains("\x1b[2J\x1b[H\x1b[?1049l"), "{shown}");
+    let mut kept = Paper::new(0);
+    let shown = typed_by(place.path(), "bin/agentd escrow create", &mut |fresh: &str| kept.answer(fresh));
+    assert!(shown.contains("Recovery code 1 opens"), "{shown}");
+    assert_eq!(all_open(&place, &key(), &[(1, &kept.code())]), Some(1));
+}
+
+/// What was left by signal 9 is told from what is somebody else's, and from what is being printed.
+#[test]
+fn only_a_sheet_that_nobody_holds_is_taken_away() {
+    let place = Place::new();
+    let name = |what: &str| {
+        std::path::PathBuf::from(format!("/dev/shm/holdfast-test-{}-{what}.txt", std::process::id()))
+    };
+    let (own, other, sheet) = (name("own"), name("other"), name("sheet"));
+    std::fs::write(&own, "Recovery code for something else\n").unwrap();
+    let line = format!("! bin/agentd escrow create --sheet {}", own.display());
+    let refused = typed_by(place.path(), &line, &mut |_: &str| None);
+    assert!(refused.contains("is no sheet that a broken-off try left"), "{refused}");
+    assert!(own.exists() && place.codes().codes.is_empty());
+    let mut second = String::new();
+    let mut who = |fresh: &str| {
+        if !fresh.contains("Enter when you hold the paper") {
+            return None;
+        }
+        let line = format!("! bin/agentd escrow create --sheet {}", sheet.display());
+        second = typed_by(place.path(), &line, &mut |_: &str| None);
+        assert!(sheet.exists(), "the first is still printed");
+        let line = format!("bin/agentd escrow create --sheet {} || echo FAILED", other.display());
+        second += &typed_by(place.path(), &line, &mut |fresh: &str| {
+            fresh.contains("Enter when").then(|| "\x03".to_owned())
+        });
+        assert!(sheet.exists(), "and so it is beside another");
+        Some("\x03".to_owned())
+    };
+    let line = format!("! bin/agentd escrow create --sheet {}", sheet.display());
+    let first = typed_by(place.path(), &line, &mut who);
+    assert!(second.contains("which still runs: end that one first"), "{first}\n{second}");
+    assert!(!sheet.exists() && !other.exists(), "{first}\n{second}");
+    std::fs::remove_file(own).unwrap();
+}
+
+/// Two people at once: the number goes to one of them, and no file is kept under another's record.
+#[test]
+fn of_two_makings_of_one_number_the_first_keeps_nothing() {
+    let place = Place::new();
+    let (mut first, mut second) = (Paper::new(0), Paper::new(0));
+    let mut between = String::new();
+    let mut who = |fresh: &str| {
+        let answer = first.answer(fresh)?;
+        if between.is_empty() {
+            between =
+                typed_by(place.path(), "bin/agentd escrow create", &mut |fresh: &str| second.answer(fresh));
+        }
+        Some(answer)
+    };
+    let shown = typed_by(place.path(), "! bin/agentd escrow create", &mut who);
+    assert!(shown.contains("somebody else has gone on with it, or it was begun anew"), "{shown}");
+    assert!(between.contains("Recovery code 1 opens"), "{between}");
+    assert_eq!(all_open(&place, &key(), &[(1, &second.code())]), Some(1));
 }
 
 #[test]
@@ -268,7 +365,7 @@ fn whoever_types_is_killed_at_each_question_and_the_code_before_still_opens() {
             let is_sheet = fresh.contains("Enter when you hold the paper");
             let answer = if is_sheet { String::new() } else { paper.answer(fresh)? };
             if is_sheet || asked == question {
-                kill(&place);
+                kill(&place, Signal::KILL);
                 is_dead = true;
                 return None;
             }
@@ -279,17 +376,18 @@ fn whoever_types_is_killed_at_each_question_and_the_code_before_still_opens() {
         assert!(shown.contains("FAILED"), "{shown}");
         assert_eq!(all_open(&place, &key(), &[(1, &before[0].code)]), Some(1));
         let left = place.codes().codes;
-        assert_eq!(left.len(), question + 2);
+        assert_eq!(left.len(), 2, "a try that came to nothing leaves its number to the next");
         assert!(matches!(left.last().unwrap().standing, CodeStanding::Shown { .. }));
         if !paper.words.is_empty() {
             place.nothing_of(&paper.words, &[]);
         }
     }
-    // Nobody could take the sheet away any more. Its words open nothing.
-    std::fs::remove_file(&sheet).unwrap();
+    // Nobody could take the sheet away any more; the next start does. Its words open nothing.
+    assert!(sheet.exists());
     let mut paper = Paper::new(0);
     let shown = typed_by(place.path(), "bin/agentd escrow rotate", &mut |fresh: &str| paper.answer(fresh));
-    assert!(shown.contains("Recovery code 7 opens"), "{shown}");
-    assert_eq!(all_open(&place, &key(), &[(1, &before[0].code), (7, &paper.code())]), Some(7));
+    assert!(!sheet.exists(), "{shown}");
+    assert!(shown.contains("Recovery code 2 opens"), "{shown}");
+    assert_eq!(all_open(&place, &key(), &[(1, &before[0].code), (2, &paper.code())]), Some(2));
     assert!(shown.contains(ENTER));
 }

@@ -242,7 +242,7 @@ fn the_numbers_of_the_box_whose_place_this_one_took_go_on() {
         last = Some(json!({ "version": FakeHub::view(&hub.held(), &put), "file": put.file }));
         hub.held().puts.insert(number, put);
     }
-    let handed: HandOver = serde_json::from_value(json!({ "sections": {}, "escrow": last })).unwrap();
+    let handed: HandOver = serde_json::from_value(json!({ "sections": {}, "escrows": [last] })).unwrap();
     HandOverFolder::of(&place.path().join("state")).keep(&handed).unwrap();
     let _running = start(&place, &hub);
     place.runtime().block_on(async {

@@ -5,6 +5,7 @@
 mod copies;
 mod crash;
 mod fake_hub;
+mod handed;
 mod hub;
 mod hub_crash;
 mod memory;
@@ -58,6 +59,16 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     assert!(page.ends_with("\x1b[2J\x1b[H"));
     place.nothing_of(&paper.words, &[before, after]);
 
+    // One word of the list in place of another is named by its place, as the sheet promises.
+    let mut wrong = paper.words.clone();
+    wrong[6] = if wrong[6] == "abacus" { "zoology" } else { "abacus" }.to_owned();
+    let typed =
+        [(crate::paper::WORDS, wrong.join(" ")), ("All eleven words again (not shown): ", paper.whole())];
+    let typed: Vec<(&str, &str)> = typed.iter().map(|(asked, words)| (*asked, words.as_str())).collect();
+    let named = at_terminal(place.path(), "bin/agentd escrow drill", &typed);
+    assert!(named.contains("word 7 is wrong: compare it with the sheet"), "{named}");
+    place.nothing_of(&paper.words, &[&named]);
+
     let drilled = typed_by(place.path(), "bin/agentd escrow drill", &mut |fresh: &str| paper.answer(fresh));
     assert!(drilled.contains("Yes: recovery code 1 opens the off-site backups."), "{drilled}");
     assert!(place.codes().codes[0].drilled_at.is_some());
@@ -101,7 +112,7 @@ fn whoever_ends_it_at_any_question_leaves_what_was() {
     let place = Place::new();
     let mut first = Paper::new(0);
     typed_by(place.path(), "bin/agentd escrow create", &mut |fresh: &str| first.answer(fresh));
-    for (number, end) in [ENTER, "of your paper (not shown): "].into_iter().enumerate() {
+    for end in [ENTER, "of your paper (not shown): "] {
         let mut paper = Paper::new(0);
         let mut ending = |fresh: &str| {
             if fresh.contains(end) { Some("\x03".to_owned()) } else { paper.answer(fresh) }
@@ -110,7 +121,7 @@ fn whoever_ends_it_at_any_question_leaves_what_was() {
         assert!(shown.contains("this code was thrown away and opens nothing"), "{shown}");
         opens(&place, &first, 1);
         let left = place.codes().codes;
-        assert_eq!(left.len(), number + 2);
+        assert_eq!(left.len(), 2);
         assert!(matches!(left.last().unwrap().standing, CodeStanding::Shown { .. }));
     }
     let mut guesser = Paper::new(usize::MAX);
@@ -121,7 +132,12 @@ fn whoever_ends_it_at_any_question_leaves_what_was() {
     opens(&place, &first, 1);
     let (code, status) = place.without_terminal(&["escrow", "status"]);
     assert_eq!(code, 0, "{status}");
-    assert_eq!(status.matches("never typed back, opens nothing").count(), 3, "{status}");
+    assert_eq!(status.matches("never typed back, opens nothing").count(), 1, "the last try alone: {status}");
+    // It opens nothing, so nothing is asked before that is said.
+    let retire = at_terminal(place.path(), "! bin/agentd escrow retire 2", &[]);
+    assert!(retire.contains("code 2 opens nothing: there is nothing to give up"), "{retire}");
+    let newest = at_terminal(place.path(), "! bin/agentd escrow retire 1", &[]);
+    assert!(newest.contains("code 1 is the newest that opens its key"), "{newest}");
 }
 
 #[test]
@@ -141,6 +157,11 @@ fn a_sheet_lies_in_memory_while_it_is_printed_and_no_longer() {
                     (number.parse().unwrap(), rest.split_whitespace().next().unwrap().to_owned())
                 })
                 .collect();
+            assert!(
+                text.contains("export PBS_REPOSITORY='acme-read@pbs!sheet@10.66.0.1:8007:store1'"),
+                "{text}"
+            );
+            assert!(text.contains("Off-site target: off1"), "{text}");
             words.sort();
             paper.words = words.into_iter().map(|(_, word)| word).collect();
             taken.clone_from(&paper.words);

@@ -151,8 +151,8 @@ impl Place {
         let record = self.store.begin_escrow(wish(purpose, now), now).await.unwrap();
         let number = record.context.code;
         let file = Escrow::new(record.context, key()).wrap(&code).unwrap();
-        self.store.note_shown(number, "a test".to_owned(), now).await.unwrap();
-        self.store.keep_escrow(number, file, "a test".to_owned(), now).await.unwrap();
+        self.store.note_shown((number, now), "a test".to_owned(), now).await.unwrap();
+        self.store.keep_escrow((number, now), file, "a test".to_owned(), now).await.unwrap();
         (number, code)
     }
 
@@ -244,6 +244,11 @@ fn wish(purpose: Purpose, at: Timestamp) -> Wish {
     Wish { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() }
 }
 
+/// What a code of this box is for.
+pub fn record() -> Record {
+    wish(Purpose::First, RealClock::start().now()).record
+}
+
 /// A code that was made, and the file that it opens; to be laid into more than one box, since making one is slow.
 pub struct Made {
     pub code: RecoveryCode,
@@ -275,8 +280,8 @@ pub fn lay_down_with(signed: &BackupKey, kept: &[Made]) -> tempfile::TempDir {
             let purpose =
                 store.escrow().await.unwrap().codes.first().map_or(Purpose::First, |_| Purpose::Another);
             let number = store.begin_escrow(wish(purpose, *at), *at).await.unwrap().context.code;
-            store.note_shown(number, by(), *at).await.unwrap();
-            store.keep_escrow(number, file.clone(), by(), *at).await.unwrap();
+            store.note_shown((number, *at), by(), *at).await.unwrap();
+            store.keep_escrow((number, *at), file.clone(), by(), *at).await.unwrap();
         }
     });
     folder

@@ -24,6 +24,25 @@ const AGAIN: &str = "All eleven words again (not shown): ";
 const LINE: &str =
     "bin/agentd storage recover-key --document document.json --target off1 --user 'pve@pbs!bk'";
 
+/// What the hub hands over: wrapped keys by their versions, and the lost box's document.
+pub fn hand_over(place: &Place, wrapped: &[(u32, &Record, &EscrowFile)], desired: Option<&str>) {
+    let found = |(number, record, file): &(u32, &Record, &EscrowFile)| -> EscrowFound {
+        let bytes = EscrowBytes::try_from(file.to_text().into_bytes()).unwrap();
+        let context = &record.context;
+        let version = json!({ "number": number, "sha256": bytes.sha256(), "bytes": bytes.as_bytes().len(),
+            "customer": context.customer, "epoch": context.epoch, "code": context.code,
+            "fingerprint": record.fingerprint, "made_at": context.made_at, "kept_at": "2026-11-22T12:00:00Z" });
+        serde_json::from_value(json!({ "version": version, "file": bytes })).unwrap()
+    };
+    let found: Vec<EscrowFound> = wrapped.iter().map(found).collect();
+    let mut handed = json!({ "sections": {}, "escrows": found });
+    if let Some(text) = desired {
+        handed["desired"] = text.into();
+    }
+    let handed: HandOver = serde_json::from_value(handed).unwrap();
+    HandOverFolder::of(&place.path().join("state")).keep(&handed).unwrap();
+}
+
 /// A box that took a lost one's place: what the hub handed over lies in its state, and the words are on somebody's paper.
 struct Lost {
     place: Place,
@@ -50,15 +69,7 @@ impl Lost {
 
     /// As the hub says it, whether it is true or not.
     fn hand_over(&self, record: &Record, file: &EscrowFile) {
-        let bytes = EscrowBytes::try_from(file.to_text().into_bytes()).unwrap();
-        let context = &record.context;
-        let version = json!({ "number": 4, "sha256": bytes.sha256(), "bytes": bytes.as_bytes().len(),
-            "customer": context.customer, "epoch": context.epoch, "code": context.code,
-            "fingerprint": record.fingerprint, "made_at": context.made_at, "kept_at": "2026-11-22T12:00:00Z" });
-        let found: EscrowFound =
-            serde_json::from_value(json!({ "version": version, "file": bytes })).unwrap();
-        let handed: HandOver = serde_json::from_value(json!({ "sections": {}, "escrow": found })).unwrap();
-        HandOverFolder::of(&self.place.path().join("state")).keep(&handed).unwrap();
+        hand_over(&self.place, &[(4, record, file)], None);
     }
 
     fn document(&self, key: Option<&str>) {
@@ -161,6 +172,30 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     let creds = creds.trim_end_matches('"');
     opens(&lost.place, &json!({ "medium": made["medium"], "creds": creds }));
     lost.place.nothing_of(&lost.paper.words, &[&shown]);
+}
+
+/// Two off-site targets with two keys: the document says which of them is to be opened.
+#[test]
+fn of_two_keys_the_one_that_the_document_names_is_opened() {
+    let lost = Lost::new();
+    let mut other = lost.record.clone();
+    other.context.code = CodeNumber::try_from(2).unwrap();
+    other.fingerprint = other_key().fingerprint().clone();
+    let words = RecoveryCode::generate().unwrap();
+    let file = Escrow::new(other.context.clone(), other_key()).wrap(&words).unwrap();
+    hand_over(&lost.place, &[(5, &other, &file), (4, &lost.record, &lost.file)], None);
+    for (name, file) in [("escrow-1.age", &lost.file), ("escrow-2.age", &file)] {
+        assert_eq!(
+            fs::read_to_string(lost.place.path().join("state/restore").join(name)).unwrap(),
+            file.to_text()
+        );
+    }
+    for (key, paper, sheet) in [(key(), &lost.paper, 1), (other_key(), &Paper::of(&words), 2)] {
+        lost.document(Some(key.fingerprint().as_str()));
+        let shown = at_terminal(lost.place.path(), LINE, &[(PASSWORD, "secret"), (WORDS, &paper.whole())]);
+        assert!(shown.contains(&format!("was opened by the code of sheet {sheet} ")), "{shown}");
+        assert!(shown.contains(&format!("fingerprint  {}", key.fingerprint())), "{shown}");
+    }
 }
 
 #[test]

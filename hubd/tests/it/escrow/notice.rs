@@ -2,12 +2,14 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::notice::Reader;
-use holdfast_protocol::escrow::{EscrowPut, Notice};
+use holdfast_protocol::escrow::{EscrowFiles, EscrowList, EscrowPut, EscrowRead, Notice};
+use hubd::domain::escrow::Act;
 use hubd::task::notice::NoticeSettings;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
 
 use super::{Customer, version};
-use crate::world::{World, until};
+use crate::world::{Answered, World, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_read_is_told_also_to_a_customer_who_was_away() {
@@ -30,6 +32,51 @@ async fn every_read_is_told_also_to_a_customer_who_was_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operator_reads_files_and_the_customer_is_told_who_it_was() {
+    let customer = Customer::default();
+    let world = World::with_notice(customer.for_all().await).await;
+    let host = world.enrol("box7").await;
+    let path = "/v1/hosts/box7/escrow/read";
+    let read = async |code: Option<u32>| -> Answered<EscrowFiles> {
+        let asked = EscrowRead { code: code.map(|code| code.try_into().unwrap()) };
+        world.admin().send(Method::POST, path, &asked).await
+    };
+    assert_eq!(read(None).await.code(), ErrorCode::NotFound);
+    host.put_escrow(&version(1)).await.data(StatusCode::OK);
+    host.put_escrow(&EscrowPut { code: 2.try_into().unwrap(), ..version(2) }).await.data(StatusCode::OK);
+    let listed: EscrowList = world.admin().get("/v1/hosts/box7/escrow").await.data(StatusCode::OK);
+    assert_eq!(listed, host.escrows().await);
+    assert!(!world.event_kinds().await.contains(&"escrow_read".to_owned()), "a list shows no file");
+    let found = read(None).await.data(StatusCode::OK).files;
+    assert_eq!((found.len(), &found[0].file), (1, &version(2).file), "the one in force");
+    let older = read(Some(1)).await.data(StatusCode::OK).files;
+    assert_eq!((older.len(), &older[0].file), (1, &version(1).file));
+    assert_eq!(read(Some(3)).await.code(), ErrorCode::NotFound);
+    until("both notices came", || async { customer.told().len() == 2 }).await;
+    let told = customer.told().remove(0);
+    assert_eq!((told.reader, told.number.number(), told.customer.as_str()), (Reader::Operator, 2, "acme"));
+    assert!(told.message.contains("was read by operator "), "{}", told.message);
+    let events = world.store.events(hubd::store::EventFilter::default(), 500).await.unwrap();
+    let read_by: Vec<bool> = events
+        .iter()
+        .filter(|event| event.kind == "escrow_read")
+        .map(|event| event.actor.is_some())
+        .collect();
+    assert_eq!(read_by, [true, true]);
+    let nobody: Answered<Value> = world.anybody().send(Method::POST, path, &EscrowRead::default()).await;
+    assert_eq!(nobody.code(), ErrorCode::Unauthenticated);
+    assert_eq!(
+        world.anybody().get::<Value>("/v1/hosts/box7/escrow").await.code(),
+        ErrorCode::Unauthenticated
+    );
+    for _ in 2..Act::Fetch.per_hour() {
+        read(None).await.data(StatusCode::OK);
+    }
+    assert_eq!(read(None).await.code(), ErrorCode::RateLimited);
+    host.read_escrow().await.data(StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_of_which_nobody_would_hear() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
@@ -37,6 +84,9 @@ async fn nothing_is_read_of_which_nobody_would_hear() {
     assert_eq!(kept.notice, Notice::Unset, "the box can tell long before it matters");
     assert_eq!(host.escrows().await.notice, Notice::Unset);
     assert_eq!(host.read_escrow().await.code(), ErrorCode::NoticeUnset);
+    let operator: Answered<Value> =
+        world.admin().send(Method::POST, "/v1/hosts/box7/escrow/read", &EscrowRead::default()).await;
+    assert_eq!(operator.code(), ErrorCode::NoticeUnset);
     assert!(!world.event_kinds().await.contains(&"escrow_read".to_owned()));
     let customer = Customer::default();
     let (folder, _temp) = world.stop().await;

@@ -49,6 +49,7 @@ fn a_box_burns_and_its_guests_come_back_by_a_code_on_paper() {
     drill.attaches(&made, "the first day");
     drill.makes_a_code();
     let before = drill.fills_and_backs_up(&made);
+    drill.prints_the_page(&before);
     let secrets = drill.secrets();
 
     let invite = drill.burns();
@@ -59,6 +60,7 @@ fn a_box_burns_and_its_guests_come_back_by_a_code_on_paper() {
     drill.takes_up_the_guests();
     drill.attaches(&recovered, "the day after");
     drill.gets_its_guests_back(&before, &secrets);
+    drill.the_sheet_is_in_force();
     drill.old_box_stands_still();
 
     drill.nothing_is_anywhere(secrets);
@@ -245,6 +247,45 @@ impl Drill {
         }
         heard(&self.stand);
         Before { files, known: known_by(&guests), vmids }
+    }
+
+    /// The customer's page, as the hub knows it: where the backups are, and each guest by its number.
+    fn prints_the_page(&self, before: &Before) {
+        let page = self.stand.stage.holdfast(&["escrow", "kit", HOST]).unwrap();
+        let target = &page["targets"][0];
+        assert_eq!(target["sheet"]["code"], 1, "{page:#}");
+        let steps = target["steps"].as_array().unwrap().iter();
+        let lines: Vec<&str> = steps
+            .flat_map(|step| step["commands"].as_array().unwrap())
+            .map(|line| line.as_str().unwrap())
+            .collect();
+        let chosen =
+            lines.iter().filter_map(|line| line.strip_prefix("VMID=")?.split("  #").next()?.parse().ok());
+        assert_eq!(chosen.collect::<BTreeSet<u32>>(), before.vmids, "{lines:#?}");
+        let repository = format!("@{SERVER}:8007:store1'");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("export PBS_REPOSITORY=") && line.ends_with(&repository))
+        );
+        assert!(lines.contains(&format!("export PBS_FINGERPRINT={}", print()).as_str()), "{lines:#?}");
+        assert_eq!(self.notices.told(), Vec::<String>::new(), "a page reads no file");
+    }
+
+    /// On the new box the customer's sheet is in force, and was proved when its words were typed.
+    fn the_sheet_is_in_force(&self) {
+        let told = agentd(&self.stand, &["escrow", "status", "--output", "json"]);
+        let status: Value = serde_json::from_slice(&told.stdout).unwrap();
+        let code = &status["codes"][0];
+        assert_eq!(code["record"]["context"]["code"], 1, "{status:#}");
+        assert_eq!(
+            (&code["origin"], status["targets"][0]["code"].as_u64()),
+            (&json!("handed_over"), Some(1))
+        );
+        assert!(code["drilled_at"].is_string(), "{status:#}");
+        let problems = status["problems"].as_array().unwrap();
+        let about: Vec<&Value> = problems.iter().filter(|one| one["code"] != "ESCROW_COPY").collect();
+        assert!(about.is_empty(), "{status:#}");
     }
 
     /// What must be nowhere from now on.
