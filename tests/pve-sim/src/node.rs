@@ -41,7 +41,7 @@ pub struct Settings {
 pub enum HotMounts {
     /// It does.
     Work,
-    /// The node has no AppArmor, and the attempt fails.
+    /// The node has no AppArmor, and the attempt fails; its kernel has no traffic control either.
     NoAppArmor,
 }
 

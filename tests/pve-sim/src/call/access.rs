@@ -96,9 +96,18 @@ fn acl_change(call: &Call<'_>) -> Reply {
     let (given, delete) = (text("path"), call.flag("delete"));
     let invalid = || Refusal::param("path", format!("invalid ACL path '{given}'"));
     let path = normalize_path(&given).filter(|path| delete || known_path(path)).ok_or_else(invalid)?;
+    // Whatever is wrong from here on is told of the update as a whole.
+    granted(call, &path)
+        .map_err(|refusal| Refusal::die(format!("ACL update failed: {}", refusal.in_task())))?;
+    NOTHING
+}
+
+fn granted(call: &Call<'_>, path: &str) -> Fallible<()> {
+    let text = |name: &str| call.text(name).unwrap_or_default();
+    let delete = call.flag("delete");
     let propagate = call.maybe("propagate").unwrap_or(true);
     let mut world = call.node.world();
-    let held = world.judge(&call.who).privileges(&path);
+    let held = world.judge(&call.who).privileges(path);
     for role in split_list(&text("roles")) {
         if !world.access.has_role(role) {
             die!("role '{role}' does not exist");
@@ -131,14 +140,13 @@ fn acl_change(call: &Call<'_>) -> Reply {
         }
         for member in members {
             if delete {
-                world.access.revoke(&path, &member, role)
+                world.access.revoke(path, &member, role)
             } else {
-                world.access.grant(&path, &member, role, propagate)
+                world.access.grant(path, &member, role, propagate)
             }
         }
     }
-    world.save_access()?;
-    NOTHING
+    world.save_access()
 }
 
 /// Without `Permissions.Modify` one may only hand out what one has.

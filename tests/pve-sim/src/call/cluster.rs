@@ -13,7 +13,7 @@ pub fn handler(at: &str) -> Option<Handler> {
         "GET /cluster/nextid" => nextid,
         "GET /cluster/resources" => resources,
         "GET /cluster/status" => status,
-        "GET /cluster/tasks" => |_| data(Vec::<Value>::new()),
+        "GET /cluster/tasks" => super::task::newest,
         "GET /cluster/options" => options,
         "GET /cluster/backup" => |_| data(Vec::<Value>::new()),
         "GET /cluster/backup-info/not-backed-up" => not_backed_up,
@@ -177,7 +177,7 @@ fn pool_row(node: &Node, world: &World, pool: &str) -> Value {
         for key in ["mem", "maxmem", "maxcpu"] {
             map.insert(key.to_owned(), json!(figures(key).iter().sum::<u64>()));
         }
-        map.insert("uptime".to_owned(), json!(figures("uptime").into_iter().max()));
+        map.insert("uptime".to_owned(), json!(figures("uptime").into_iter().max().unwrap_or_default()));
         map.insert("cpu".to_owned(), json!(0));
     }
     row

@@ -74,6 +74,11 @@ fn shown(world: &World, row: &Row) -> Value {
     if let Some(used) = row.used {
         map.extend([("used".to_owned(), json!(used)), ("parent".to_owned(), Value::Null)]);
     }
+    let storage = row.volid.split_once(':').and_then(|(storage, _)| world.storage.find(storage));
+    if row.format == "subvol" && storage.is_some_and(|definition| definition.kind == "btrfs") {
+        // What btrfs tells of a subvolume has no time.
+        map.remove("ctime");
+    }
     if row.content == "backup" {
         map.extend(row.vmid.map(|_| {
             ("subtype".to_owned(), json!(if row.volid.contains("vzdump-qemu") { "qemu" } else { "lxc" }))

@@ -174,6 +174,7 @@ fn interface_property(row: &mut Map<String, Value>, key: &str, value: &str) {
         }
         "bridge-stp" => drop(row.insert("bridge_stp".into(), json!(value))),
         "bridge-fd" => drop(row.insert("bridge_fd".into(), json!(value))),
+        "bridge-vlan-aware" => drop(row.insert("bridge_vlan_aware".into(), json!(value))),
         "gateway" => drop(row.insert("gateway".into(), json!(value))),
         _ => {}
     }

@@ -7,6 +7,7 @@ use crate::access::credential::hex;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::node::{Node, World};
+use crate::schema::format::split_list;
 
 /// The code of a call of this group.
 #[must_use]
@@ -74,19 +75,21 @@ fn create(call: &Call<'_>) -> Reply {
         comment: call.text("comment").unwrap_or_default(),
     };
     let mut info = json!({"privsep": u8::from(token.privsep)});
-    if let Some(map) = info.as_object_mut() {
-        map.extend(call.number("expire").map(|expire| ("expire".to_owned(), json!(expire))));
-        map.extend(
-            call.text("comment")
-                .filter(|text| !text.is_empty())
-                .map(|text| ("comment".to_owned(), json!(text))),
-        );
-    }
+    as_given(call, &mut info);
     held.tokens.insert(id.clone(), token);
     let full = format!("{user}!{id}");
     world.secrets.tokens.insert(full.clone(), secret.clone());
     world.save_access()?;
     data(json!({"full-tokenid": full, "info": info, "value": secret}))
+}
+
+/// What was given is told as it was given: of a form a text.
+fn as_given(call: &Call<'_>, shown: &mut Value) {
+    let given = ["privsep", "expire", "comment"].into_iter().filter_map(|name| {
+        let value = call.params.get(name).filter(|value| value.as_str() != Some(""))?;
+        Some((name.to_owned(), value.clone()))
+    });
+    shown.as_object_mut().into_iter().for_each(|map| map.extend(given.clone()));
 }
 
 fn show(call: &Call<'_>) -> Reply {
@@ -100,6 +103,10 @@ fn change(call: &Call<'_>) -> Reply {
     let mut world = call.node.world();
     known(&world, &user, &id)?;
     let deleted = call.text("delete").unwrap_or_default();
+    if let Some(unknown) = split_list(&deleted).find(|name| *name != "comment") {
+        let refusal = Refusal::param("delete", format!("unknown option '{unknown}'"));
+        die!("updating token info failed: {}", refusal.in_task());
+    }
     let mut answer = json!({});
     if let Some(token) = world.access.users.get_mut(&user).and_then(|held| held.tokens.get_mut(&id)) {
         token.expire = call.number("expire").unwrap_or(token.expire);
@@ -107,15 +114,17 @@ fn change(call: &Call<'_>) -> Reply {
         if let Some(comment) = call.text("comment") {
             token.comment = comment;
         }
-        if deleted.split(',').any(|name| name == "comment") {
+        if split_list(&deleted).any(|name| name == "comment") {
             token.comment.clear();
         }
         answer = shown(token, None);
+        as_given(call, &mut answer);
     }
     if call.flag("regenerate") {
-        world.secrets.tokens.insert(format!("{user}!{id}"), fresh.clone());
+        let full = format!("{user}!{id}");
+        world.secrets.tokens.insert(full.clone(), fresh.clone());
         if let Some(map) = answer.as_object_mut() {
-            map.insert("value".into(), json!(fresh));
+            map.extend([("value".to_owned(), json!(fresh)), ("full-tokenid".to_owned(), json!(full))]);
         }
     }
     world.save_access()?;

@@ -174,7 +174,7 @@ pub enum Edit {
 /// When the thing is not there or files fail.
 pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
     match edit {
-        Edit::Stop { vmid } => node.power.stop(*vmid).map_err(|error| host("stop", &error)),
+        Edit::Stop { vmid } => stop(node, *vmid),
         Edit::Start { vmid } => crate::call::lxc::power::boot(node, *vmid),
         Edit::Set { vmid, key, value } => node.world().guests.change(*vmid, |config| {
             config.main.set(key, value.as_str());
@@ -245,6 +245,12 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
     }
 }
 
+fn stop(node: &Node, vmid: u32) -> Fallible<()> {
+    node.power.stop(vmid).map_err(|error| host("stop", &error))?;
+    // A guest whose configuration is gone has nothing that waits.
+    if node.world().guests.has(vmid) { crate::call::lxc::power::settle(node, vmid) } else { Ok(()) }
+}
+
 fn place(node: &Arc<Node>, vmid: u32, text: &str) -> Fallible<()> {
     let config = GuestConfig::parse(text);
     let mut world = node.world();
@@ -274,6 +280,9 @@ fn snapshot(node: &Arc<Node>, vmid: u32, name: &str) -> Fallible<()> {
     let mut section = config.main.clone();
     section.unset("lock");
     section.set("snaptime", now_s.to_string());
+    if name == "vzdump" {
+        section.set("description", "vzdump backup snapshot\n");
+    }
     config.snapshots.insert(name.to_owned(), section);
     config.main.set("parent", name);
     world.guests.put(vmid, config)
@@ -329,9 +338,8 @@ fn reboot(node: &Arc<Node>) -> Fallible<()> {
             wish.kill();
         }
     }
-    for vmid in node.power.all() {
-        node.power.stop(vmid).map_err(|error| host("stop", &error))?;
-    }
+    node.power.all().into_iter().try_for_each(|vmid| stop(node, vmid))?;
+    left_over(node)?;
     let wanted: Vec<u32> = node
         .world()
         .guests
@@ -346,6 +354,19 @@ fn reboot(node: &Arc<Node>) -> Fallible<()> {
         }
     }
     Ok(())
+}
+
+/// Locks of backups that died with the node are taken off when it comes up; all others stay.
+fn left_over(node: &Node) -> Fallible<()> {
+    let mut world = node.world();
+    let locked = world.guests.all().iter().filter(|(_, config)| config.lock() == Some("backup"));
+    let locked: Vec<u32> = locked.map(|(vmid, _)| *vmid).collect();
+    locked.into_iter().try_for_each(|vmid| {
+        world.guests.change(vmid, |config| {
+            config.main.unset("lock");
+            Ok(())
+        })
+    })
 }
 
 fn token(node: &Node, id: &str, secret: &str, privsep: bool) -> Fallible<()> {

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::{GuestConfig, Section};
+use super::hot_net;
 use super::options::{Mount, Origin, is_volume_key, mounts, numbered};
 use crate::die;
 use crate::fail::{Fallible, Refusal};
@@ -84,7 +85,8 @@ impl Change<'_> {
         option: &str,
         touched: &mut BTreeSet<String>,
     ) -> Fallible<()> {
-        if config.main.get(option).is_none() && !config.pending.contains_key(option) {
+        // What is only pending is not deleted by this: it comes into force at the next stop. Only a revert takes it back.
+        if config.main.get(option).is_none() {
             return Ok(());
         }
         touched.insert(option.to_owned());
@@ -106,9 +108,11 @@ impl Change<'_> {
             "unprivileged" => die!("unable to modify read-only option: '{option}'"),
             "nameserver" | "searchdomain" => split_list(value).collect::<Vec<_>>().join(" "),
             "tags" => {
-                let unique: BTreeSet<&str> = split_list(value).collect();
+                let unique: BTreeSet<String> = split_list(value).map(str::to_lowercase).collect();
                 unique.into_iter().collect::<Vec<_>>().join(";")
             }
+            // Written as nothing, it is read as a blank.
+            "features" if value.is_empty() => " ".to_owned(),
             _ if is_volume_key(option) => {
                 protected(&config.main, &format!("can't update CT {} drive '{option}'", self.vmid))?;
                 let mount = Mount::parse_or_die(&self.node.table, option, value)?;
@@ -216,11 +220,14 @@ impl Change<'_> {
         if mount.origin() == Origin::Volume {
             match mount.wish().map(|(storage, size)| (storage.to_owned(), size)) {
                 Some((storage, size_gib)) => self.make(&mut mount, &storage, size_gib)?,
-                None => {
-                    if let Ok(size) = self.store.size(mount.volume()) {
-                        mount.props.insert("size".to_owned(), size.to_string());
-                    }
+                // Of a subvolume nobody looks: it has no size, be it there or not.
+                None if mount.volume().ends_with(".subvol") => {
+                    mount.props.insert("size".to_owned(), "0".to_owned());
                 }
+                None => match self.store.size(mount.volume()) {
+                    Ok(size) => drop(mount.props.insert("size".to_owned(), size.to_string())),
+                    Err(_) => drop(mount.props.remove("size")),
+                },
             }
         }
         if let Some(old) = config.main.get(option).map(str::to_owned) {
@@ -289,10 +296,8 @@ impl Change<'_> {
                     config.main.set(&option, value);
                 }
                 Some(Err(refusal)) => {
-                    drop(faults.insert(
-                        option.clone(),
-                        format!("unable to hotplug {option}: {}\n", refusal.in_task()),
-                    ))
+                    let why = hot_net::told(config.main.get(&option), &refusal);
+                    faults.insert(option.clone(), format!("unable to hotplug {option}: {why}\n"));
                 }
                 None => {}
             }
@@ -304,9 +309,10 @@ impl Change<'_> {
     fn hot_value(&self, config: &mut GuestConfig, option: &str, value: &str) -> Option<Fallible<String>> {
         match option {
             "cpulimit" | "cpuunits" | "memory" | "swap" => Some(Ok(value.to_owned())),
-            _ if numbered(option, "net").is_some() => {
-                Some(self.full_net(value).and_then(|value| bridge_exists(self.node, &value).map(|()| value)))
-            }
+            _ if numbered(option, "net").is_some() => Some(self.full_net(value).and_then(|value| {
+                hot_net::check(self.node, (self.vmid, option), config.main.get(option), &value)?;
+                Ok(value)
+            })),
             _ if numbered(option, "mp").is_some() && config.main.get(option).is_none() => {
                 if self.node.settings.hot_mounts == crate::node::HotMounts::NoAppArmor {
                     return Some(Err(Refusal::die("failed to change apparmor profile: Invalid argument")));
@@ -376,11 +382,11 @@ pub fn bridge_exists(node: &Node, value: &str) -> Fallible<()> {
         .format("net")
         .and_then(|format| property::parse(&node.table, format, value).ok())
         .unwrap_or_default();
-    match net.get("bridge") {
-        Some(bridge) if !crate::call::node::has_bridge(node, bridge) => {
-            Err(Refusal::die(format!("bridge '{bridge}' does not exist")))
-        }
-        _ => Ok(()),
+    let bridge = net.get("bridge").map_or("", String::as_str);
+    if crate::call::node::has_bridge(node, bridge) {
+        Ok(())
+    } else {
+        Err(Refusal::die(format!("bridge '{bridge}' does not exist")))
     }
 }
 

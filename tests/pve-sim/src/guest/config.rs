@@ -91,7 +91,10 @@ impl Section {
             tracing::warn!(line, "guest config: line ignored");
             return;
         };
-        let (key, value) = (key.trim_end(), value.trim());
+        // Of a value that is nothing but blanks the real reader keeps one.
+        let blank = if value.is_empty() { "" } else { " " };
+        let (key, value) =
+            (key.trim_end(), Some(value.trim()).filter(|text| !text.is_empty()).unwrap_or(blank));
         match key {
             "description" => description.push_str(&decode(value)),
             "lxc.environment.runtime" => match self.values.get_mut("env") {

@@ -221,9 +221,11 @@ impl Comparer<'_> {
                 .for_each(|(n, (recorded, ours))| self.values(&format!("{at}/{n}"), recorded, ours, found));
             return;
         }
-        for row in ours {
+        for (at_ours, row) in ours.iter().enumerate() {
             let own = name(row).unwrap_or_default();
-            match recorded.iter().find(|other| name(other).as_ref() == Some(&own)) {
+            // Of several rows of one name the first is the first.
+            let nth = ours.iter().take(at_ours).filter(|other| name(other).as_ref() == Some(&own)).count();
+            match recorded.iter().filter(|other| name(other).as_ref() == Some(&own)).nth(nth) {
                 Some(other) => self.values(&format!("{at}/{own}"), other, row, found),
                 None => found.push(format!("{at} lists {own}, not recorded")),
             }

@@ -11,6 +11,9 @@ use super::recording::{Call, Content, Line, Task};
 use crate::fault::admin::Edit;
 use crate::schema::format::parse_size;
 
+/// The size that is told of a disk that has none, in bytes.
+const USUAL_BYTES: u64 = 4 << 30;
+
 impl Premises<'_> {
     /// A guest that was there before the recording: as its next shown configuration says, else a small one.
     pub(super) fn make(&mut self, number: usize, vmid: u32) {
@@ -41,9 +44,12 @@ impl Premises<'_> {
             .filter(|(at, call, _)| call.answer.status == 200 && *at < reborn)
             .map(|(at, call, _)| (at, call.answer.body.clone()))
             .next();
+        let parent = first.as_ref().and_then(|(_, body)| body.as_ref()?.pointer("/data/parent")?.as_str());
+        let parent = parent.map(str::to_owned);
         let config = match first {
             Some((at, Some(body))) => {
                 let shown = self.config_of(&body, &self.changed_between(vmid, number, at));
+                let shown = self.before_changes(shown, vmid, number, at);
                 self.with_moved(self.before_growth(shown, vmid, number, at), vmid, number, at)
             }
             _ => self
@@ -52,6 +58,9 @@ impl Premises<'_> {
                 .unwrap_or_else(|| self.seen_running(vmid, number, reborn)),
         };
         self.edit(number, &Edit::Place { vmid, config });
+        if let Some(parent) = parent {
+            self.shot_before(number, vmid, &parent);
+        }
     }
 
     /// A configuration with the mount points that backups between two lines show, and that are gone at the second.
@@ -88,35 +97,50 @@ impl Premises<'_> {
         })
     }
 
-    /// A small guest with what a look at its state shows of its configuration.
+    /// A small guest with what a look at its state, or its row in a list, shows of its configuration.
     pub(super) fn seen_running(&self, vmid: u32, from: usize, to: usize) -> String {
         let path = format!("/lxc/{vmid}/status/current");
-        let mut looks = self.calls().filter(|(at, call, _)| {
-            (from..to).contains(at)
-                && call.method == "GET"
-                && call.answer.status == 200
-                && call.path.ends_with(&path)
+        let looks = self.calls().filter(|(at, call, _)| {
+            (from..to).contains(at) && call.method == "GET" && call.answer.status == 200
+        });
+        let rows = looks.filter_map(|(_, call, _)| {
+            let data = call.answer.body.as_ref()?.get("data")?;
+            match data.as_array().filter(|_| call.path.ends_with("/nodes/pve1/lxc")) {
+                Some(rows) => {
+                    rows.iter().find(|row| row.get("vmid").and_then(Value::as_u64) == Some(u64::from(vmid)))
+                }
+                None => call.path.ends_with(&path).then_some(data),
+            }
         });
         let text = self.small(vmid);
-        let Some(data) = looks.find_map(|(_, call, _)| call.answer.body.as_ref()?.get("data")) else {
-            return text;
-        };
+        let Some(data) = rows.into_iter().next() else { return text };
         let word = |key: &str| data.get(key).and_then(Value::as_str);
         let mut kept: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut set = |key: &str, value: String| {
             kept.retain(|line| !line.starts_with(&format!("{key}: ")));
             kept.push(format!("{key}: {value}"));
         };
+        let bytes = |key: &str| data.get(key).and_then(Value::as_u64);
         word("name").into_iter().for_each(|name| set("hostname", name.to_owned()));
         word("tags").into_iter().for_each(|tags| set("tags", tags.to_owned()));
-        data.get("maxmem")
-            .and_then(Value::as_u64)
+        bytes("maxmem").into_iter().for_each(|bytes| set("memory", (bytes >> 20).to_string()));
+        bytes("maxswap").into_iter().for_each(|bytes| set("swap", (bytes >> 20).to_string()));
+        bytes("cpus")
+            .filter(|_| !text.contains("cores: "))
             .into_iter()
-            .for_each(|bytes| set("memory", (bytes >> 20).to_string()));
-        data.get("maxswap")
-            .and_then(Value::as_u64)
-            .into_iter()
-            .for_each(|bytes| set("swap", (bytes >> 20).to_string()));
+            .for_each(|n| set("cores", n.to_string()));
+        let root = text.lines().find_map(|line| line.strip_prefix("rootfs: ")).unwrap_or_default();
+        let (volid, _) = root.split_once(',').unwrap_or((root, ""));
+        let down = word("status") == Some("stopped");
+        match bytes("maxdisk").filter(|_| down) {
+            // A disk without a size of its own is said to have the usual one.
+            Some(USUAL_BYTES) => set(
+                "rootfs",
+                format!("{},size=0T", volid.replace("/vm-", "/subvol-").replace(".raw", ".subvol")),
+            ),
+            Some(size) => set("rootfs", format!("{volid},size={}M", size >> 20)),
+            None => {}
+        }
         kept.join("\n") + "\n"
     }
 
@@ -228,6 +252,8 @@ impl Premises<'_> {
             );
             found.entry(key.to_owned()).or_insert(value);
         };
+        let mut as_folder: BTreeSet<String> = BTreeSet::new();
+        let mut images: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
         let of_job = |task: &Task| task.upid.contains(&format!(":vzdump:{vmid}:"));
         for (_, call, task) in self.calls() {
             for line in task.filter(|task| of_job(task)).map(|task| task.log.clone()).unwrap_or_default() {
@@ -242,8 +268,35 @@ impl Premises<'_> {
                 .filter(|key| call.path.ends_with(&own) && key.starts_with("mp") && !absent)
             {
                 place(&key, "/data", false);
+                // Nothing was made for a folder.
+                let log =
+                    task.map(|task| task.log.join("\n")).filter(|log| log.contains("Number of files: "));
+                if log.is_some_and(|log| !log.contains("Creating filesystem")) {
+                    as_folder.insert(key);
+                }
+            }
+            let grown = call
+                .param("disk")
+                .filter(|key| call.path.ends_with(&format!("/lxc/{vmid}/resize")) && key.starts_with("mp"));
+            let told = task.and_then(|task| {
+                self.patterns.image.captures(&task.log.join("\n")).map(|found| {
+                    let text = |n: usize| found.get(n).map_or("", |text| text.as_str());
+                    format!("{}:{vmid}/{},mp=/grown,size=1G", text(1), text(2))
+                })
+            });
+            if let (Some(key), Some(value)) = (grown, told) {
+                images.entry(key).or_insert(value);
             }
         }
+        for (key, value) in &mut found {
+            if as_folder.contains(key) {
+                *value = value
+                    .replace("/vm-", "/subvol-")
+                    .replace(".raw", ".subvol")
+                    .replace("size=1G", "size=0T");
+            }
+        }
+        found.extend(images);
         found.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
     }
 
@@ -266,7 +319,13 @@ impl Premises<'_> {
     pub(super) fn is_snapshotted(&self, vmid: u32) -> bool {
         let path = format!("/lxc/{vmid}/snapshot");
         let left = |line: &Line| matches!(&line.content, Content::Other { left: Some(left), .. } if left.vmid == vmid && !left.snapshots.is_empty());
+        let of_job = format!(":vzdump:{vmid}:");
+        let shot = |task: &Task| task.log.iter().any(|line| line == "INFO: create storage snapshot 'vzdump'");
         self.lines.iter().any(left)
+            || self
+                .calls()
+                .filter_map(|(_, _, task)| task)
+                .any(|task| task.upid.contains(&of_job) && shot(task))
             || self.calls().any(|(_, call, task)| {
                 (call.path.ends_with(&path) || call.path.contains(&format!("{path}/")))
                     && call.method != "GET"

@@ -275,6 +275,7 @@ impl Premises<'_> {
             {
                 Some(false)
             }
+            () if !busy && call.path.contains(&format!("/lxc/{vmid}/")) => self.up_ahead(number, vmid),
             () => None,
         };
         match up {

@@ -74,6 +74,18 @@ pub struct Entry {
     pub storage_cfg: Vec<String>,
 }
 
+/// A storage of the node that the lab does not have.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// Its name.
+    pub name: String,
+    /// `dir`, `btrfs`
+    pub kind: String,
+    /// Lines in the form of `storage.cfg`.
+    pub storage_cfg: Vec<String>,
+}
+
 /// Backup servers and the storages that lie there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +107,8 @@ struct Files {
     out: Vec<Out>,
     #[serde(default)]
     principal: Vec<Principal>,
+    #[serde(default)]
+    storage: Vec<Storage>,
 }
 
 /// The compiled lists.
@@ -104,6 +118,8 @@ pub struct Book {
     out: Vec<(Out, BTreeMap<&'static str, Regex>)>,
     /// Principals by id.
     pub principals: Vec<Principal>,
+    /// Storages that recordings take for granted.
+    pub storages: Vec<Storage>,
     /// What lies beyond the node.
     pub beyond: Beyond,
 }
@@ -153,6 +169,7 @@ impl Book {
                 })
                 .collect::<Result<_, _>>()?,
             principals: premises.principal,
+            storages: parse("storages.toml", include_str!("../../conformance/storages.toml"))?.storage,
             beyond: toml::from_str(include_str!("../../conformance/backup_servers.toml"))
                 .map_err(|error| format!("backup_servers.toml: {error}"))?,
         })

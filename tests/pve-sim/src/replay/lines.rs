@@ -36,6 +36,7 @@ const RULES: &[(&str, &str)] = &[
     ),
     (r"Uploaded backup catalog \([\d.]+ [KMG]?i?B\)", "Uploaded backup catalog (<n>)"),
     (r"Duration: [\d.]+s$", "Duration: <span>"),
+    (r#"/\.copy-volume-1/[^"]*"#, "/.copy-volume-1/<file>"),
     (r"Perl\S* line \d+|\.pm line \d+", "<perl line>"),
 ];
 

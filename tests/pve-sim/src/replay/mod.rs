@@ -6,8 +6,10 @@
 //! ```
 //! In: files in the form of the recordings. Out: a [`report::Report`]: equal, different, out of scope, by call, and every premise that had
 //! to be taken. A premise can only be taken from what the recording itself shows, and never by looking at our own answer.
+pub mod ahead;
 pub mod backups;
 pub mod barred;
+pub mod before;
 pub mod claims;
 pub mod compare;
 pub mod former;
@@ -15,6 +17,7 @@ pub mod guests;
 pub mod inside;
 pub mod known;
 pub mod lines;
+pub mod lived;
 pub mod looks;
 pub mod names;
 pub mod play;
@@ -26,3 +29,4 @@ pub mod rights;
 pub mod servers;
 pub mod shots;
 pub mod time;
+pub mod watch;

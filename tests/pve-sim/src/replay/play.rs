@@ -15,6 +15,8 @@ use super::names::Names;
 use super::premise::{Premises, SECRET};
 use super::recording::{Answer, Call, Content, Line, Task, Watched, read, task_of};
 use super::report::Report;
+use super::time::MovedClock;
+use super::watch::{Begun, Watches};
 use crate::fault::Fault;
 use crate::http::entry::serve;
 use crate::http::params;
@@ -28,6 +30,8 @@ const HOLD_MS: u64 = 20_000;
 const MEET_MS_MAX: u64 = 2_000;
 /// How long one task may take before the replay gives up on it.
 const TASK_MS_MAX: u64 = 30_000;
+/// How often a look at a held worker is repeated.
+const LOOKS_AT_HELD: usize = 40;
 /// Rest of a worker between its steps, so that calls can come in between as they did.
 const PACE: Duration = Duration::from_millis(4);
 
@@ -38,7 +42,11 @@ const PACE: Duration = Duration::from_millis(4);
 pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
     let lines = read(path)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-    let clock = Arc::new(super::time::MovedClock::new());
+    let first_s = lines.iter().find_map(|line| match &line.content {
+        Content::Call(call) => call.answer.date_s,
+        _ => None,
+    });
+    let clock = Arc::new(first_s.map_or_else(MovedClock::new, MovedClock::at));
     let opened = Sim::builder()
         .clock(Arc::clone(&clock) as Arc<dyn crate::clock::Clock>)
         .pace(PACE)
@@ -47,12 +55,15 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
         .open()
         .map_err(|error| format!("no instance: {error}"))?;
     let rules = Lines::new().map_err(|error| error.to_string())?;
-    let rights = super::rights::Inferred::new(&opened.node);
+    let rights = super::rights::Inferred::new(&opened.node, &lines);
     let mut premises = Premises::new(&opened.node, &lines).map_err(|error| error.to_string())?;
     premises.opening(&book.principals);
     premises.beyond(&book.beyond);
+    premises.lived_in(&book.storages);
     let mut player = Player {
         pending: Vec::new(),
+        watches: Watches::default(),
+        secrets: BTreeMap::new(),
         node: &opened.node,
         book,
         rules: &rules,
@@ -67,15 +78,19 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
         if let Content::Task(task) = &line.content {
             player.ended(task);
         }
-        if let Content::Other { output, .. } = &line.content {
+        if let Content::Other { output, command, .. } = &line.content {
             player.looked(line.number, output);
+            premises.commanded(line.number, command);
         }
         if let Content::Watched(watched) = &line.content {
             player.watched(line, watched, &mut premises);
         }
         let Content::Call(call) = &line.content else { continue };
-        if lines.get(at + 1).is_some_and(|next| is_met(&lines, at + 1, next)) {
-            player.hold(call);
+        let met = lines.get(at + 1).is_some_and(|next| is_met(&lines, at + 1, next));
+        match player.watches.begins(&lines, at) {
+            Begun::Watched => player.hold(call, true),
+            Begun::Alone if met && player.watches.is_empty() => player.hold(call, false),
+            Begun::Alone | Begun::Waits => {}
         }
         player.call(line, call, task_of(&lines, at), &mut premises);
     }
@@ -118,13 +133,16 @@ fn upid(response: &Response) -> Option<String> {
 
 struct Player<'a> {
     pending: Vec<Pending>,
+    watches: Watches,
+    /// Secrets that the node made, by token.
+    secrets: BTreeMap<String, String>,
     node: &'a Arc<Node>,
     book: &'a Book,
     rules: &'a Lines,
     names: Names,
     report: Report,
     rights: super::rights::Inferred<'a>,
-    clock: Arc<super::time::MovedClock>,
+    clock: Arc<MovedClock>,
     name: String,
     root_password: String,
 }
@@ -137,7 +155,9 @@ impl Player<'_> {
             *self.report.out.entry(reason.to_owned()).or_default() += 1;
             return;
         }
-        self.order(call, task);
+        if !self.watches.covers(line.number) {
+            self.order(call, task);
+        }
         if let Err(refusal) = premises.before(line, call, task, &self.names) {
             self.report.premises.push(refusal.message);
         }
@@ -148,19 +168,24 @@ impl Player<'_> {
             in_path: &in_path,
         });
         self.tell(line, told);
-        self.clock.advance(Duration::from_secs(2));
+        self.pass(call);
         let mut response = self.send(call);
         self.until_held(&response, MEET_MS_MAX);
         self.learn_key(call, &response);
-        if shows_meeting(&call.evidence(task)) {
+        if shows_meeting(&call.evidence(task)) && !self.watches.goes_on(line.number) {
             self.let_go(&response);
         }
         let mut found = self.compare(&template, call, &response);
-        // A look at something that still moves is repeated until it stands still.
-        while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() {
+        // A look at something that still moves is repeated until it stands still, or a while at one that is held.
+        let mut tries = if self.watches.goes_on(line.number) { LOOKS_AT_HELD } else { usize::MAX };
+        while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() && tries > 0 {
             std::thread::park_timeout(Duration::from_millis(5));
             response = self.send(call);
             found = self.compare(&template, call, &response);
+            tries -= 1;
+        }
+        if self.watches.ends(line.number) {
+            self.node.faults.release();
         }
         self.learn(call, &response);
         match task {
@@ -195,7 +220,7 @@ impl Player<'_> {
             super::claims::Exchange { call, task: Some(task), template: &template, in_path: &in_path };
         let told = self.rights.before(&exchange);
         self.tell(line, told);
-        self.clock.advance(Duration::from_secs(2));
+        self.pass(call);
         if watched.stopped {
             let (phase, task) = ("copy".to_owned(), "vzdump".to_owned());
             self.node.faults.arm(Fault::HoldWorker { phase, task, hold_ms: HOLD_MS });
@@ -215,10 +240,30 @@ impl Player<'_> {
         self.judge(line.number, call, Some(task), &template, &found);
     }
 
+    /// Time goes on as it was recorded.
+    fn pass(&self, call: &Call) {
+        match call.answer.date_s {
+            Some(date_s) => self.clock.reach(date_s),
+            None => self.clock.advance(Duration::from_secs(2)),
+        }
+    }
+
     /// The recording comes to the end of a task.
     fn ended(&mut self, task: &Task) {
         let Some(at) = self.pending.iter().position(|held| held.task.upid == task.upid) else { return };
         let mut held = self.pending.remove(at);
+        if super::watch::is_killed(task)
+            && let Some(wish) = upid(&held.response).and_then(|name| self.node.tasks.running(&name))
+        {
+            wish.kill();
+            self.report
+                .premises
+                .push(format!("{} before the end of {}: its worker is killed", self.name, task.upid));
+        }
+        self.watches.forget(&task.upid);
+        if self.watches.is_empty() {
+            self.node.faults.release();
+        }
         let found = self.task(task, &held.response);
         held.found.extend(found);
         self.judge(held.line, &held.call, Some(task), &held.template, &held.found);
@@ -270,13 +315,14 @@ impl Player<'_> {
     }
 
     /// The worker of a call that the next one met does not get away too soon.
-    fn hold(&self, call: &Call) {
+    fn hold(&self, call: &Call, watched: bool) {
         let name = call.answer.body.as_ref().and_then(|body| body.get("data")?.as_str());
         if let Some(upid) = name.and_then(crate::task::upid::Upid::parse) {
             self.order(call, None);
-            // Where it holds what the next call wants.
+            // Where it holds what the next call wants, or where a watched one spends its time.
             let phase = match upid.kind.as_str() {
                 "vzsnapshot" => "snapshotting",
+                "vzdump" if watched => "copy",
                 "vzdump" => "locked",
                 _ => "",
             };
@@ -419,7 +465,8 @@ impl Player<'_> {
         }
         scrubbed.push_str(rest);
         if let Some(id) = scrubbed.strip_prefix("token:") {
-            headers.push(("authorization".into(), format!("PVEAPIToken={id}={SECRET}")));
+            let secret = self.secrets.get(id).map_or(SECRET, String::as_str);
+            headers.push(("authorization".into(), format!("PVEAPIToken={id}={secret}")));
         } else if let Some(raw) = scrubbed.strip_prefix("rawtoken:") {
             let value =
                 if raw.starts_with("PVEAPIToken") { raw.to_owned() } else { format!("PVEAPIToken={raw}") };
@@ -502,6 +549,11 @@ impl Player<'_> {
 
     fn learn(&mut self, call: &Call, response: &Response) {
         let ours: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let made =
+            |key: &str| ours.pointer(&format!("/data/{key}")).and_then(Value::as_str).map(str::to_owned);
+        if let (Some(id), Some(secret)) = (made("full-tokenid"), made("value")) {
+            self.secrets.insert(id, secret);
+        }
         let Some(recorded) = &call.answer.body else { return };
         for pointer in ["/data", "/data/digest"] {
             if let (Some(recorded), Some(ours)) = (

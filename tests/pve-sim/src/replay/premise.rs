@@ -30,6 +30,8 @@ pub struct Premises<'a> {
     pub(super) granted: BTreeSet<String>,
     /// Lines about a guest's state that were taken already.
     pub(super) seen: BTreeSet<usize>,
+    /// A storage that was said to be full for one call.
+    pub(super) full: Option<String>,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,7 @@ pub(super) struct Patterns {
     pub(super) volume: Regex,
     pub(super) mounted: Regex,
     pub(super) orphan: Regex,
+    pub(super) image: Regex,
 }
 
 impl Patterns {
@@ -54,6 +57,7 @@ impl Patterns {
             disabled: Regex::new(r"storage '([a-z0-9]+)' is disabled")?,
             protected: Regex::new(r"protection mode enabled")?,
             denied: Regex::new(r"granted=(\{.*\})")?,
+            image: Regex::new(r"/mnt/(\w+)/images/\d+/(\S+\.raw)")?,
             mounted: Regex::new(r"(including|excluding) (?:volume )?mount point (mp\d+) \('([^']+)'\)")?,
             orphan: Regex::new(
                 r"btrfs subvolume snapshot -r -- (\S+) \S+@(\w+)' failed: ERROR: Could not create subvolume",
@@ -76,6 +80,7 @@ impl<'a> Premises<'a> {
             taken: Vec::new(),
             granted: BTreeSet::new(),
             seen: BTreeSet::new(),
+            full: None,
         })
     }
 
@@ -98,7 +103,9 @@ impl<'a> Premises<'a> {
                 ids.insert(id.to_owned());
             }
         }
-        for id in &ids {
+        // Who is made by the recording itself is not there before.
+        let earlier: Vec<&String> = ids.iter().filter(|id| !self.is_made(id)).collect();
+        for id in earlier {
             self.edit(0, &Edit::Token { id: id.clone(), secret: SECRET.to_owned(), privsep: true });
         }
         let lines: Vec<String> = principals
@@ -122,6 +129,11 @@ impl<'a> Premises<'a> {
             let hash = self.node.world().secrets.passwords.get("root@pam").cloned();
             self.node.world().secrets.passwords.extend(hash.map(|hash| (user, hash)));
         }
+    }
+
+    /// Whether a recorded call makes this token.
+    fn is_made(&self, id: &str) -> bool {
+        makes_token(self.calls().map(|(_, call, _)| call), id)
     }
 
     /// The seed was taken at the end: an archive that a recorded backup makes was not there before it.
@@ -225,6 +237,7 @@ impl<'a> Premises<'a> {
     pub fn before(&mut self, line: &Line, call: &Call, task: Option<&Task>, names: &Names) -> Fallible<()> {
         self.grants(line.number, call);
         let evidence = call.evidence(task);
+        self.lived(line.number, call, task, &evidence);
         self.users(line.number, call);
         self.archives(line.number, call, &evidence);
         self.on_server(line.number, call, &evidence, names);
@@ -252,6 +265,20 @@ impl<'a> Premises<'a> {
             .and_then(|found| found.get(1).map(|text| text.as_str().to_owned()));
         let Some(text) = found else { return };
         let granted: Value = serde_json::from_str(&text).unwrap_or_default();
+        // Rights on a pool are asked for by its members.
+        let pools =
+            granted.as_object().into_iter().flatten().filter_map(|(path, _)| path.strip_prefix("/pool/"));
+        for pool in pools.map(str::to_owned).collect::<Vec<_>>() {
+            let about = call.param("path").and_then(|path| path.strip_prefix("/vms/")?.parse().ok());
+            let asked = if call.path.contains("/pools") { Vec::new() } else { self.guests_of(call) };
+            for vmid in asked.into_iter().chain(about) {
+                let mut world = self.node.world();
+                if world.access.pools.entry(pool.clone()).or_default().vms.insert(vmid) {
+                    drop(world);
+                    self.taken.push(format!("before line {}: {vmid} is in pool {pool}", number + 1));
+                }
+            }
+        }
         let key = format!("{id} {text}");
         if self.granted.contains(&key) {
             return;
@@ -264,7 +291,7 @@ impl<'a> Premises<'a> {
             node.tokens.remove(&id);
         }
         for (n, (path, privs)) in granted.as_object().into_iter().flatten().enumerate() {
-            let role = format!("Granted{n}");
+            let role = format!("{}Granted{n}", super::rights::OWN);
             let privs =
                 privs.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
             world.access.roles.insert(role.clone(), privs);
@@ -288,8 +315,10 @@ impl<'a> Premises<'a> {
             .map(str::to_owned);
         let Some(user) = token.or(ticket).or_else(|| call.param("username")) else { return };
         let wanted = match call.note.as_str() {
-            "user disabled" => (false, 0),
-            "user expired" => (true, 1_000_000_000),
+            "user disabled" if call.answer.status == 401 => (false, 0),
+            "user expired" if call.answer.status == 401 => (true, 1_000_000_000),
+            // As recorded calls left them.
+            _ if call.answer.status == 401 => return,
             _ => (true, 0),
         };
         let held = self.node.world().access.users.get(&user).map(|held| (held.enabled, held.expire));
@@ -419,6 +448,7 @@ impl<'a> Premises<'a> {
                 visible.filter(|vmid| !listed.contains(&u64::from(**vmid))).copied().collect()
             };
             gone.into_iter().for_each(|vmid| self.edit(number, &Edit::Destroy { vmid }));
+            self.locks_of_rows(number, rows);
         }
         if plain.ends_with("/content") {
             let vmid = call.param("vmid").and_then(|id| id.parse().ok());
@@ -469,4 +499,11 @@ impl<'a> Premises<'a> {
             _ => None,
         })
     }
+}
+
+/// Whether one of these calls makes a token.
+pub(super) fn makes_token<'a>(mut calls: impl Iterator<Item = &'a Call>, id: &str) -> bool {
+    let Some((user, name)) = id.rsplit_once('!') else { return false };
+    let path = format!("/access/users/{user}/token/{name}");
+    calls.any(|call| call.method == "POST" && call.answer.status == 200 && call.path.ends_with(&path))
 }

@@ -28,6 +28,8 @@ pub enum Content {
         kind: String,
         /// What was looked up, when it is a look at the node.
         output: String,
+        /// The command that the recorder gave there.
+        command: String,
         /// How a guest was left, when something was done to it meanwhile.
         left: Option<Left>,
     },
@@ -91,6 +93,8 @@ pub struct Answer {
     pub content_type: Option<String>,
     /// `Connection`.
     pub connection: Option<String>,
+    /// `Date`, in Unix seconds.
+    pub date_s: Option<i64>,
     /// The body, when it was JSON.
     pub body: Option<Value>,
     /// The body as text, when it was not.
@@ -156,7 +160,12 @@ fn content(value: &Value) -> Content {
     }
     match watched(value).filter(|_| kind == "phases") {
         Some(watched) => Content::Watched(Box::new(watched)),
-        None => Content::Other { kind: kind.to_owned(), output: text(value, "/output"), left: left(value) },
+        None => Content::Other {
+            kind: kind.to_owned(),
+            output: text(value, "/output"),
+            command: text(value, "/cmd"),
+            left: left(value),
+        },
     }
 }
 
@@ -234,10 +243,19 @@ fn call(value: &Value) -> Call {
             reason: text(value, "/response/reason"),
             content_type: headers.get("Content-Type").cloned(),
             connection: headers.get("Connection").cloned(),
+            date_s: headers.get("Date").and_then(|text| parse_date(text)),
             body: value.pointer("/response/body").cloned(),
             body_raw: text(value, "/response/body_raw"),
         },
     }
+}
+
+/// `Mon, 23 Nov 2026 17:19:00 GMT`
+fn parse_date(text: &str) -> Option<i64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [week_day, day, month, year, time, "GMT"] = words[..] else { return None };
+    let day: u32 = day.parse().ok()?;
+    crate::clock::parse_wordy(&format!("{} {month} {day:2} {time} {year}", week_day.trim_end_matches(',')))
 }
 
 /// `xxx...(9012 bytes in total)` is written out again.

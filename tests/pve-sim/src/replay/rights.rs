@@ -7,24 +7,37 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{self, Claim, Exchange};
-use super::recording::{Call, Task};
+use super::premise::makes_token;
+use super::recording::{Call, Content, Line, Task};
 use crate::access::config::AccessConfig;
 use crate::access::evaluate::Judge;
 use crate::node::Node;
+
+/// How roles begin that a replay made for itself.
+pub const OWN: &str = "Replay";
 
 /// Gives and takes rights by what a recording proves.
 #[derive(Debug)]
 pub struct Inferred<'a> {
     node: &'a Arc<Node>,
     known: AccessConfig,
+    made: BTreeSet<String>,
     count: usize,
 }
 
 impl<'a> Inferred<'a> {
     /// Principals of the seed are known from here.
     #[must_use]
-    pub fn new(node: &'a Arc<Node>) -> Self {
-        Self { node, known: node.world().access.clone(), count: 0 }
+    pub fn new(node: &'a Arc<Node>, lines: &[Line]) -> Self {
+        let calls = || {
+            lines.iter().filter_map(|line| match &line.content {
+                Content::Call(call) => Some(call.as_ref()),
+                _ => None,
+            })
+        };
+        let ids = calls().filter_map(|call| call.auth.strip_prefix("token:"));
+        let made = ids.filter(|id| makes_token(calls(), id)).map(str::to_owned).collect();
+        Self { node, known: node.world().access.clone(), made, count: 0 }
     }
 
     /// The token of a call whose rights may be inferred.
@@ -38,6 +51,10 @@ impl<'a> Inferred<'a> {
     pub fn before(&mut self, exchange: &Exchange<'_>) -> Vec<String> {
         let call = exchange.call;
         let Some(id) = self.open(call) else { return Vec::new() };
+        if self.made.contains(&id) {
+            // Its rights are what recorded calls gave it; only who is in a pool is not.
+            return self.members(exchange);
+        }
         let mut told = Vec::new();
         for (path, privs) in denied(call).into_iter().filter(|_| call.answer.status == 403) {
             if self.judge(|judge| judge.has_any(&path, &words(&privs)), &id) {
@@ -142,6 +159,31 @@ impl<'a> Inferred<'a> {
         })
     }
 
+    /// Rights over a guest that reach no further, as those of a pool: the guest is its member.
+    fn members(&self, exchange: &Exchange<'_>) -> Vec<String> {
+        let body =
+            exchange.call.answer.body.as_ref().filter(|_| exchange.template == "GET /access/permissions");
+        let rows = body.and_then(|body| body.get("data")?.as_object());
+        let pool = |row: &serde_json::Value| {
+            let rows = rows.into_iter().flatten();
+            let mut pools =
+                rows.filter(|(_, held)| *held == row).filter_map(|(path, _)| path.strip_prefix("/pool/"));
+            pools.next().map(str::to_owned)
+        };
+        let mut told = Vec::new();
+        for (path, row) in rows.into_iter().flatten() {
+            let vmid = path.strip_prefix("/vms/").and_then(|vmid| vmid.parse::<u32>().ok());
+            let local =
+                row.as_object().is_some_and(|row| !row.is_empty() && row.values().all(|reach| reach == 0));
+            let (Some(vmid), Some(pool)) = (vmid.filter(|_| local), pool(row)) else { continue };
+            let mut world = self.node.world();
+            if world.access.pools.entry(pool.clone()).or_default().vms.insert(vmid) {
+                told.push(format!("{vmid} is in pool {pool}"));
+            }
+        }
+        told
+    }
+
     /// A list of a caller's own rights is what the recorder had granted before.
     fn listed(&mut self, id: &str, exchange: &Exchange<'_>) -> Option<String> {
         let call = exchange.call;
@@ -189,7 +231,7 @@ impl<'a> Inferred<'a> {
                     continue;
                 }
                 self.count += 1;
-                let role = format!("Listed{}", self.count);
+                let role = format!("{OWN}Listed{}", self.count);
                 world.access.roles.insert(role.clone(), privs);
                 world.access.grant(path, &user, &role, reach == 1);
                 world.access.grant(path, id, &role, reach == 1);
@@ -245,7 +287,7 @@ impl<'a> Inferred<'a> {
 
     fn role(&mut self) -> String {
         self.count += 1;
-        format!("Proved{}", self.count)
+        format!("{OWN}Proved{}", self.count)
     }
 
     /// A right more at exactly this path, beside all that is effective there.
@@ -290,7 +332,7 @@ impl<'a> Inferred<'a> {
             let kept =
                 world.access.privileges_of(&role).into_iter().filter(|name| !privs.contains(name)).collect();
             self.count += 1;
-            let less = format!("Less{}", self.count);
+            let less = format!("{OWN}Less{}", self.count);
             world.access.roles.insert(less.clone(), kept);
             world.access.revoke(&at, &who, &role);
             world.access.grant(&at, &who, &less, reach);

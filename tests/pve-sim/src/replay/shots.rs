@@ -13,6 +13,9 @@ use crate::guest::config::GuestConfig;
 impl Premises<'_> {
     /// A snapshot that is used, listed, or the parent of what is shown, is there.
     pub(super) fn shots(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32) {
+        if call.answer.reason.starts_with("you can't move a volume with snapshots") {
+            self.some_shot(number, vmid);
+        }
         let fine = task.is_none_or(|task| !task.last.to_string().contains("does not exist"));
         if call.answer.status != 200 || !fine || !call.path.contains(&format!("/lxc/{vmid}/")) {
             return;
@@ -39,6 +42,21 @@ impl Premises<'_> {
             .filter(|_| shown && named(call).is_none());
         for name in named(call).as_deref().into_iter().chain(parent) {
             self.shot(number, vmid, name);
+        }
+    }
+
+    /// A guest that has a snapshot has the one that is named next.
+    fn some_shot(&mut self, number: usize, vmid: u32) {
+        let none = self.node.world().guests.get(vmid).is_ok_and(|config| config.snapshots.is_empty());
+        let own = format!("/lxc/{vmid}/");
+        let later = self.calls().filter(|(at, call, _)| *at > number && call.path.contains(&own));
+        let name = later.filter_map(|(_, call, _)| {
+            let parent = call.answer.body.as_ref().and_then(|body| body.pointer("/data/parent")?.as_str());
+            named(call).or_else(|| parent.map(str::to_owned))
+        });
+        let first = name.into_iter().next();
+        if let Some(name) = first.filter(|_| none) {
+            self.shot(number, vmid, &name);
         }
     }
 
@@ -76,6 +94,19 @@ impl Premises<'_> {
             number + 1,
             done.is_ok()
         ));
+    }
+
+    /// The snapshot that a guest is first shown to stem from, when no recorded call makes it.
+    pub(super) fn shot_before(&mut self, number: usize, vmid: u32, name: &str) {
+        let own = format!("/lxc/{vmid}/snapshot");
+        let job = format!(":vzdump:{vmid}:");
+        let made = self.calls().any(|(_, call, task)| {
+            let taken = call.path.ends_with(&own) && call.param("snapname").as_deref() == Some(name);
+            taken || name == "vzdump" && task.is_some_and(|task| task.upid.contains(&job))
+        });
+        if !made {
+            self.shot(number, vmid, name);
+        }
     }
 
     /// Makes a snapshot that is missing; says whether it did.

@@ -21,6 +21,22 @@ impl MovedClock {
         Self { real: SystemClock::starting_at(1_000), offset_ms: AtomicI64::new(0) }
     }
 
+    /// Starts at a recorded time, in Unix seconds.
+    #[must_use]
+    pub fn at(recorded_s: i64) -> Self {
+        let clock = Self::new();
+        clock.offset_ms.store(recorded_s * 1000 - clock.real.now_ms(), Ordering::SeqCst);
+        clock
+    }
+
+    /// Moves time on to a recorded one; it never goes back.
+    pub fn reach(&self, recorded_s: i64) {
+        let ahead_ms = recorded_s * 1000 - self.now_ms();
+        if ahead_ms > 0 {
+            self.offset_ms.fetch_add(ahead_ms, Ordering::SeqCst);
+        }
+    }
+
     /// Moves time on.
     pub fn advance(&self, by: Duration) {
         self.offset_ms.fetch_add(i64::try_from(by.as_millis()).unwrap_or_default(), Ordering::SeqCst);

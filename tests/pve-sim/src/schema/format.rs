@@ -307,11 +307,26 @@ fn is_startup(text: &str) -> bool {
     !text.is_empty() && text != "0" && text.split(',').all(part)
 }
 
-/// The real one looks into the zone table of the system; here the shape is judged.
+/// Where the zones of the zone table lie.
+const AREAS: &[&str] = &[
+    "Africa",
+    "America",
+    "Antarctica",
+    "Arctic",
+    "Asia",
+    "Atlantic",
+    "Australia",
+    "Etc",
+    "Europe",
+    "Indian",
+    "Pacific",
+];
+
+/// The real one looks into the zone table of the system; here the area and the shape are judged.
 fn is_timezone(text: &str) -> bool {
     matches!(text, "host" | "UTC")
         || text.split_once('/').is_some_and(|(area, place)| {
-            area.starts_with(|c: char| c.is_ascii_uppercase())
+            AREAS.contains(&area)
                 && place.starts_with(|c: char| c.is_ascii_uppercase())
                 && simple(text, "/_-+")
         })

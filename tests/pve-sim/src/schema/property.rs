@@ -35,6 +35,9 @@ impl Fault {
     }
 }
 
+/// Of a key that the format does not have.
+const UNKNOWN: &str = "property is not defined in schema and the schema does not allow additional properties";
+
 /// Reads and checks a property string.
 ///
 /// # Errors
@@ -48,14 +51,9 @@ pub fn parse(table: &Table, format: &Format, data: &str) -> Result<Properties, F
         if held.contains_key(&key) {
             return Err(Fault::Text(format!("duplicate key in comma-separated list property: {key}")));
         }
-        let Some(spec) = format.get(&key) else {
-            return Err(Fault::Text(format!("invalid key in comma-separated list property: {key}")));
-        };
-        let value = if spec.kind.as_deref() == Some("boolean") {
-            boolean(value).map_or(value, |on| if on { "1" } else { "0" })
-        } else {
-            value
-        };
+        let is_boolean = format.get(&key).is_some_and(|spec| spec.kind.as_deref() == Some("boolean"));
+        let value =
+            if is_boolean { boolean(value).map_or(value, |on| if on { "1" } else { "0" }) } else { value };
         held.insert(key, value.to_owned());
     }
     let mut faults = Vec::new();
@@ -70,6 +68,8 @@ pub fn parse(table: &Table, format: &Format, data: &str) -> Result<Properties, F
             }
         }
     }
+    let unknown = held.keys().filter(|key| !format.contains_key(*key));
+    faults.extend(unknown.map(|key| (key.clone(), UNKNOWN.to_owned())));
     if faults.is_empty() { Ok(held) } else { Err(Fault::Keys(faults)) }
 }
 
@@ -154,8 +154,8 @@ mod tests {
             "duplicate key in comma-separated list property: volume\n"
         );
         assert_eq!(
-            parse(&table, mp, "a,nope=1,mp=/x").expect_err("refused").text(""),
-            "invalid key in comma-separated list property: nope\n"
+            parse(&table, mp, "a,nope=1,mp=/x").expect_err("refused").text("mp0."),
+            "format error\nmp0.nope: property is not defined in schema and the schema does not allow additional properties\n"
         );
     }
 }

@@ -256,6 +256,15 @@ impl<'a> Store<'a> {
     pub fn allocate(&self, storage: &str, vmid: u32, bytes: u64) -> Fallible<String> {
         self.activate(storage)?;
         self.has_room(storage)?;
+        self.allocate_sparse(storage, vmid, bytes)
+    }
+
+    /// The same without a look for room: a sparse image takes none.
+    ///
+    /// # Errors
+    /// When the storage or its folder fails.
+    pub fn allocate_sparse(&self, storage: &str, vmid: u32, bytes: u64) -> Fallible<String> {
+        self.activate(storage)?;
         let definition = self.config.get(storage)?;
         let folder = self.real(definition.path().unwrap_or_default()).join("images").join(vmid.to_string());
         std::fs::create_dir_all(&folder).map_err(|error| host("creation of image folder", &error))?;

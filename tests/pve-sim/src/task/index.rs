@@ -139,7 +139,13 @@ impl Tasks {
     /// When the memory cannot be written.
     pub fn import(&self, upid: &Upid, ended: Ended, log: &[String]) -> std::io::Result<()> {
         write_whole(&self.log_path(upid), &log.iter().map(|line| format!("{line}\n")).collect::<String>())?;
-        self.end(upid, ended)
+        let mut held = self.lock();
+        let name = upid.to_string();
+        // Among the others by its end, as if it had been there.
+        let at =
+            held.ended.iter().rposition(|(_, other)| other.endtime <= ended.endtime).map_or(0, |at| at + 1);
+        held.ended.insert(at, (name, ended));
+        self.save(&held)
     }
 
     /// Drops a task from the memory as if the index had been rotated away.

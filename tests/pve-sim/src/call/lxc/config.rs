@@ -26,6 +26,8 @@ fn may_read(call: &Call<'_>, world: &World, vmid: u32, has_env: bool) -> Fallibl
 /// When the guest or snapshot is not there, or may not be read.
 pub fn show(call: &Call<'_>) -> Reply {
     let vmid = call.vmid()?;
+    // One that went down by itself.
+    super::power::settle(call.node, vmid)?;
     let (snapshot, current) = (call.text("snapshot"), call.flag("current"));
     if snapshot.is_some() && current {
         let why = "cannot use 'snapshot' parameter with 'current'".to_owned();
@@ -56,6 +58,8 @@ pub fn show(call: &Call<'_>) -> Reply {
 /// When the guest is not there or may not be read.
 pub fn pending(call: &Call<'_>) -> Reply {
     let vmid = call.vmid()?;
+    // One that went down by itself.
+    super::power::settle(call.node, vmid)?;
     let world = call.node.world();
     let config = world.guests.get(vmid)?;
     may_read(call, &world, vmid, config.main.get("env").is_some() || config.pending.contains_key("env"))?;
@@ -112,6 +116,7 @@ pub fn change(call: &Call<'_>) -> Reply {
     }
     clamp(&mut new);
     call.node.faults.lock_config(vmid)?;
+    super::power::settle(call.node, vmid)?;
     let mut world = call.node.world();
     let mut config = world.guests.get(vmid)?.clone();
     unlocked(&config)?;

@@ -1,4 +1,6 @@
 //! Volumes of a container: growing, moving, giving to another container.
+use std::path::Path;
+
 use super::mkfs;
 use crate::call::{Call, NOTHING, Reply};
 use crate::die;
@@ -9,8 +11,13 @@ use crate::guest::options::{Mount, Origin, numbered};
 use crate::node::World;
 use crate::schema::format::{format_size, parse_size};
 use crate::storage::copy::copy_tree;
-use crate::task::Task;
 use crate::task::worker::Outcome;
+use crate::task::{Halt, Task};
+
+/// How a volume without a size of its own is named: a folder, which no image tool knows.
+const SUBVOLUME: &str = ".subvol";
+/// The most bytes that a file of the node's file system can have.
+const FILE_BYTES_MAX: u64 = 16 << 40;
 
 /// `PUT …/resize`
 ///
@@ -43,10 +50,16 @@ pub fn resize(call: &Call<'_>) -> Reply {
     if after < before {
         die!("unable to shrink disk size");
     }
-    if name.ends_with(".subvol") {
-        die!("Can't resize: unsupported format 'subvol'");
+    if after == before {
+        die!("disk is already at specified size");
     }
+    let is_image = !name.ends_with(SUBVOLUME);
     drop(world);
+    if !is_image {
+        return call.spawn("resize", &vmid.to_string(), |_| {
+            Err(Refusal::die("can't resize this image format").into())
+        });
+    }
     call.spawn("resize", &vmid.to_string(), move |task| grow(task, vmid, &disk, before, after))
 }
 
@@ -59,6 +72,15 @@ fn grow(task: &Task, vmid: u32, disk: &str, before: u64, after: u64) -> Outcome 
         let mut mount =
             Mount::parse_or_die(&task.node.table, disk, config.main.get(disk).unwrap_or_default())?;
         let volid = mount.volume().to_owned();
+        if after > FILE_BYTES_MAX {
+            let store = world.store();
+            let shown = store.shown_path(&store.locate(&volid)?);
+            task.log("qemu-img: Could not resize file: File too large");
+            return Err(Refusal::die(format!(
+                "command '/usr/bin/qemu-img resize '--preallocation=off' -f raw {shown} {after}' failed: exit code 1"
+            ))
+            .into());
+        }
         if !task.node.faults.grows_nothing(vmid) {
             world.store().resize(&volid, after)?;
             mount.props.insert("size".to_owned(), format_size(after));
@@ -135,18 +157,29 @@ pub fn move_volume(call: &Call<'_>) -> Reply {
         )
     };
     match (call.text("storage"), call.number("target-vmid").and_then(|id| u32::try_from(id).ok())) {
-        (Some(_), Some(_)) => Err(both("either set 'storage' or 'target-vmid', but not both")),
+        (Some(_), Some(_)) => Err(Refusal::die("either set storage or target-vmid, but not both")),
         (None, None) => Err(both("both 'storage' and 'target-vmid' missing, either needs to be set")),
-        (Some(storage), None) => to_storage(call, vmid, key, storage),
+        (Some(storage), None) => {
+            let bwlimit_kib_s = call.number("bwlimit").unwrap_or_default();
+            to_storage(call, vmid, key, ToStorage { storage, delete: call.flag("delete"), bwlimit_kib_s })
+        }
         (None, Some(target)) => to_guest(call, vmid, key, target),
     }
 }
 
-fn to_storage(call: &Call<'_>, vmid: u32, key: String, storage: String) -> Reply {
-    let delete = call.flag("delete");
+/// A volume that goes to another storage.
+#[derive(Debug)]
+struct ToStorage {
+    storage: String,
+    delete: bool,
+    /// As it is told to the copying program.
+    bwlimit_kib_s: i64,
+}
+
+fn to_storage(call: &Call<'_>, vmid: u32, key: String, wish: ToStorage) -> Reply {
     {
         let mut world = call.node.world();
-        world.judge(&call.who).need(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"])?;
+        world.judge(&call.who).need(&format!("/storage/{}", wish.storage), &["Datastore.AllocateSpace"])?;
         let mut config = world.guests.get(vmid)?.clone();
         unlocked(&config)?;
         if call.node.power.is_running(vmid) {
@@ -156,7 +189,7 @@ fn to_storage(call: &Call<'_>, vmid: u32, key: String, storage: String) -> Reply
             die!("cannot move volume '{key}', only configured volumes can be moved to another storage");
         }
         let mount = Mount::parse_or_die(&call.node.table, &key, config.main.get(&key).unwrap_or_default())?;
-        if delete && in_snapshots(call.node, &config, mount.volume()) {
+        if wish.delete && in_snapshots(call.node, &config, mount.volume()) {
             die!("you can't move a volume with snapshots and delete the source");
         }
         super::config::same_digest(call.text("digest"), &config.digest())?;
@@ -164,8 +197,8 @@ fn to_storage(call: &Call<'_>, vmid: u32, key: String, storage: String) -> Reply
         world.guests.put(vmid, config)?;
     }
     call.spawn("move_volume", &vmid.to_string(), move |task| {
-        let result = copy(task, vmid, &key, &storage, delete);
-        if !matches!(result, Err(crate::task::Halt::Killed)) {
+        let result = copy(task, vmid, &key, &wish);
+        if !matches!(result, Err(Halt::Killed)) {
             task.node.world().guests.change(vmid, |config| {
                 config.main.unset("lock");
                 Ok(())
@@ -175,7 +208,7 @@ fn to_storage(call: &Call<'_>, vmid: u32, key: String, storage: String) -> Reply
     })
 }
 
-fn copy(task: &Task, vmid: u32, key: &str, storage: &str, delete: bool) -> Outcome {
+fn copy(task: &Task, vmid: u32, key: &str, wish: &ToStorage) -> Outcome {
     let (from, to, mut mount, old, new) = {
         let world = task.node.world();
         let store = world.store();
@@ -187,36 +220,70 @@ fn copy(task: &Task, vmid: u32, key: &str, storage: &str, delete: bool) -> Outco
         let old = mount.volume().to_owned();
         let from = store.tree(&old)?;
         let bytes = store.size(&old)?;
-        let new = store.allocate(storage, vmid, bytes)?;
+        let storage = &wish.storage;
+        if !world.storage.get(storage)?.holds("rootdir") {
+            return Err(Refusal::die(format!(
+                "content type 'rootdir' is not available or configured on storage '{storage}'"
+            ))
+            .into());
+        }
+        let new = store.allocate_sparse(storage, vmid, bytes)?;
         let at = store.locate(&new)?;
-        if at.definition.kind == "dir" {
+        if at.definition.kind == "dir" && bytes > 0 {
             task.log(format!(
                 "Formatting '{}', fmt=raw size={bytes} preallocation=off",
                 store.shown_path(&at)
             ));
         }
-        mkfs::lines(bytes, &crate::call::token::fresh_uuid(&task.node))
-            .into_iter()
-            .for_each(|line| task.log(line));
+        if bytes > 0 {
+            mkfs::lines(bytes, &crate::call::token::fresh_uuid(&task.node))
+                .into_iter()
+                .for_each(|line| task.log(line));
+        }
         (from, store.tree(&new)?, mount, old, new)
     };
-    std::fs::remove_dir(&to).map_err(|error| crate::fail::host("copy of volume", &error))?;
-    copy_tree(&from, &to)?;
-    task.pace("copied")?;
+    let copied = fill(task, vmid, wish, (&from, &to));
+    if let Err(Halt::Failed(_)) = &copied {
+        // What was copied so far goes; only of a killed worker it stays.
+        let _ = task.node.world().store().free(&new)?;
+    }
+    copied?;
     let mut world = task.node.world();
     mount.props.insert("volume".to_owned(), new);
     let printed = mount.print(&task.node.table);
     world.guests.change(vmid, |config| {
         config.main.set(key, printed);
-        if !delete {
+        if !wish.delete {
             GuestConfig::add_unused(&mut config.main, &old);
         }
         Ok(())
     })?;
-    if delete {
+    if wish.delete {
         world.store().free(&old)?;
     }
     Ok(())
+}
+
+/// Copies the files. That there is no room shows only here.
+fn fill(task: &Task, vmid: u32, wish: &ToStorage, (from, to): (&Path, &Path)) -> Outcome {
+    if task.node.world().store().filled(&wish.storage).is_some_and(|percent| percent >= 100) {
+        let place = format!("/var/lib/lxc/{vmid}/.copy-volume");
+        let file = std::fs::read_dir(from).ok().and_then(|mut entries| entries.next()?.ok());
+        let file = file.map(|entry| entry.file_name().to_string_lossy().into_owned()).unwrap_or_default();
+        task.log(format!(
+            "rsync: [receiver] write failed on \"{place}-1/{file}\": No space left on device (28)"
+        ));
+        task.log("rsync error: error in file IO (code 11) at receiver.c(657) [receiver=3.5.0]");
+        task.log("rsync: [sender] write error: Broken pipe (32)");
+        let bwlimit = wish.bwlimit_kib_s;
+        return Err(Refusal::die(format!(
+            "command 'rsync --stats -X -A --numeric-ids -aH --whole-file --sparse --one-file-system '--bwlimit={bwlimit}' {place}-2/ {place}-1' failed: exit code 11"
+        ))
+        .into());
+    }
+    std::fs::remove_dir(to).map_err(|error| crate::fail::host("copy of volume", &error))?;
+    copy_tree(from, to)?;
+    task.pace("copied")
 }
 
 fn to_guest(call: &Call<'_>, vmid: u32, key: String, target: u32) -> Reply {
@@ -298,6 +365,9 @@ impl Reassign {
         }
         if node.power.is_running(*vmid) && !unused(key) {
             die!("Cannot move in-use volume while the source CT is running - detach or shutdown first");
+        }
+        if mount.volume().ends_with(SUBVOLUME) {
+            die!("Storage does not support moving of this disk to another container");
         }
         Ok(mount)
     }

@@ -7,6 +7,7 @@ use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::change::{Change, Run, low_level, unlocked};
 use crate::guest::config::GuestConfig;
+use crate::guest::options::{Origin, mounts};
 use crate::guest::spec::spec;
 use crate::guest::systemd;
 use crate::node::Node;
@@ -66,20 +67,36 @@ pub fn start_task(node: &Arc<Node>, owner: &str, vmid: u32, skiplock: bool) -> F
     })
 }
 
+/// Puts what is pending into force, as the real node does when a guest has stopped: a detached volume becomes unused only here. Nothing
+/// is done for one that runs.
+///
+/// # Errors
+/// When the guest is not there or its configuration cannot be written.
+pub fn settle(node: &Node, vmid: u32) -> Fallible<()> {
+    let mut world = node.world();
+    let mut config = world.guests.get(vmid)?.clone();
+    let waits = !config.pending.is_empty() || !config.pending_delete.is_empty();
+    if !waits || node.power.is_running(vmid) {
+        return Ok(());
+    }
+    let change = Change { node, store: world.store(), vmid, running: Run::Down };
+    for (option, fault) in change.settle(&mut config, None) {
+        tracing::warn!(vmid, option, fault, "pending change not applied");
+    }
+    world.guests.put(vmid, config)
+}
+
 /// Applies what is pending and lets the runtime start the guest.
 ///
 /// # Errors
 /// The real sentence for what is missing.
 pub fn boot(node: &Node, vmid: u32) -> Fallible<()> {
+    settle(node, vmid)?;
     let spec = {
-        let mut world = node.world();
-        let mut config = world.guests.get(vmid)?.clone();
-        if !config.pending.is_empty() || !config.pending_delete.is_empty() {
-            let change = Change { node, store: world.store(), vmid, running: Run::Down };
-            for (option, fault) in change.settle(&mut config, None) {
-                tracing::warn!(vmid, option, fault, "pending change not applied at start");
-            }
-            world.guests.put(vmid, config.clone())?;
+        let world = node.world();
+        let config = world.guests.get(vmid)?;
+        if config.main.flag("unprivileged") && has_quotas(node, config) {
+            die!("Quotas are not supported by unprivileged containers.");
         }
         low_level(node, &config.main)?;
         spec(&node.table, world.store(), vmid, &config.main)?
@@ -91,6 +108,13 @@ pub fn boot(node: &Node, vmid: u32) -> Fallible<()> {
             Refusal::die(format!("startup for container '{vmid}' failed"))
         }
     })
+}
+
+/// Whether a volume is to be mounted with quotas.
+fn has_quotas(node: &Node, config: &GuestConfig) -> bool {
+    mounts(&node.table, &config.main)
+        .iter()
+        .any(|mount| mount.origin() == Origin::Volume && mount.props.get("quota").is_some_and(|on| on == "1"))
 }
 
 /// What the start has to say about the guest's init.
@@ -146,6 +170,7 @@ pub fn halt(task: &Task, vmid: u32) -> Outcome {
         .power
         .stop(vmid)
         .map_err(|error| Halt::Failed(Refusal::die(format!("container did not stop: {}", chain(&error)))))?;
+    settle(&task.node, vmid)?;
     task.pace("stopped")
 }
 
@@ -160,6 +185,7 @@ pub fn go_down(task: &Task, vmid: u32, patience: Duration, force: bool) -> Outco
         .shutdown(vmid, patience)
         .map_err(|error| Halt::Failed(Refusal::die(chain(&error))))?;
     if down {
+        settle(&task.node, vmid)?;
         return task.pace("stopped");
     }
     if force { halt(task, vmid) } else { Err(Refusal::die("container did not stop").into()) }

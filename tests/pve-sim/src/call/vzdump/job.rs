@@ -64,7 +64,7 @@ pub(super) fn run(task: &Task, job: &Job) -> Outcome {
     if failed == 0 { Ok(()) } else { Err(Refusal::die("job errors").into()) }
 }
 
-/// The node's lock: one backup job at a time.
+/// The node's lock: one backup job at a time. Who does not get it says so and is gone, without a last line.
 fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, ()>, Halt> {
     task.node.faults.lock_backups()?;
     let mut waited = Duration::ZERO;
@@ -79,19 +79,35 @@ fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, 
             }
             // A job that broke off does not spoil the lock.
             Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if waited >= patience && !waited.is_zero() => {
-                return Err(Refusal::die("can't acquire lock '/var/run/vzdump.lock' - got timeout").into());
+            Err(TryLockError::WouldBlock) if patience.is_zero() => {
+                return Err(without_lock(task, job, "(wait = 0)"));
+            }
+            Err(TryLockError::WouldBlock) if waited >= patience => {
+                return Err(without_lock(task, job, "- got timeout"));
             }
             Err(TryLockError::WouldBlock) => {
                 if waited.is_zero() {
                     task.log("INFO: trying to get global lock - waiting...");
                 }
-                task.pace("waiting")?;
+                if let Err(halt) = task.pace("waiting") {
+                    let asked = matches!(halt, Halt::Failed(_)) && task.is_stopping();
+                    return Err(if asked {
+                        without_lock(task, job, "- interrupted by signal")
+                    } else {
+                        halt
+                    });
+                }
                 task.node.clock.pause(LOOK_AGAIN);
                 waited += LOOK_AGAIN.max(task.node.settings.pace);
             }
         }
     }
+}
+
+fn without_lock(task: &Task, job: &Job, why: &str) -> Halt {
+    task.log(format!("ERROR: can't acquire lock '/var/run/vzdump.lock' {why}"));
+    job.options.notice.send(task, Ended::Badly);
+    Halt::Killed
 }
 
 /// Missing rights on one guest end the whole job.

@@ -14,6 +14,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::{Answer, Call, Handler, Reply, data};
@@ -21,6 +23,7 @@ use crate::archive;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::rights::volume_access;
+use crate::schema::property;
 use crate::storage::backup_client::failed;
 use crate::storage::backup_server;
 use crate::storage::volume::missing;
@@ -48,10 +51,23 @@ fn start(call: &Call<'_>) -> Reply {
             return Err(Refusal::param(name, "option is only allowed on the command line interface."));
         }
     }
-    permitted(call)?;
+    if let Some(template) = call.text("notes-template") {
+        words::check_notes(&template).map_err(|text| Refusal::param("notes-template", text))?;
+    }
+    let fleecing = fleecing(call)?;
+    permitted(call, fleecing.as_deref())?;
+    let named = call.text("vmid").is_some_and(|ids| !ids.is_empty());
     let chosen = ["all", "stop"].iter().any(|name| call.flag(name)) || call.text("pool").is_some();
-    if !chosen && call.text("vmid").is_none() {
+    if !chosen && !named {
         return Err(Refusal::param("vmid", "property is missing"));
+    }
+    let others = [("all", call.flag("all")), ("pool", call.text("pool").is_some())];
+    let conflicts = others.into_iter().filter(|(_, given)| named && *given);
+    let conflicts: BTreeMap<String, String> = conflicts
+        .map(|(name, _)| (name.to_owned(), "option conflicts with option 'vmid'".to_owned()))
+        .collect();
+    if !conflicts.is_empty() {
+        return Err(Refusal::params(conflicts));
     }
     let vmids = options::chosen(call)?;
     if call.flag("stop") {
@@ -69,7 +85,7 @@ fn start(call: &Call<'_>) -> Reply {
     };
     let job = job::Job {
         options: options::Options::of(call)?,
-        command_line: words::command_line(&call.params, &vmids),
+        command_line: words::command_line(&call.node.table, &call.params, &vmids),
         who: call.who.clone(),
         vmids,
     };
@@ -87,7 +103,7 @@ fn stop_running(call: &Call<'_>) {
 }
 
 /// What only some may ask for, in the order in which the real one looks.
-fn permitted(call: &Call<'_>) -> Fallible<()> {
+fn permitted(call: &Call<'_>, fleecing: Option<&str>) -> Fallible<()> {
     if call.who.is_root() {
         return Ok(());
     }
@@ -109,7 +125,27 @@ fn permitted(call: &Call<'_>) -> Fallible<()> {
     if call.text("prune-backups").is_some() {
         judge.need(&path, &["Datastore.Allocate"])?;
     }
-    judge.need(&path, &["Datastore.AllocateSpace"])
+    judge.need(&path, &["Datastore.AllocateSpace"])?;
+    fleecing
+        .map_or(Ok(()), |storage| judge.need(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"]))
+}
+
+/// The storage for what a running machine overwrites meanwhile. A container has no such, and it is not looked at, whether it is there or
+/// not.
+fn fleecing(call: &Call<'_>) -> Fallible<Option<String>> {
+    let table = &call.node.table;
+    let (Some(text), Some(format)) = (call.text("fleecing"), table.format("backup-fleecing")) else {
+        return Ok(None);
+    };
+    let held = property::parse(table, format, &text).map_err(|fault| {
+        Refusal::param("fleecing", format!("invalid format - {}", fault.text("fleecing.")))
+    })?;
+    let storage = held.get("storage").cloned();
+    if storage.is_none() && held.get("enabled").is_some_and(|on| on == "1") {
+        let why = "invalid format - 'storage' parameter is required when 'enabled' is set\n";
+        return Err(Refusal::param("fleecing", why));
+    }
+    Ok(storage)
 }
 
 /// `GET …/vzdump/defaults`

@@ -13,7 +13,7 @@ use super::words;
 use crate::call::lxc::list::can_snapshot;
 use crate::call::lxc::power::{boot, go_down};
 use crate::call::lxc::snapshot::{TakeOver, freeze, remove, take};
-use crate::fail::{Fallible, host};
+use crate::fail::{Fallible, Refusal, host};
 use crate::guest::options::{Mount, Origin, mounts};
 use crate::storage::copy::copy_tree;
 use crate::task::worker::Outcome;
@@ -188,12 +188,29 @@ fn snapshot(backup: &Backup<'_>, held: &mut Held) -> Outcome {
     backup.log("create storage snapshot 'vzdump'");
     take(task, backup.vmid, SNAPSHOT, Some("vzdump backup snapshot"), TakeOver::Backup)?;
     held.snapshot = true;
+    let unmountable = included(backup).iter().any(|mount| is_subvolume(backup, mount));
+    if unmountable {
+        task.log("umount: /mnt/vzsnap0/: not mounted.");
+        task.log("command 'umount -l -d /mnt/vzsnap0/' failed: exit code 32");
+    }
     if several {
         backup.log("resume vm");
         let frozen = words::delay(task.node.clock.now_s() - frozen_s);
         backup.log(&format!("guest is online again after {frozen}"));
     }
+    if unmountable {
+        // What was made for it stays.
+        held.snapshot = false;
+        return Err(Refusal::die("cannot mount subvol snapshots for storage type 'btrfs'").into());
+    }
     Ok(())
+}
+
+/// A folder of a btrfs storage, without a size of its own.
+fn is_subvolume(backup: &Backup<'_>, mount: &Mount) -> bool {
+    let world = backup.task.node.world();
+    let storage = mount.volume().split_once(':').and_then(|(storage, _)| world.storage.find(storage));
+    mount.volume().ends_with(".subvol") && storage.is_some_and(|definition| definition.kind == "btrfs")
 }
 
 /// Undoes what was done to the guest, and takes the lock off.

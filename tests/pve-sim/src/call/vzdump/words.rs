@@ -7,9 +7,12 @@ use super::options::Options;
 use crate::archive::Compression;
 use crate::call::plain;
 use crate::http::params::Params;
+use crate::schema::format::split_list;
+use crate::schema::property;
+use crate::schema::table::Table;
 
 /// `vzdump 140 --mode stop …`; the real order of options is accidental.
-pub(super) fn command_line(params: &Params, vmids: &[u32]) -> String {
+pub(super) fn command_line(table: &Table, params: &Params, vmids: &[u32]) -> String {
     let mut line = "vzdump".to_owned();
     for vmid in vmids.iter().filter(|_| params.contains_key("vmid")) {
         let _ = write!(line, " {vmid}");
@@ -17,13 +20,26 @@ pub(super) fn command_line(params: &Params, vmids: &[u32]) -> String {
     for (name, value) in params.iter().filter(|(name, _)| name.as_str() != "vmid") {
         let values: Vec<String> = match value {
             Value::Array(list) => list.iter().filter_map(plain).collect(),
-            other => plain(other).into_iter().collect(),
+            other => plain(other).into_iter().map(|text| normal(table, name, text)).collect(),
         };
         for value in values {
             let _ = write!(line, " --{name} {}", quoted(&value));
         }
     }
     line
+}
+
+/// A value that was taken apart is put together again: lists with commas, what is under a default key without it.
+fn normal(table: &Table, name: &str, text: String) -> String {
+    match name {
+        "mailto" => split_list(&text).collect::<Vec<_>>().join(","),
+        "fleecing" => {
+            let format = table.format("backup-fleecing");
+            let read = format.and_then(|format| Some((format, property::parse(table, format, &text).ok()?)));
+            read.map_or(text, |(format, held)| property::print(format, &held))
+        }
+        _ => text,
+    }
 }
 
 /// As a shell reads it back.
@@ -103,6 +119,25 @@ pub(super) fn notes(template: &str, vmid: u32, guest: &str, node: &str) -> Strin
         .replace("{{cluster}}", "standalone node")
 }
 
+/// What a template of notes may not name.
+///
+/// # Errors
+/// The real sentence, with the place behind the name less the name's length.
+pub(super) fn check_notes(template: &str) -> Result<(), String> {
+    let mut unknown = Vec::new();
+    let (mut at, mut rest) = (0, template);
+    while let Some((before, behind)) = rest.split_once("{{") {
+        let Some((name, after)) = behind.split_once("}}") else { break };
+        at += before.chars().count() + name.chars().count() + 4;
+        let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "{}".contains(c));
+        if is_name && !["cluster", "guestname", "node", "vmid"].contains(&name) {
+            unknown.push(format!("variable '{name}' at char {}", at - name.chars().count()));
+        }
+        rest = after;
+    }
+    if unknown.is_empty() { Ok(()) } else { Err(format!("found unknown: {}\n", unknown.join(", "))) }
+}
+
 /// The command that stands in a failure.
 pub(super) struct TarCommand<'a> {
     pub options: &'a Options,
@@ -136,14 +171,25 @@ impl TarCommand<'_> {
         }
         let others: String = self.others.iter().map(|other| format!(" {}", quoted(other))).collect();
         format!(
-            "set -o pipefail && {mapped}tar cpf - --totals --one-file-system -p --sparse --numeric-owner --acls --xattrs '--xattrs-include=user.*' '--xattrs-include=security.capability' '--warning=no-file-ignored' '--warning=no-xattr-write' --one-file-system '--warning=no-file-ignored' '--directory={}' ./etc/vzdump/pct.conf ./etc/vzdump/pct.fw '--directory={}' --no-anchored '--exclude=lost+found' --anchored {} {}{others}{} >{}",
+            "set -o pipefail && {mapped}tar cpf - --totals --one-file-system -p --sparse --numeric-owner --acls --xattrs '--xattrs-include=user.*' '--xattrs-include=security.capability' '--warning=no-file-ignored' '--warning=no-xattr-write' --one-file-system '--warning=no-file-ignored' '--directory={}' ./etc/vzdump/pct.conf ./etc/vzdump/pct.fw '--directory={}' --no-anchored '--exclude=lost+found' --anchored {} {}{others}{}{} >{}",
             self.temporary,
             self.source,
             excluded.join(" "),
             self.root,
+            self.throttle(),
             compressor(self.options.compression),
             self.unfinished,
         )
+    }
+}
+
+impl TarCommand<'_> {
+    /// What keeps the stream slow.
+    fn throttle(&self) -> String {
+        match self.options.bwlimit_kib_s {
+            0 => String::new(),
+            limit => format!(" | cstream -t {}", limit.saturating_mul(1024)),
+        }
     }
 }
 
@@ -151,7 +197,7 @@ const fn compressor(compression: Compression) -> &'static str {
     match compression {
         Compression::Plain => "",
         Compression::Gzip => " | gzip --rsyncable",
-        Compression::Zstd => " | zstd --rsyncable '--threads=1'",
+        Compression::Zstd => " | zstd '--threads=1'",
         Compression::Lzo => " | lzop",
     }
 }
@@ -194,5 +240,7 @@ mod tests {
         let filled = notes("{{guestname}} on {{node}} {{vmid}} {{cluster}}", 141, "ct141", "pve1");
         assert_eq!(filled, "ct141 on pve1 141 standalone node");
         assert_eq!(notes("a\\nb\\\\n", 1, "", ""), "a\nb\\n");
+        assert_eq!(check_notes("{{guestname}} {{vmid}}"), Ok(()));
+        assert_eq!(check_notes("{{nosuch}}"), Err("found unknown: variable 'nosuch' at char 4\n".to_owned()));
     }
 }

@@ -1,0 +1,115 @@
+//! A shown configuration, taken back to before the calls that came between.
+//!
+//! In: the text as a later answer shows it, and the calls until then. Out: the text without volumes that those calls made, with volumes where
+//! they lay before they were moved, and with what was in force and not what waited.
+use serde_json::Value;
+
+use super::premise::Premises;
+use super::recording::Call;
+use crate::guest::options::numbered;
+
+/// A wish for a new volume, `storage:SIZE`.
+fn is_wish(value: &str) -> bool {
+    let volume = value.split(',').next().unwrap_or_default();
+    volume.split_once(':').is_some_and(|(_, size)| size.parse::<f64>().is_ok())
+}
+
+fn without(text: &str, key: &str) -> String {
+    text.lines()
+        .filter(|line| !line.starts_with(&format!("{key}: ")))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(&format!("{key}: ")))
+}
+
+impl Premises<'_> {
+    /// The whole way back from one line to another.
+    pub(super) fn before_changes(&self, text: String, vmid: u32, from: usize, to: usize) -> String {
+        let text = self.before_wishes(text, vmid, from, to);
+        let text = self.before_moves(text, vmid, from, to);
+        self.in_force(text, vmid, from)
+    }
+
+    fn changes_of(&self, vmid: u32, from: usize, to: usize) -> Vec<&Call> {
+        let path = format!("/lxc/{vmid}/config");
+        let between = self.calls().filter(|(at, ..)| (from..to).contains(at));
+        let made = between.filter(|(_, call, _)| {
+            call.method == "PUT" && call.path.ends_with(&path) && call.answer.status == 200
+        });
+        made.map(|(_, call, _)| call).collect()
+    }
+
+    /// Volumes that were wished for, and those that were attached by their name after one was.
+    fn before_wishes(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
+        let mut wished = false;
+        for call in self.changes_of(vmid, from, to) {
+            for (key, given) in call.params.iter().filter(|(key, _)| numbered(key, "mp").is_some()) {
+                wished |= given.as_str().is_some_and(is_wish);
+                if wished {
+                    text = without(&text, key);
+                }
+            }
+        }
+        text
+    }
+
+    /// A volume that was moved and kept lies on the list of unused ones.
+    fn before_moves(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
+        let path = format!("/lxc/{vmid}/move_volume");
+        let between = self.calls().filter(|(at, ..)| (from..to).contains(at));
+        let moved = between.filter(|(_, call, task)| {
+            let fine =
+                task.is_some_and(|task| task.last.get("exitstatus").and_then(Value::as_str) == Some("OK"));
+            call.path.ends_with(&path) && fine && call.param("storage").is_some()
+        });
+        for (_, call, _) in moved.collect::<Vec<_>>().into_iter().rev() {
+            let unused = (0..256).rev().map(|n| format!("unused{n}")).find(|key| value(&text, key).is_some());
+            let kept = call.param("delete").as_deref() != Some("1");
+            if let (Some(key), Some(unused)) = (call.param("volume"), unused.filter(|_| kept)) {
+                let old = value(&text, &unused).unwrap_or_default().to_owned();
+                let now = value(&text, &key).unwrap_or_default().to_owned();
+                let rest = now.split_once(',').map(|(_, rest)| format!(",{rest}")).unwrap_or_default();
+                text = without(&without(&text, &unused), &key);
+                text.push_str(&format!("{key}: {old}{rest}\n"));
+            }
+        }
+        text
+    }
+
+    /// What a later list of waiting changes shows to be in force meanwhile.
+    fn in_force(&self, mut text: String, vmid: u32, from: usize) -> String {
+        let own = format!("/lxc/{vmid}/");
+        for (_, call, _) in self.calls().filter(|(at, call, _)| *at >= from && call.path.contains(&own)) {
+            if call.path.contains("/status/") && call.method == "POST" {
+                break;
+            }
+            let rows = call.answer.body.as_ref().and_then(|body| body.get("data")?.as_array());
+            let shown = call.path.ends_with("/pending") && call.answer.status == 200;
+            for row in rows.into_iter().flatten().filter(|row| shown && row.get("pending").is_some()) {
+                let Some(key) = row.get("key").and_then(Value::as_str) else { continue };
+                text = without(&text, key);
+                if let Some(held) = row.get("value").and_then(crate::call::plain) {
+                    text.push_str(&format!("{key}: {held}\n"));
+                }
+            }
+            if shown {
+                break;
+            }
+        }
+        self.called(text, vmid)
+    }
+
+    /// A guest whose name is not shown any more had the one that a backup told.
+    fn called(&self, text: String, vmid: u32) -> String {
+        let own = format!(":vzdump:{vmid}:");
+        let jobs = self.calls().filter_map(|(_, _, task)| task).filter(|task| task.upid.contains(&own));
+        let told = jobs.flat_map(|task| &task.log).find_map(|line| line.strip_prefix("INFO: CT Name: "));
+        match told.filter(|_| value(&text, "hostname").is_none()) {
+            Some(name) => format!("{text}hostname: {name}\n"),
+            None => text,
+        }
+    }
+}
