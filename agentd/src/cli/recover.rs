@@ -20,7 +20,7 @@ use super::typing::{self, TypingFailed};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 pub struct RecoverArguments {
-    /// The wrapped key (`escrow.age`): from the hub, from a backup disk, or from the second page of the sheet.
+    /// The wrapped key (`escrow-N.age`): from the operator, from a backup disk, or from the page "Wrapped key" of the sheet.
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
     /// Write the key file here. It must not be there yet. Without this the code is only tried.

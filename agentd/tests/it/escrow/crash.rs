@@ -5,6 +5,7 @@
 //! wherever one did before or the words were typed back; what was said at the terminal is true; and it can be gone on with.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -348,7 +349,9 @@ fn whoever_types_is_killed_at_each_question_and_the_code_before_still_opens() {
     let before = [Made::new(1, SignedDuration::ZERO)];
     let folder = lay_down_with(&key(), &before);
     let place = Place::at(folder.path(), Arc::new(Nowhere));
-    let sheet = std::path::PathBuf::from(format!("/dev/shm/holdfast-test-{}-killed.txt", std::process::id()));
+    // A folder of its own: whatever begins a code on this machine clears the one above.
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let sheet = memory.path().join("killed.txt");
     let arguments = [
         "escrow rotate".to_owned(),
         "escrow rotate".to_owned(),
@@ -384,10 +387,23 @@ fn whoever_types_is_killed_at_each_question_and_the_code_before_still_opens() {
     }
     // Nobody could take the sheet away any more; the next start does. Its words open nothing.
     assert!(sheet.exists());
+    let next = memory.path().join("next.txt");
+    let line = format!("! bin/agentd escrow rotate --sheet {}", next.display());
+    let mut gone = None;
+    typed_by(place.path(), &line, &mut |fresh: &str| {
+        fresh.contains("Enter when you hold the paper").then(|| {
+            gone.get_or_insert(!sheet.exists() && next.exists());
+            "\x03".to_owned()
+        })
+    });
+    assert_eq!(gone, Some(true));
+    // One that was left where sheets are made by custom goes whatever is begun next.
+    let left = std::path::PathBuf::from(format!("/dev/shm/holdfast-test-{}-left.txt", std::process::id()));
+    std::fs::write(&left, "Recovery code for the encrypted off-site backups\n\nabacus\n").unwrap();
+    std::fs::set_permissions(&left, std::fs::Permissions::from_mode(0o600)).unwrap();
     let mut paper = Paper::new(0);
     let shown = typed_by(place.path(), "bin/agentd escrow rotate", &mut |fresh: &str| paper.answer(fresh));
-    assert!(!sheet.exists(), "{shown}");
-    assert!(shown.contains("Recovery code 2 opens"), "{shown}");
+    assert!(!left.exists() && shown.contains("Recovery code 2 opens"), "{shown}");
     assert_eq!(all_open(&place, &key(), &[(1, &before[0].code), (2, &paper.code())]), Some(2));
     assert!(shown.contains(ENTER));
 }

@@ -61,6 +61,7 @@ fn a_box_burns_and_its_guests_come_back_by_a_code_on_paper() {
     drill.attaches(&recovered, "the day after");
     drill.gets_its_guests_back(&before, &secrets);
     drill.the_sheet_is_in_force();
+    drill.hands_the_file_out();
     drill.old_box_stands_still();
 
     drill.nothing_is_anywhere(secrets);
@@ -286,6 +287,24 @@ impl Drill {
         let problems = status["problems"].as_array().unwrap();
         let about: Vec<&Value> = problems.iter().filter(|one| one["code"] != "ESCROW_COPY").collect();
         assert!(about.is_empty(), "{status:#}");
+    }
+
+    /// The operator hands the wrapped file out: what the new box was handed, and the customer hears who read it.
+    fn hands_the_file_out(&self) {
+        let stage = &self.stand.stage;
+        let before = self.notices.told().len();
+        let folder = self.desk.path().to_str().unwrap();
+        let fetched = stage.holdfast(&["escrow", "fetch", HOST, "--to", folder]).unwrap();
+        assert_eq!(fetched.as_array().unwrap().len(), 1, "{fetched:#}");
+        let file = std::fs::read(self.desk.path().join("escrow-1.age")).unwrap();
+        let handed = stage.folder().join("agent/state/restore/escrow-1.age");
+        assert_eq!(file, std::fs::read(handed).unwrap());
+        let told = until("the customer is told of this read, too", PATIENCE, || {
+            let told = self.notices.told();
+            Ok((told.len() > before).then_some(told))
+        })
+        .unwrap();
+        assert!(told.last().unwrap().contains("was read by operator "), "{told:?}");
     }
 
     /// What must be nowhere from now on.
