@@ -17,6 +17,7 @@ pub mod clock;
 pub mod door;
 pub mod fail;
 pub mod fault;
+pub mod firewall;
 pub mod guard;
 pub mod guest;
 pub mod http;

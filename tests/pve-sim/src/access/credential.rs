@@ -129,7 +129,7 @@ pub fn authenticate(
         if let Some(value) = rest.strip_prefix(['=', ' ']) {
             let (id, secret) = value.rsplit_once('=').ok_or(FAILED)?;
             let token =
-                config.token(id).filter(|token| token.expire == 0 || token.expire > now_s).ok_or(FAILED)?;
+                config.token(id).filter(|token| token.expire == 0 || token.expire >= now_s).ok_or(FAILED)?;
             let known = secrets.tokens.get(id).is_some_and(|held| hash(&[held]) == hash(&[secret]));
             let who = Who { id: id.to_owned(), ticket: false };
             return if known && active(config, who.user(), now_s) && token.expire >= 0 {

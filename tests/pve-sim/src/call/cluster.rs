@@ -242,5 +242,12 @@ fn not_backed_up(call: &Call<'_>) -> Reply {
     let judge = world.judge(&call.who);
     let visible =
         world.guests.all().iter().filter(|(vmid, _)| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]));
-    data(visible.map(|(vmid, config)| json!({"vmid": vmid, "type": "lxc", "name": config.main.get("hostname").unwrap_or_default()})).collect::<Vec<_>>())
+    let row = |(vmid, config): (&u32, &crate::guest::config::GuestConfig)| {
+        let mut row = json!({"vmid": vmid, "type": "lxc"});
+        if let (Some(map), Some(name)) = (row.as_object_mut(), config.main.get("hostname")) {
+            map.insert("name".to_owned(), json!(name));
+        }
+        row
+    };
+    data(visible.map(row).collect::<Vec<_>>())
 }

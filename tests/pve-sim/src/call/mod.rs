@@ -5,6 +5,8 @@
 pub mod access;
 pub mod cluster;
 pub mod content;
+pub mod facts;
+pub mod firewall;
 
 pub mod lxc;
 pub mod node;
@@ -142,9 +144,11 @@ pub fn plain(value: &Value) -> Option<String> {
 /// The code of a call.
 #[must_use]
 pub fn handler(at: &str) -> Option<Handler> {
-    let groups: [fn(&str) -> Option<Handler>; 11] = [
+    let groups: [fn(&str) -> Option<Handler>; 13] = [
         access::handler,
         content::handler,
+        facts::handler,
+        firewall::handler,
         lxc::handler,
         cluster::handler,
         node::handler,

@@ -23,14 +23,23 @@ pub fn handler(at: &str) -> Option<Handler> {
         }
         "GET /nodes/{node}/capabilities" => |_| data(vec![json!({"name": "qemu"})]),
         "GET /nodes/{node}/dns" => |_| data(json!({"dns1": "127.0.0.1"})),
-        "GET /nodes/{node}/subscription" => |_| {
-            data(json!({
-                "status": "notfound", "message": "There is no subscription key", "serverid": "AAAABBBBCCCCDDDDEEEEFFFF00001111",
-                "url": "https://www.proxmox.com/en/proxmox-virtual-environment/pricing",
-            }))
-        },
+        "GET /nodes/{node}/subscription" => subscription,
         _ => return None,
     })
+}
+
+/// The server's own number is for who may look into the node.
+fn subscription(call: &Call<'_>) -> Reply {
+    let mut shown = json!({
+        "status": "notfound", "message": "There is no subscription key",
+        "url": "https://www.proxmox.com/en/proxmox-virtual-environment/pricing",
+    });
+    let path = format!("/nodes/{}", call.node.name);
+    let audits = call.node.world().judge(&call.who).has(&path, &["Sys.Audit"]);
+    if let Some(map) = shown.as_object_mut().filter(|_| audits) {
+        map.insert("serverid".to_owned(), json!("AAAABBBBCCCCDDDDEEEEFFFF00001111"));
+    }
+    data(shown)
 }
 
 /// Figures of the node, measured on the machine that plays it.

@@ -3,20 +3,38 @@ use serde_json::{Value, json};
 
 use super::Call;
 
-/// One point a minute over the last hour (or the asked time frame's own step); `now` holds the present values for the newest point.
+/// Since when something is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// Only now: the newest point has values, all others hold their time alone.
+    Now,
+    /// For an hour.
+    Hour,
+}
+
+/// Points of the asked time frame, oldest first; `values` are those of a measured point.
 #[must_use]
-pub fn points(call: &Call<'_>, now: &[(&str, Value)]) -> Vec<Value> {
-    let step_s = match call.text("timeframe").as_deref() {
-        Some("day") => 60 * 30,
-        Some("week") => 60 * 180,
-        Some("month") => 60 * 720,
-        Some("year") => 60 * 10_080,
-        _ => 60,
+pub fn points(call: &Call<'_>, values: &[(&str, Value)], measured: Measured) -> Vec<Value> {
+    let (step_s, count) = match call.text("timeframe").as_deref() {
+        Some("day") => (60, 1440),
+        Some("week") => (1_800, 336),
+        Some("month") => (1_800, 1440),
+        Some("year") => (21_600, 1440),
+        Some("decade") => (604_800, 570),
+        _ => (60, 60),
     };
     let last_s = call.node.clock.now_s() / step_s * step_s;
-    let mut points: Vec<Value> = (0..70).map(|back| json!({"time": last_s - (69 - back) * step_s})).collect();
-    if let Some(map) = points.last_mut().and_then(Value::as_object_mut) {
-        map.extend(now.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
-    }
-    points
+    let since_s = match measured {
+        Measured::Now => last_s,
+        Measured::Hour => last_s - 3_600,
+    };
+    let point = |back: i64| {
+        let at_s = last_s - back * step_s;
+        let mut point = json!({"time": at_s});
+        if let Some(map) = point.as_object_mut().filter(|_| at_s >= since_s) {
+            map.extend(values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        }
+        point
+    };
+    (0..count).rev().map(point).collect()
 }

@@ -22,8 +22,12 @@ pub fn handler(at: &str) -> Option<Handler> {
         "GET /nodes/{node}/storage/{storage}" => index,
         "GET /nodes/{node}/storage/{storage}/status" => status,
         "GET /nodes/{node}/storage/{storage}/rrddata" => |call| {
-            call.node.world().storage.get(&call.need("storage")?)?;
-            data(super::rrd::points(call, &[]))
+            let name = call.need("storage")?;
+            let world = call.node.world();
+            world.storage.get(&name)?;
+            let held = space(&world, &name).unwrap_or_default();
+            let values = [("total", json!(held.total)), ("used", json!(held.used))];
+            data(super::rrd::points(call, &values, super::rrd::Measured::Hour))
         },
         _ => return None,
     })

@@ -27,8 +27,9 @@ fn upid(call: &Call<'_>) -> Fallible<Upid> {
 }
 
 /// The owner's own tokens and user may read a task.
+/// A user owns the tasks of its tokens too, a token only its own.
 fn own(call: &Call<'_>, upid: &Upid) -> bool {
-    upid.owner == call.who.id || upid.owner_parts().0 == call.who.user()
+    upid.owner == call.who.id || upid.owner_parts().0 == call.who.id
 }
 
 fn readable(call: &Call<'_>) -> Fallible<Upid> {

@@ -34,11 +34,14 @@ fn list(call: &Call<'_>) -> Reply {
     {
         let mut row = shown(user, true);
         row.insert("userid".into(), json!(id));
-        row.insert("realm-type".into(), json!(id.rsplit_once('@').map_or("", |(_, realm)| realm)));
+        // Of a realm that is not there nothing is known.
+        let realm =
+            id.rsplit_once('@').map(|(_, realm)| realm).filter(|realm| ["pam", "pve"].contains(realm));
+        row.extend(realm.map(|realm| ("realm-type".to_owned(), json!(realm))));
         if call.flag("full") {
             let tokens: Vec<Value> =
                 user.tokens.iter().map(|(name, token)| super::token::shown(token, Some(name))).collect();
-            row.insert("tokens".into(), json!(tokens));
+            row.insert("tokens".into(), if tokens.is_empty() { Value::Null } else { json!(tokens) });
             row.insert("groups".into(), json!(groups_of(&world.access, id).join(",")));
         }
         rows.push(Value::Object(row));

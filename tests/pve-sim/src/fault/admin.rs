@@ -333,11 +333,7 @@ fn disable(node: &Node, storage: &str, disabled: bool) -> Fallible<()> {
 }
 
 fn reboot(node: &Arc<Node>) -> Fallible<()> {
-    for upid in node.tasks.all().0 {
-        if let Some(wish) = node.tasks.running(&upid.to_string()) {
-            wish.kill();
-        }
-    }
+    node.tasks.die();
     node.power.all().into_iter().try_for_each(|vmid| stop(node, vmid))?;
     left_over(node)?;
     let wanted: Vec<u32> = node

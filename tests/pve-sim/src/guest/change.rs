@@ -195,7 +195,8 @@ impl Change<'_> {
         let Some(value) = config.main.get(option).map(str::to_owned) else { return Ok(()) };
         if numbered(option, "mp").is_some() {
             let mount = Mount::parse_or_die(&self.node.table, option, &value)?;
-            if mount.origin() == Origin::Volume && !used_elsewhere(self.node, config, option, mount.volume())
+            if mount.origin() == Origin::Volume
+                && !attached_elsewhere(self.node, config, option, mount.volume())
             {
                 GuestConfig::add_unused(&mut config.main, mount.volume());
             }
@@ -234,7 +235,7 @@ impl Change<'_> {
             let old = Mount::parse_or_die(&self.node.table, option, &old)?;
             if old.origin() == Origin::Volume
                 && old.volume() != mount.volume()
-                && !used_elsewhere(self.node, config, option, old.volume())
+                && !attached_elsewhere(self.node, config, option, old.volume())
             {
                 GuestConfig::add_unused(&mut config.main, old.volume());
             }
@@ -358,9 +359,12 @@ pub fn gib_to_bytes(gib: f64) -> u64 {
 
 /// Whether a volume is named by another option or a snapshot.
 fn used_elsewhere(node: &Node, config: &GuestConfig, except: &str, volid: &str) -> bool {
-    let in_main =
-        mounts(&node.table, &config.main).iter().any(|mount| mount.key != except && mount.volume() == volid);
-    in_main || in_snapshots(node, config, volid)
+    attached_elsewhere(node, config, except, volid) || in_snapshots(node, config, volid)
+}
+
+/// Whether a volume is named by another option now. That a snapshot holds it does not keep it from the list of unused ones.
+fn attached_elsewhere(node: &Node, config: &GuestConfig, except: &str, volid: &str) -> bool {
+    mounts(&node.table, &config.main).iter().any(|mount| mount.key != except && mount.volume() == volid)
 }
 
 /// Whether a snapshot names a volume.

@@ -274,7 +274,10 @@ impl Rights<'_> {
         match test {
             "self" if self.judge.config.users.contains_key(&user) && self.judge.who == user => Ok(()),
             "Realm.AllocateUser" => {
-                let realm = user.rsplit_once('@').map_or("", |(_, realm)| realm);
+                // The name is taken apart before any parameter is looked at.
+                let Some((_, realm)) = user.rsplit_once('@') else {
+                    return Err(Refusal::die(format!("value '{user}' does not look like a valid user name")));
+                };
                 self.judge.need(&format!("/access/realm/{realm}"), &["Realm.AllocateUser"])
             }
             _ => Err(Refusal::denied_bare()),

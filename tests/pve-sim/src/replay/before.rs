@@ -29,6 +29,7 @@ impl Premises<'_> {
     /// The whole way back from one line to another.
     pub(super) fn before_changes(&self, text: String, vmid: u32, from: usize, to: usize) -> String {
         let text = self.before_wishes(text, vmid, from, to);
+        let text = self.before_flags(text, vmid, from, to);
         let text = self.before_moves(text, vmid, from, to);
         self.in_force(text, vmid, from)
     }
@@ -54,6 +55,32 @@ impl Premises<'_> {
             }
         }
         text
+    }
+
+    /// A mount point that a change between put into backups, and that a backup still left out, was out of them.
+    fn before_flags(&self, text: String, vmid: u32, from: usize, to: usize) -> String {
+        let flagged: Vec<String> = self
+            .changes_of(vmid, from, to)
+            .iter()
+            .flat_map(|call| &call.params)
+            .filter(|(key, given)| {
+                numbered(key, "mp").is_some() && given.as_str().is_some_and(|text| text.contains("backup=1"))
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        let own = format!(":vzdump:{vmid}:");
+        let jobs = self.calls().filter(|(at, ..)| (from..to).contains(at)).filter_map(|(_, _, task)| task);
+        let log: Vec<&String> =
+            jobs.filter(|task| task.upid.contains(&own)).flat_map(|task| &task.log).collect();
+        let left_out = |key: &str| {
+            let line = format!("INFO: excluding volume mount point {key} (");
+            log.iter().any(|logged| logged.starts_with(&line))
+        };
+        let out = flagged.into_iter().filter(|key| left_out(key));
+        out.fold(text, |text, key| {
+            let held = value(&text, &key).unwrap_or_default().replace(",backup=1", "");
+            format!("{}{key}: {held}\n", without(&text, &key))
+        })
     }
 
     /// A volume that was moved and kept lies on the list of unused ones.

@@ -105,10 +105,13 @@ impl Premises<'_> {
         });
         let rows = looks.filter_map(|(_, call, _)| {
             let data = call.answer.body.as_ref()?.get("data")?;
-            match data.as_array().filter(|_| call.path.ends_with("/nodes/pve1/lxc")) {
-                Some(rows) => {
-                    rows.iter().find(|row| row.get("vmid").and_then(Value::as_u64) == Some(u64::from(vmid)))
-                }
+            let listed = call.path.ends_with("/nodes/pve1/lxc") || call.path.ends_with("/cluster/resources");
+            match data.as_array().filter(|_| listed) {
+                // Of one that is new the list of everything knows nothing yet.
+                Some(rows) => rows.iter().find(|row| {
+                    row.get("vmid").and_then(Value::as_u64) == Some(u64::from(vmid))
+                        && row.get("name").is_some()
+                }),
                 None => call.path.ends_with(&path).then_some(data),
             }
         });
@@ -121,11 +124,18 @@ impl Premises<'_> {
             kept.push(format!("{key}: {value}"));
         };
         let bytes = |key: &str| data.get(key).and_then(Value::as_u64);
+        // Of one without a name the list makes one up.
         word("name").into_iter().for_each(|name| set("hostname", name.to_owned()));
         word("tags").into_iter().for_each(|tags| set("tags", tags.to_owned()));
         bytes("maxmem").into_iter().for_each(|bytes| set("memory", (bytes >> 20).to_string()));
         bytes("maxswap").into_iter().for_each(|bytes| set("swap", (bytes >> 20).to_string()));
+        let converted = format!("/lxc/{vmid}/template");
+        let converted = self.calls().any(|(_, call, _)| call.path.ends_with(&converted));
+        if data.get("template").and_then(Value::as_u64) == Some(1) && !converted {
+            set("template", "1".to_owned());
+        }
         bytes("cpus")
+            .or_else(|| bytes("maxcpu"))
             .filter(|_| !text.contains("cores: "))
             .into_iter()
             .for_each(|n| set("cores", n.to_string()));
@@ -141,6 +151,7 @@ impl Premises<'_> {
             Some(size) => set("rootfs", format!("{volid},size={}M", size >> 20)),
             None => {}
         }
+        kept.retain(|line| *line != format!("hostname: CT{vmid}"));
         kept.join("\n") + "\n"
     }
 

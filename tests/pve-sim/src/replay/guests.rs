@@ -51,7 +51,8 @@ impl Premises<'_> {
     ) {
         let creating = call.method == "POST" && call.path.ends_with("/lxc");
         let absent = evidence.contains(&format!("{vmid}.conf' does not exist"))
-            || evidence.contains(&format!("unable to find VM '{vmid}'"));
+            || evidence.contains(&format!("unable to find VM '{vmid}'"))
+            || evidence.contains(&format!("pve-vm-9.0/{vmid}': No such file"));
         let exists = self.node.world().guests.has(vmid);
         let taken = evidence.contains(&format!("CT {vmid} already exists"));
         let overwrites = creating

@@ -89,6 +89,8 @@ impl Premises<'_> {
         self.earlier_tasks(number, call);
         self.pools_of_rows(number, call);
         self.accounts(number, call);
+        self.roles(number, call);
+        self.restarted(number, call, task);
         self.address_of_root(number, call, evidence);
         self.room(number, call, evidence);
         self.freed(number, task);
@@ -100,7 +102,8 @@ impl Premises<'_> {
         {
             return;
         }
-        let listed = rows(call).into_iter().filter_map(|row| {
+        // The newest end comes first in a list.
+        let listed = rows(call).into_iter().rev().filter_map(|row| {
             let ended = Ended {
                 endtime: row.get("endtime").and_then(Value::as_i64)?,
                 status: word(row, "status")?.to_owned(),
@@ -110,7 +113,7 @@ impl Premises<'_> {
         let mut count = 0;
         for (upid, ended) in listed.collect::<Vec<_>>() {
             let name = upid.to_string();
-            if self.begins(&name) || self.node.tasks.ended(&name).is_some() {
+            if self.begins(&upid) || self.node.tasks.ended(&name).is_some() {
                 continue;
             }
             count += usize::from(self.node.tasks.import(&upid, ended, &self.log_of(&name)).is_ok());
@@ -120,11 +123,17 @@ impl Premises<'_> {
         }
     }
 
-    /// Whether a recorded call began this task.
-    fn begins(&self, name: &str) -> bool {
+    /// Whether a recorded call began this task; a conversion to a template does not answer its name.
+    fn begins(&self, upid: &Upid) -> bool {
+        let name = upid.to_string();
+        let converted = format!("/lxc/{}/template", upid.id);
         self.calls().any(|(_, call, _)| {
             let data = call.answer.body.as_ref().and_then(|body| body.get("data"));
-            data.and_then(Value::as_str) == Some(name)
+            let converts = upid.kind == "vztemplate"
+                && call.answer.status == 200
+                && call.path.ends_with(&converted)
+                && call.auth == format!("token:{}", upid.owner);
+            converts || data.and_then(Value::as_str) == Some(name.as_str())
         })
     }
 
@@ -201,7 +210,7 @@ impl Premises<'_> {
             .push(format!("line {}: snapshot {name} of {vmid} is dropped by hand ({done})", number + 1));
     }
 
-    /// A lock that a list does not show was taken off by hand, where no worker holds it.
+    /// A lock that a list shows or does not show was set or taken off by hand, where no worker is at the guest.
     pub(super) fn locks_of_rows(&mut self, number: usize, rows: &[Value]) {
         for row in rows {
             let Some(vmid) =
@@ -209,10 +218,33 @@ impl Premises<'_> {
             else {
                 continue;
             };
-            let held = self.node.world().guests.get(vmid).is_ok_and(|config| config.lock().is_some());
+            let Ok(held) = self.node.world().guests.get(vmid).map(|config| config.lock().map(str::to_owned))
+            else {
+                continue;
+            };
+            if self.node.tasks.all().0.iter().any(|upid| upid.id == vmid.to_string()) {
+                continue;
+            }
+            let shown = word(row, "lock").map(str::to_owned);
+            match shown {
+                Some(value) if held.as_ref() != Some(&value) => {
+                    self.edit(number, &Edit::Set { vmid, key: "lock".to_owned(), value });
+                }
+                None if held.is_some() => self.edit(number, &Edit::Unset { vmid, key: "lock".to_owned() }),
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    /// A guest that the node's own list shows up or down is so, where no worker is at it.
+    pub(super) fn power_of_rows(&mut self, number: usize, rows: &[Value]) {
+        for row in rows {
+            let vmid = row.get("vmid").and_then(Value::as_u64).and_then(|vmid| u32::try_from(vmid).ok());
+            let Some(vmid) = vmid.filter(|vmid| self.node.world().guests.has(*vmid)) else { continue };
+            let up = word(row, "status") == Some("running");
             let busy = self.node.tasks.all().0.iter().any(|upid| upid.id == vmid.to_string());
-            if held && !busy && row.get("lock").is_none() {
-                self.edit(number, &Edit::Unset { vmid, key: "lock".to_owned() });
+            if !busy && self.node.power.is_running(vmid) != up {
+                self.edit(number, &if up { Edit::Start { vmid } } else { Edit::Stop { vmid } });
             }
         }
     }
@@ -280,6 +312,43 @@ impl Premises<'_> {
         drop(world);
         if changed > 0 {
             self.taken.push(format!("before line {}: {changed} accounts are as they are listed", number + 1));
+        }
+    }
+
+    /// A role that is not listed is not there.
+    fn roles(&mut self, number: usize, call: &Call) {
+        let listed = rows(call);
+        if !plain_path(call).ends_with("/access/roles") || listed.is_empty() {
+            return;
+        }
+        let mut world = self.node.world();
+        let before = world.access.roles.len();
+        world.access.roles.retain(|name, _| listed.iter().any(|row| word(row, "roleid") == Some(name)));
+        let gone = before - world.access.roles.len();
+        drop(world);
+        if gone > 0 {
+            self.taken.push(format!("before line {}: {gone} roles are not there", number + 1));
+        }
+    }
+
+    /// A backup that goes by what waited for a stop was taken of a guest that had been down meanwhile.
+    fn restarted(&mut self, number: usize, call: &Call, task: Option<&Task>) {
+        let vmid = call.param("vmid").and_then(|vmid| vmid.parse::<u32>().ok());
+        let Some((vmid, task)) = vmid.filter(|_| call.path.ends_with("/vzdump")).zip(task) else { return };
+        let Some(config) = self.node.world().guests.get(vmid).ok().cloned() else { return };
+        let now = |key: &str, value: &str| {
+            let mount = crate::guest::options::Mount::parse(&self.node.table, key, value);
+            mount.is_ok_and(|mount| mount.in_backup())
+        };
+        let follows = config.pending.iter().any(|(key, value)| {
+            let (held, waits) = (config.main.get(key).is_some_and(|held| now(key, held)), now(key, value));
+            let told = if waits { "including" } else { "excluding volume" };
+            let line = format!("INFO: {told} mount point {key} (");
+            held != waits && task.log.iter().any(|logged| logged.starts_with(&line))
+        });
+        if follows && self.node.power.is_running(vmid) {
+            self.edit(number, &Edit::Stop { vmid });
+            self.edit(number, &Edit::Start { vmid });
         }
     }
 

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::compare::Comparer;
@@ -12,12 +11,14 @@ use super::known::Book;
 use super::lines::Lines;
 use super::looks::Look;
 use super::names::Names;
-use super::premise::{Premises, SECRET};
+use super::premise::Premises;
 use super::recording::{Answer, Call, Content, Line, Task, Watched, read, task_of};
 use super::report::Report;
+use super::resend::Resend;
 use super::time::MovedClock;
-use super::watch::{Begun, Watches};
+use super::watch::{Begun, Down, Watches, goes_down};
 use crate::fault::Fault;
+use crate::fault::admin::Edit;
 use crate::http::entry::serve;
 use crate::http::params;
 use crate::node::Node;
@@ -81,6 +82,7 @@ pub fn file(path: &Path, book: &Book) -> Result<Report, String> {
         if let Content::Other { output, command, .. } = &line.content {
             player.looked(line.number, output);
             premises.commanded(line.number, command);
+            player.brought_down(line, &mut premises);
         }
         if let Content::Watched(watched) = &line.content {
             player.watched(line, watched, &mut premises);
@@ -169,6 +171,7 @@ impl Player<'_> {
         });
         self.tell(line, told);
         self.pass(call);
+        let mut moving = self.moves();
         let mut response = self.send(call);
         self.until_held(&response, MEET_MS_MAX);
         self.learn_key(call, &response);
@@ -178,8 +181,10 @@ impl Player<'_> {
         let mut found = self.compare(&template, call, &response);
         // A look at something that still moves is repeated until it stands still, or a while at one that is held.
         let mut tries = if self.watches.goes_on(line.number) { LOOKS_AT_HELD } else { usize::MAX };
-        while call.method == "GET" && !found.is_empty() && !self.node.tasks.all().0.is_empty() && tries > 0 {
+        while call.method == "GET" && !found.is_empty() && moving && tries > 0 {
             std::thread::park_timeout(Duration::from_millis(5));
+            // Asked before the look: what ends behind it may be in it.
+            moving = self.moves();
             response = self.send(call);
             found = self.compare(&template, call, &response);
             tries -= 1;
@@ -238,6 +243,35 @@ impl Player<'_> {
         self.learn(call, &response);
         found.extend(self.task(task, &response));
         self.judge(line.number, call, Some(task), &template, &found);
+    }
+
+    /// The node goes down and comes up: told to, its workers end what they do and the next one gets the lock; else they are gone.
+    fn brought_down(&mut self, line: &Line, premises: &mut Premises<'_>) {
+        let Some(how) = goes_down(line) else { return };
+        // Each worker has begun by then.
+        let silent = || {
+            let running = self.node.tasks.all().0;
+            running.iter().any(|upid| self.node.tasks.log(upid).unwrap_or_default().is_empty())
+        };
+        let mut waited_ms = 0;
+        while silent() && waited_ms < MEET_MS_MAX {
+            std::thread::park_timeout(Duration::from_millis(2));
+            waited_ms += 2;
+        }
+        if how == Down::Orderly {
+            for upid in self.node.tasks.all().0 {
+                let waits = self.node.tasks.log(&upid).unwrap_or_default().contains("global lock");
+                if let Some(wish) = self.node.tasks.running(&upid.to_string()).filter(|_| !waits) {
+                    wish.stop();
+                }
+            }
+            self.node.faults.release();
+            self.settle();
+        }
+        premises.edit(line.number, &Edit::Reboot);
+        self.watches.ends(line.number);
+        self.node.faults.release();
+        self.settle();
     }
 
     /// Time goes on as it was recorded.
@@ -362,9 +396,14 @@ impl Player<'_> {
         self.node.faults.release();
     }
 
+    /// Whether a worker runs.
+    fn moves(&self) -> bool {
+        !self.node.tasks.all().0.is_empty()
+    }
+
     fn settle(&self) {
         let mut waited_ms = 0;
-        while !self.node.tasks.all().0.is_empty() && waited_ms < TASK_MS_MAX {
+        while self.moves() && waited_ms < TASK_MS_MAX {
             std::thread::park_timeout(Duration::from_millis(2));
             waited_ms += 2;
         }
@@ -383,108 +422,13 @@ impl Player<'_> {
     }
 
     fn send(&self, call: &Call) -> Response {
-        serve(self.node, &self.request(call))
-    }
-
-    fn request(&self, call: &Call) -> Request {
-        let mut headers: Vec<(String, String)> =
-            call.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
-        self.authorize(call, &mut headers);
-        let mut target = self.names_in_target(&call.path);
-        let mut body = call.raw_body.clone().unwrap_or_default().into_bytes();
-        if call.json && call.raw_body.is_none() {
-            headers.push(("content-type".into(), "application/json".into()));
-            body = self.names.ours(&Value::Object(call.params.clone()).to_string()).into_bytes();
-        } else if !call.params.is_empty() {
-            let form = self.form(call);
-            if matches!(call.method.as_str(), "GET" | "DELETE") {
-                let join = if target.contains('?') { '&' } else { '?' };
-                target = format!("{target}{join}{form}");
-            } else {
-                headers.push(("content-type".into(), "application/x-www-form-urlencoded".into()));
-                body = form.into_bytes();
-            }
-        }
-        Request { method: call.method.clone(), target, headers, body }
-    }
-
-    /// Names in a path are recorded both raw and encoded.
-    fn names_in_target(&self, path: &str) -> String {
-        let decoded = percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned();
-        let ours = self.names.ours(&decoded);
-        if ours == decoded {
-            return path.to_owned();
-        }
-        let (plain, query) =
-            ours.split_once('?').map_or((ours.as_str(), None), |(plain, query)| (plain, Some(query)));
-        let mut out: String = plain
-            .split('/')
-            .map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string())
-            .collect::<Vec<_>>()
-            .join("/");
-        if let Some(query) = query {
-            out = format!("{out}?{query}");
-        }
-        out
-    }
-
-    fn form(&self, call: &Call) -> String {
-        let mut pairs = Vec::new();
-        for (name, value) in &call.params {
-            let values = if let Value::Array(list) = value { list.clone() } else { vec![value.clone()] };
-            for value in values {
-                let text =
-                    self.secret(name, &self.names.ours(&crate::call::plain(&value).unwrap_or_default()));
-                pairs.push(format!(
-                    "{}={}",
-                    utf8_percent_encode(name, NON_ALPHANUMERIC),
-                    utf8_percent_encode(&text, NON_ALPHANUMERIC)
-                ));
-            }
-        }
-        pairs.join("&")
-    }
-
-    /// Passwords are scrubbed from the recordings; every user has the same one here.
-    fn secret(&self, name: &str, text: &str) -> String {
-        match (name, text) {
-            ("password", "<password>") => self.root_password.clone(),
-            // Of an account on a backup server.
-            ("password", "<secret>") => SECRET.to_owned(),
-            _ => text.to_owned(),
-        }
-    }
-
-    fn authorize(&self, call: &Call, headers: &mut Vec<(String, String)>) {
-        let mut scrubbed = String::new();
-        let mut rest = call.auth.as_str();
-        while let Some((before, after)) = rest.split_once("<secret-of-") {
-            scrubbed.push_str(before);
-            scrubbed.push_str(SECRET);
-            rest = after.split_once('>').map_or("", |(_, tail)| tail);
-        }
-        scrubbed.push_str(rest);
-        if let Some(id) = scrubbed.strip_prefix("token:") {
-            let secret = self.secrets.get(id).map_or(SECRET, String::as_str);
-            headers.push(("authorization".into(), format!("PVEAPIToken={id}={secret}")));
-        } else if let Some(raw) = scrubbed.strip_prefix("rawtoken:") {
-            let value =
-                if raw.starts_with("PVEAPIToken") { raw.to_owned() } else { format!("PVEAPIToken={raw}") };
-            headers.push(("authorization".into(), value));
-        } else if let Some(raw) = scrubbed.strip_prefix("rawhdr:") {
-            headers.push(("authorization".into(), raw.to_owned()));
-        } else if let Some(user) =
-            scrubbed.strip_prefix("ticket:").or_else(|| scrubbed.strip_prefix("ticket-nocsrf:"))
-        {
-            let (ticket, csrf) = self.node.world().secrets.ticket(user, self.node.clock.now_s());
-            headers.push((
-                "cookie".into(),
-                format!("PVEAuthCookie={}", utf8_percent_encode(&ticket, NON_ALPHANUMERIC)),
-            ));
-            if scrubbed.starts_with("ticket:") {
-                headers.push(("csrfpreventiontoken".into(), csrf));
-            }
-        }
+        let resend = Resend {
+            node: self.node,
+            names: &self.names,
+            secrets: &self.secrets,
+            root_password: &self.root_password,
+        };
+        serve(self.node, &resend.request(call))
     }
 
     fn compare(&self, template: &str, call: &Call, response: &Response) -> Vec<String> {

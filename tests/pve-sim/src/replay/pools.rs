@@ -42,12 +42,7 @@ impl Premises<'_> {
                     .for_each(|value| self.edit(number, &Edit::Set { vmid, key: key.into(), value }));
             }
         }
-        {
-            let mut world = self.node.world();
-            if let Some(held) = world.access.pools.get_mut(pool) {
-                held.vms.insert(vmid);
-            }
-        }
+        self.member(number, vmid, pool);
         if self.node.power.is_running(vmid) != up {
             self.edit(number, &if up { Edit::Start { vmid } } else { Edit::Stop { vmid } });
         }

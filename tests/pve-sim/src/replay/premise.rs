@@ -249,7 +249,10 @@ impl<'a> Premises<'a> {
         self.storages(line.number, call, &evidence);
         self.lists(line.number, call);
         self.foreign_task(line.number, call);
-        for vmid in self.guests_of(call) {
+        self.firewall(line.number, call);
+        // A guest need not be there for its firewall.
+        let about = if call.path.contains("/firewall") { Vec::new() } else { self.guests_of(call) };
+        for vmid in about {
             self.guest(line.number, call, task, vmid, &evidence);
         }
         Ok(())
@@ -449,6 +452,9 @@ impl<'a> Premises<'a> {
             };
             gone.into_iter().for_each(|vmid| self.edit(number, &Edit::Destroy { vmid }));
             self.locks_of_rows(number, rows);
+            if plain.ends_with("/nodes/pve1/lxc") {
+                self.power_of_rows(number, rows);
+            }
         }
         if plain.ends_with("/content") {
             let vmid = call.param("vmid").and_then(|id| id.parse().ok());

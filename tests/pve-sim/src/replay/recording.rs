@@ -30,6 +30,8 @@ pub enum Content {
         output: String,
         /// The command that the recorder gave there.
         command: String,
+        /// What the recorder noted.
+        note: String,
         /// How a guest was left, when something was done to it meanwhile.
         left: Option<Left>,
     },
@@ -164,6 +166,7 @@ fn content(value: &Value) -> Content {
             kind: kind.to_owned(),
             output: text(value, "/output"),
             command: text(value, "/cmd"),
+            note: text(value, "/note"),
             left: left(value),
         },
     }

@@ -12,6 +12,7 @@ use super::recording::{Call, Content, Line, Task};
 use crate::access::config::AccessConfig;
 use crate::access::evaluate::Judge;
 use crate::node::Node;
+use crate::task::upid::Upid;
 
 /// How roles begin that a replay made for itself.
 pub const OWN: &str = "Replay";
@@ -71,6 +72,7 @@ impl<'a> Inferred<'a> {
         let mut claims = claims::proved(&self.node.table, exchange);
         claims.extend(self.overwrites(&id, exchange));
         claims.extend(self.sees(&id, exchange));
+        claims.extend(Self::oversees(&id, exchange));
         claims.retain(|claim| !self.is_allowed_otherwise(&id, exchange, claim));
         let refused =
             exchange.task.is_some_and(|task| task.last.to_string().contains("Permission check failed"));
@@ -92,6 +94,22 @@ impl<'a> Inferred<'a> {
             told.extend(self.make_true(&id, &claim));
         }
         told
+    }
+
+    /// Tasks of others are listed to who may look at the node.
+    fn oversees(id: &str, exchange: &Exchange<'_>) -> Option<Claim> {
+        let body = exchange.call.answer.body.as_ref().and_then(|body| body.get("data"));
+        let mut rows = body.and_then(serde_json::Value::as_array)?.iter();
+        let of_others = rows.any(|row| {
+            let upid = row.get("upid").and_then(serde_json::Value::as_str).and_then(Upid::parse);
+            upid.is_some_and(|upid| upid.owner != id)
+        });
+        let node = exchange.in_path.get("node").filter(|_| of_others)?;
+        (exchange.template == "GET /nodes/{node}/tasks").then(|| Claim {
+            paths: vec![format!("/nodes/{node}")],
+            privs: vec!["Sys.Audit".to_owned()],
+            all: true,
+        })
     }
 
     /// A list shows a backup only to who may read it.

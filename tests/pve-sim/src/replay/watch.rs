@@ -42,7 +42,11 @@ impl Watches {
         let killed = task_of(lines, at).filter(|task| is_killed(task));
         let killed =
             killed.and_then(|_| lines.iter().find(|line| is_end(line, name)).map(|line| line.number));
-        let Some(last) = killed.or(last) else { return Begun::Alone };
+        // One that nobody sees the end of ran until the node went down.
+        let ends = lines.iter().any(|line| is_end(line, name));
+        let down = lines.iter().skip(at + 1).find(|line| goes_down(line).is_some()).map(|line| line.number);
+        let down = down.filter(|_| !ends && last.is_some());
+        let Some(last) = killed.or(down).or(last) else { return Begun::Alone };
         let kind = |name: &str| name.split(':').nth(5).map(str::to_owned);
         let waits = kind(name).as_deref() == Some("vzdump")
             && self.open.iter().any(|(other, _)| kind(other) == kind(name));
@@ -78,6 +82,26 @@ impl Watches {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+}
+
+/// How the node went down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Down {
+    /// Its workers were told.
+    Orderly,
+    /// Without a word.
+    Hard,
+}
+
+/// Whether the node went down at a line.
+#[must_use]
+pub fn goes_down(line: &Line) -> Option<Down> {
+    let Content::Other { note, .. } = &line.content else { return None };
+    match note {
+        note if note.contains("brought down (orderly)") => Some(Down::Orderly),
+        note if note.contains("brought down (killed hard)") => Some(Down::Hard),
+        _ => None,
     }
 }
 

@@ -64,6 +64,44 @@ fn scalar(format: &str, text: &str) -> Option<Judgement> {
         .or_else(|| access(format, text))
         .or_else(|| storage(format, text))
         .or_else(|| guest(format, text))
+        .or_else(|| firewall(format, text))
+}
+
+/// Helpers that follow connections.
+const HELPERS: &[&str] = &["amanda", "ftp", "irc", "netbios-ns", "pptp", "sane", "sip", "snmp", "tftp"];
+
+fn firewall(format: &str, text: &str) -> Option<Judgement> {
+    use crate::firewall::address;
+    Some(match format {
+        "IPorCIDR" | "IPorCIDRorAlias" => {
+            let fits = match address::read(text) {
+                Some(address::Address::Alias(_)) => format == "IPorCIDRorAlias",
+                other => other.is_some(),
+            };
+            looks(fits, "IP address or CIDR network")
+        }
+        "pve-fw-addr-spec" => text.split(',').try_for_each(|part| {
+            let set = part.strip_prefix('+').unwrap_or(part);
+            let ends = part.split('-').all(|end| address::read(end).is_some());
+            let fits = ends || set.split('/').all(address::is_name);
+            say(fits, || format!("invalid IP address: {}", wrong_quad(part)))
+        }),
+        "pve-fw-dport-spec" | "pve-fw-sport-spec" => {
+            say(text.split([',', ':']).all(|port| simple(port, "-")), || format!("invalid port '{text}'"))
+        }
+        "pve-fw-conntrack-helper" => {
+            say(HELPERS.contains(&text), || format!("value '{text}' is not a known connection helper"))
+        }
+        "pve-fw-protocol-spec" => say(simple(text, "-."), || format!("invalid protocol '{text}'")),
+        "pve-fw-icmp-type-spec" => say(simple(text, "-/"), || format!("invalid icmp-type '{text}'")),
+        _ => return None,
+    })
+}
+
+/// What is wrong with an address, as the real library says it.
+fn wrong_quad(text: &str) -> String {
+    let large = text.split('.').find(|quad| quad.parse::<u32>().is_ok_and(|quad| quad > 255));
+    large.map_or_else(|| text.to_owned(), |quad| format!("Invalid quad in IP address {text} - {quad}"))
 }
 
 fn network(format: &str, text: &str) -> Option<Judgement> {

@@ -298,13 +298,15 @@ impl Segment {
     }
 }
 
-/// Volume ids hold slashes, so a trailing `{volume}` takes the rest.
+/// Volume ids and networks hold slashes, so that a trailing `{volume}` or `{cidr}` takes the rest.
 fn take(segments: &[Segment], path: &[String]) -> Option<Vec<(String, String)>> {
     let mut taken = Vec::new();
     for (index, segment) in segments.iter().enumerate() {
         match segment {
             Segment::Fixed(word) => (path.get(index)? == word).then_some(())?,
-            Segment::Named(name) if name == "volume" && index + 1 == segments.len() => {
+            Segment::Named(name)
+                if matches!(name.as_str(), "volume" | "cidr") && index + 1 == segments.len() =>
+            {
                 let rest = path.get(index..).filter(|rest| !rest.is_empty())?;
                 taken.push((name.clone(), rest.join("/")));
                 return Some(taken);

@@ -56,6 +56,8 @@ pub struct Ended {
 struct Held {
     running: BTreeMap<String, Arc<Wish>>,
     ended: Vec<(String, Ended)>,
+    /// What died in one moment, in the order in which it is remembered.
+    died: Vec<String>,
 }
 
 /// All tasks.
@@ -126,7 +128,11 @@ impl Tasks {
         let mut held = self.lock();
         let name = upid.to_string();
         held.running.remove(&name);
-        held.ended.push((name, ended));
+        let place = |name: &str| held.died.iter().position(|other| other == name);
+        let own = place(&name);
+        let before = |other: &str| own.is_some_and(|own| place(other).is_some_and(|other| other > own));
+        let at = held.ended.iter().position(|(other, _)| before(other)).unwrap_or(held.ended.len());
+        held.ended.insert(at, (name, ended));
         if held.ended.len() > REMEMBERED {
             held.ended.remove(0);
         }
@@ -158,6 +164,13 @@ impl Tasks {
         held.ended.retain(|(known, _)| *known != name);
         let _ = std::fs::remove_file(self.log_path(upid));
         self.save(&held)
+    }
+
+    /// All that runs dies in this moment, as with the power. The oldest of them is remembered as the last.
+    pub fn die(&self) {
+        let mut held = self.lock();
+        held.died = held.running.keys().rev().cloned().collect();
+        held.running.values().for_each(|wish| wish.kill());
     }
 
     /// Ends a task without a trace.
@@ -237,4 +250,28 @@ pub fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let temporary = path.with_extension("new");
     std::fs::write(&temporary, text)?;
     std::fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_dies_in_one_moment_is_remembered_with_the_oldest_last() {
+        let folder = tempfile::tempdir().expect("folder");
+        let tasks = Tasks::open(folder.path(), 1).expect("a memory");
+        let [first, second, third] = [1, 2, 3].map(|n| {
+            let name = format!("UPID:pve1:0000000{n}:00000001:6B000000:vzdump:10{n}:root@pam:");
+            let upid = Upid::parse(&name).expect("a name");
+            tasks.start(&upid).expect("a start");
+            upid
+        });
+        tasks.die();
+        for upid in [&first, &third, &second] {
+            let ended = Ended { endtime: 2, status: "unexpected status".to_owned() };
+            tasks.end(upid, ended).expect("an end");
+        }
+        let listed: Vec<String> = tasks.all().1.into_iter().map(|(upid, _)| upid.id).collect();
+        assert_eq!(listed, ["101", "102", "103"]);
+    }
 }

@@ -95,6 +95,12 @@ impl Task {
         self.wish.is_stop()
     }
 
+    /// Whether it is dead and does nothing more.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.wish.is_kill()
+    }
+
     /// From here on a stop that was asked is taken note of: what cleans up is not interrupted a second time.
     pub fn hear(&self) {
         self.heard.store(true, Ordering::SeqCst);

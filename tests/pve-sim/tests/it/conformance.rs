@@ -1,6 +1,6 @@
 //! The simulator answers as the recorded, genuine node did.
 //!
-//! The committed recordings are always played; the whole collection too, where it lies beside the checkout. A difference that is not listed in
+//! The committed recordings are always played; both whole collections too, where they lie beside the checkout. A difference that is not listed in
 //! `conformance/differences.toml` with its reason fails the test.
 #![forbid(unsafe_code)]
 #![allow(
@@ -57,19 +57,24 @@ fn judge(report: &Report) {
 #[test]
 fn committed_recordings() {
     let files = recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings"));
-    assert!(files.len() >= 10, "recordings are missing");
+    assert!(files.len() >= 40, "recordings are missing");
     judge(&play_all(&files, &Book::committed().expect("lists of differences")));
 }
 
 #[test]
-fn the_whole_collection_where_it_is_there() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pve/transcripts");
-    if !folder.is_dir() {
-        println!("left out: {} is not there", folder.display());
-        return;
+fn both_whole_collections_where_they_are_there() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pve");
+    let mut files = Vec::new();
+    for collection in ["transcripts", "transcripts-2"] {
+        let folder = shared.join(collection);
+        if !folder.is_dir() {
+            println!("left out: {} is not there", folder.display());
+            return;
+        }
+        files.extend(recordings(&folder));
     }
     let book = Book::committed().expect("lists of differences");
-    let report = play_all(&recordings(&folder), &book);
+    let report = play_all(&files, &book);
     let unused = book.unused(&report.used);
     assert!(unused.is_empty(), "understood differences that no recording shows any more: {unused:?}");
     judge(&report);

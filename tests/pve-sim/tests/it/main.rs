@@ -9,6 +9,7 @@ mod backup_api;
     reason = "a test fails by panicking, in its helpers too"
 )]
 mod client;
+mod config;
 mod conformance;
 mod faults;
 mod guard;

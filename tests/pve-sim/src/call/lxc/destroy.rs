@@ -102,6 +102,8 @@ fn run(task: &Task, vmid: u32, force: bool, purge: bool, unreferenced: bool) -> 
         task.log(format!("purging CT {vmid} from related configurations.."));
     }
     // Only now, or the number could be taken again while the rest is still going.
+    // Its firewall goes with it; of a number that no guest has it stays.
+    crate::call::firewall::keep(&task.node, &format!("{vmid}.fw"), &crate::firewall::Config::default())?;
     Ok(world.guests.remove(vmid)?)
 }
 

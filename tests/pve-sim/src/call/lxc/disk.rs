@@ -127,8 +127,8 @@ fn grow(task: &Task, vmid: u32, disk: &str, before: u64, after: u64) -> Outcome 
 /// When it is locked, running, has snapshots or is one already.
 pub fn template(call: &Call<'_>) -> Reply {
     let vmid = call.vmid()?;
-    let mut world = call.node.world();
-    let mut config = world.guests.get(vmid)?.clone();
+    let world = call.node.world();
+    let config = world.guests.get(vmid)?.clone();
     unlocked(&config)?;
     if !config.snapshots.is_empty() {
         die!("unable to create template, because CT contains snapshots");
@@ -139,8 +139,17 @@ pub fn template(call: &Call<'_>) -> Reply {
     if call.node.power.is_running(vmid) {
         die!("you can't convert a CT to template if the CT is running");
     }
-    config.main.set("template", "1");
-    world.guests.put(vmid, config)?;
+    drop(world);
+    // The answer does not wait for the worker, and does not name it.
+    call.spawn("vztemplate", &vmid.to_string(), move |task| {
+        task.pace("converting")?;
+        task.node.world().guests.change(vmid, |config| {
+            unlocked(config)?;
+            config.main.set("template", "1");
+            Ok(())
+        })?;
+        Ok(())
+    })?;
     NOTHING
 }
 

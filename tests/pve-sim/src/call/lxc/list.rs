@@ -171,11 +171,15 @@ pub fn feature(call: &Call<'_>) -> Reply {
 pub fn rrddata(call: &Call<'_>) -> Reply {
     let vmid = call.vmid()?;
     let world = call.node.world();
-    world.guests.get(vmid)?;
+    if !world.guests.has(vmid) {
+        return Err(Refusal::die(format!(
+            "RRD error: rrdcached@unix:/var/run/rrdcached.sock: rrd_fetch_r failed: opening '/var/lib/rrdcached/db/pve-vm-9.0/{vmid}': No such file or directory"
+        )));
+    }
     let row = figures(call, &world, vmid).unwrap_or_default();
     let now: Vec<(&str, Value)> = ["maxmem", "maxdisk", "disk"]
         .iter()
         .filter_map(|key| row.get(*key).map(|value| (*key, value.clone())))
         .collect();
-    data(crate::call::rrd::points(call, &now))
+    data(crate::call::rrd::points(call, &now, crate::call::rrd::Measured::Now))
 }

@@ -294,9 +294,10 @@ pub fn remove(task: &Task, vmid: u32, name: &str, force: bool, lock: TakeOver) -
 /// A volume that only the dropped snapshot named becomes unused.
 fn orphaned(task: &Task, config: &mut GuestConfig, held: &Section) {
     for mount in mounts(&task.node.table, held).iter().filter(|mount| mount.origin() == Origin::Volume) {
-        let elsewhere =
+        let attached =
             mounts(&task.node.table, &config.main).iter().any(|other| other.volume() == mount.volume());
-        if !elsewhere && !crate::guest::change::in_snapshots(&task.node, config, mount.volume()) {
+        // One that is in use takes a number too, and gives it back when the configuration is written.
+        if attached || !crate::guest::change::in_snapshots(&task.node, config, mount.volume()) {
             GuestConfig::add_unused(&mut config.main, mount.volume());
         }
     }

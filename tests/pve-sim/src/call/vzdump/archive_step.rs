@@ -67,13 +67,18 @@ fn pack_now(backup: &Backup<'_>, volumes: &Volumes) -> Result<Packed, PackError>
     let plan = PackPlan {
         target: &place,
         config: &travelling(&backup.config),
-        firewall: "",
+        firewall: &firewall(backup),
         config_owner: if unprivileged { Owner::Nobody } else { Owner::Root },
         volumes,
         exclude: &backup.options.exclude,
         made_at_s: u64::try_from(backup.started_s).unwrap_or_default(),
     };
     pack(&plan, &|| backup.task.is_ending())
+}
+
+/// The guest's firewall as it travels.
+fn firewall(backup: &Backup<'_>) -> String {
+    crate::call::firewall::text_of(&backup.task.node, &format!("{}.fw", backup.vmid))
 }
 
 /// The worker dies, and what it had started goes on without it. A backup server's client finishes its snapshot by itself; a
@@ -88,6 +93,7 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
     let (place, config, exclude) =
         (backup.place(), travelling(&backup.config), backup.options.exclude.clone());
     let made_at_s = u64::try_from(backup.started_s).unwrap_or_default();
+    let held = firewall(backup);
     let clock = std::sync::Arc::clone(&backup.task.node.clock);
     let go_on = move || {
         clock.pause(later);
@@ -97,7 +103,7 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
         let plan = PackPlan {
             target: &place,
             config: &config,
-            firewall: "",
+            firewall: &held,
             config_owner: if unprivileged { Owner::Nobody } else { Owner::Root },
             volumes: &volumes,
             exclude: &exclude,

@@ -71,6 +71,7 @@ fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, 
     let patience = Duration::from_secs(job.options.lockwait_min.saturating_mul(60));
     loop {
         match task.node.backup_lock.try_lock() {
+            Ok(_) if task.is_killed() => return Err(Halt::Killed),
             Ok(lock) => {
                 if !waited.is_zero() {
                     task.log("INFO: got global lock");

@@ -17,8 +17,13 @@ pub struct Client {
 
 impl Client {
     pub fn of(opened: &Opened) -> Self {
-        let secret = opened.node.world().secrets.tokens["agent@pve!hostagent"].clone();
-        Self { node: Arc::clone(&opened.node), header: format!("PVEAPIToken=agent@pve!hostagent={secret}") }
+        Self::with(opened, "agent@pve!hostagent")
+    }
+
+    /// With a token of the lab.
+    pub fn with(opened: &Opened, token: &str) -> Self {
+        let secret = opened.node.world().secrets.tokens[token].clone();
+        Self { node: Arc::clone(&opened.node), header: format!("PVEAPIToken={token}={secret}") }
     }
 
     /// The answer as it goes onto the wire.
