@@ -225,6 +225,8 @@ codes! {
     Unauthenticated = "UNAUTHENTICATED", 401
     /// Something the operation needs does not answer.
     Unavailable = "UNAVAILABLE", 503
+    /// Packages of the guest were replaced, and only a restart brings them into use.
+    RestartNeeded = "RESTART_NEEDED", 409
     /// It is under way: it can no longer be cancelled.
     UnderWay = "UNDER_WAY", 409
     /// A field the schema does not have.

@@ -7,6 +7,8 @@ use axum::body::Body;
 use axum::extract::State;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::MountPath;
+use holdfast_protocol::local::hello::{PROGRAMS_MAX, WHY_BYTES_MAX};
+use holdfast_protocol::local::window::STACKS_MAX;
 use holdfast_protocol::local::{Hello, HelloAnswer, MountState, MountView, SelfView, StorageView};
 
 use super::auth::GuestScope;
@@ -14,7 +16,7 @@ use super::error::ApiError;
 use super::frame::Data;
 use super::{LIMITS, Local, body};
 use crate::model::limits;
-use crate::model::record::HelloRecord;
+use crate::model::record::{GuestTold, HelloRecord};
 
 /// Versions and boot ids are shown in tables.
 const WORD_CHARS_MAX: usize = 64;
@@ -30,6 +32,11 @@ pub(super) async fn hello(
         health: hello.health,
         boot_id: hello.boot_id,
         build: hello.build.and_then(|build| String::from(build).try_into().ok()),
+        told: GuestTold {
+            unwell: hello.unwell,
+            upgrade: hello.upgrade,
+            restart_needed: hello.restart_needed,
+        },
         at: local.clock.now(),
     };
     local.store.record_hello(scope.uid(), said).await?;
@@ -49,6 +56,21 @@ pub(super) async fn read_hello(body: Body) -> Result<Hello, ApiError> {
     };
     word("version", &hello.version)?;
     word("boot_id", &hello.boot_id)?;
+    if hello.unwell.len() > STACKS_MAX {
+        return Err(ApiError::Part { what: "unwell", rule: "at most 32 stacks" });
+    }
+    let whys =
+        hello.unwell.iter().map(|stack| &stack.why).chain(hello.upgrade.iter().map(|upgrade| &upgrade.why));
+    let plain =
+        |text: &str, most: usize| (1..=most).contains(&text.len()) && !text.chars().any(char::is_control);
+    if !whys.into_iter().all(|why| plain(why, WHY_BYTES_MAX)) {
+        return Err(ApiError::Part { what: "why", rule: "1 to 128 bytes without control characters" });
+    }
+    let programs = hello.restart_needed.iter().flat_map(|needed| &needed.programs);
+    let few = hello.restart_needed.as_ref().is_none_or(|needed| needed.programs.len() <= PROGRAMS_MAX);
+    if !few || !programs.into_iter().all(|name| plain(name, WORD_CHARS_MAX)) {
+        return Err(ApiError::Part { what: "programs", rule: "at most 8 names of 1 to 64 bytes" });
+    }
     Ok(hello)
 }
 

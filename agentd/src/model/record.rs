@@ -10,6 +10,7 @@ use holdfast_protocol::id::{
     Vmid,
 };
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
+use holdfast_protocol::local::hello::{RestartNeeded, UnwellStack, UpgradeReport};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
@@ -138,8 +139,25 @@ pub struct HelloRecord {
     pub boot_id: String,
     /// What its program hashes to, where it said so.
     pub build: Option<Sha256Hex>,
+    /// What it said of the guest itself.
+    pub told: GuestTold,
     /// When.
     pub at: Timestamp,
+}
+
+/// What a controller said of its guest: stacks, upgrades, a restart that is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestTold {
+    /// Stacks that should run and are not well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwell: Vec<UnwellStack>,
+    /// How the last security upgrade went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<UpgradeReport>,
+    /// What only a restart brings into use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_needed: Option<RestartNeeded>,
 }
 
 /// A snapshot that one of our operations made and that stands.

@@ -163,6 +163,7 @@ mod tests {
 
     fn hello(build: &str, health: Health) -> HelloRecord {
         HelloRecord {
+            told: Default::default(),
             version: "0.1.0".to_owned(),
             health,
             boot_id: "b".to_owned(),

@@ -39,6 +39,7 @@
 //! | [`tested`] | what restore tests say of a tier |
 //! | [`trend`] | whether a return takes longer than it did |
 //! | [`posture`] | how well each guest is protected |
+//! | [`health`] | what a controller says of its guest |
 //! | [`room`] | how full the storages are |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
@@ -58,6 +59,7 @@ pub mod escrow;
 mod expiry;
 mod golden;
 mod hand;
+mod health;
 mod hold;
 pub mod left;
 pub mod lost;
@@ -336,12 +338,13 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         plan.held.extend(judged.held);
         let down = record.and_then(|(_, record)| stacks::down(&inputs.records.stacks_down, record));
         let silent = record.and_then(|(_, record)| controller::silent(inputs.records, record));
+        let health = record.map(|(_, record)| health::told(record)).unwrap_or_default();
         plan.verdicts.push(GuestVerdict {
             wanted: guest.map(|(place, _)| place),
             recorded: record.map(|(place, _)| place),
             vmid: record.and_then(|(_, record)| record.place.vmid()),
             standing: judged.standing,
-            conditions: judged.conditions.into_iter().chain(down).chain(silent).collect(),
+            conditions: judged.conditions.into_iter().chain(down).chain(silent).chain(health).collect(),
             protection: None,
         });
     }

@@ -40,6 +40,7 @@ mod tests {
 
     fn record(n: u128, hello: Option<(i64, Health)>) -> GuestRecord {
         let said = |(second, health)| HelloRecord {
+            told: Default::default(),
             version: "0.1.0".to_owned(),
             health,
             boot_id: "b".to_owned(),

@@ -140,6 +140,7 @@ async fn greet(world: &World, store: &Store, vmid: u32) {
 
 fn hello(at: Timestamp) -> HelloRecord {
     HelloRecord {
+        told: Default::default(),
         version: "0.1.0".to_owned(),
         health: Health::Well,
         boot_id: "boot".to_owned(),

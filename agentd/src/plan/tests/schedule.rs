@@ -252,6 +252,7 @@ fn a_try_that_fails_is_repeated_with_waits_and_not_for_ever() {
 fn the_controller_is_waited_for_within_the_window() {
     let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
     let hello = |at| HelloRecord {
+        told: Default::default(),
         version: "0.1.0".to_owned(),
         health: holdfast_protocol::report::Health::Well,
         boot_id: "boot".to_owned(),

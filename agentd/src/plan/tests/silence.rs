@@ -9,6 +9,7 @@ use holdfast_protocol::report::{Health, SilenceKind};
 fn heard(ago_s: i64) -> World {
     let mut world = world(1);
     let hello = HelloRecord {
+        told: Default::default(),
         version: "0.1.0".to_owned(),
         health: Health::Well,
         boot_id: "b".to_owned(),

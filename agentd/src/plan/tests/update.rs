@@ -26,6 +26,7 @@ fn world(count: u32) -> World {
     for (guest, record) in world.desired.iter_mut().zip(&mut world.records.guests) {
         guest.controller = Some(wish("0.2.0", NEW));
         record.hello = Some(HelloRecord {
+            told: Default::default(),
             version: "0.1.0".to_owned(),
             health: Health::Well,
             boot_id: "b".to_owned(),

@@ -11,10 +11,10 @@ use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::rows::{micros, parsed, word};
+use super::rows::{json, micros, parsed, word};
 use super::{Part, Store, StoreError, audit, holder};
 use crate::model::policy::Sha256Hex;
-use crate::model::record::HelloRecord;
+use crate::model::record::{GuestTold, HelloRecord};
 
 /// One attempt to trade a claim.
 #[derive(Clone, Copy, Debug)]
@@ -249,13 +249,16 @@ impl Store {
             return Ok(());
         }
         let health = word("a health", &hello.health)?;
+        let told = (hello.told != GuestTold::default())
+            .then(|| json("what a guest told", &hello.told))
+            .transpose()?;
         let heard = Arc::clone(&self.heard);
         let written = self
             .write(Part::Guests, "record a hello", move |transaction| {
                 transaction
                     .execute(
                         "UPDATE guest SET hello_version = ?2, hello_health = ?3, hello_boot_id = ?4, hello_at = ?5,
-                             hello_build = ?6 WHERE uid = ?1",
+                             hello_build = ?6, hello_told = ?7 WHERE uid = ?1",
                         (
                             uid.to_string(),
                             &hello.version,
@@ -263,6 +266,7 @@ impl Store {
                             &hello.boot_id,
                             micros(hello.at),
                             hello.build.as_ref().map(Sha256Hex::as_str),
+                            told,
                         ),
                     )
                     .map_err(StoreError::sqlite("record a hello"))?;

@@ -8,7 +8,7 @@ use super::rows::{from_json, json, parsed, time, vmid};
 use super::{Part, Store, StoreError, snapshot};
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::Sha256Hex;
-use crate::model::record::{Access, GuestRecord, HelloRecord, Place, VolumeId};
+use crate::model::record::{Access, GuestRecord, GuestTold, HelloRecord, Place, VolumeId};
 use crate::model::warrant::Seen;
 use crate::operation::{Adopt, Provision};
 
@@ -22,7 +22,7 @@ pub enum Reserved {
 }
 
 pub(super) const COLUMNS: &str = "uid, name, customer, golden, place, vmid, made_by, volumes, access, token_generation, \
-     hello_version, hello_health, hello_boot_id, hello_at, gone_by, hello_build";
+     hello_version, hello_health, hello_boot_id, hello_at, gone_by, hello_build, hello_told";
 
 /// A row as SQLite gives it, before its words are understood.
 pub(super) struct RawGuest {
@@ -36,6 +36,7 @@ pub(super) struct RawGuest {
     token_generation: u32,
     hello: Option<(String, String, String, i64)>,
     build: Option<String>,
+    told: Option<String>,
 }
 
 pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
@@ -55,6 +56,7 @@ pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
         token_generation: row.get(9)?,
         hello,
         build: row.get(15)?,
+        told: row.get(16)?,
     })
 }
 
@@ -73,6 +75,10 @@ impl RawGuest {
                 health: from_json("a health", &format!("\"{health}\""))?,
                 boot_id: boot_id.clone(),
                 build: self.build()?,
+                told: self
+                    .told
+                    .as_deref()
+                    .map_or_else(|| Ok(GuestTold::default()), |told| from_json("what a guest told", told))?,
                 at: time(*at)?,
             })
         });

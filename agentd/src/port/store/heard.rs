@@ -74,8 +74,8 @@ impl Heard {
 }
 
 fn same_words(one: &HelloRecord, other: &HelloRecord) -> bool {
-    (&one.version, one.health, &one.boot_id, &one.build)
-        == (&other.version, other.health, &other.boot_id, &other.build)
+    (&one.version, one.health, &one.boot_id, &one.build, &one.told)
+        == (&other.version, other.health, &other.boot_id, &other.build, &other.told)
 }
 
 fn step(at: Timestamp) -> Timestamp {
@@ -86,11 +86,19 @@ fn step(at: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::record::GuestTold;
     use holdfast_protocol::report::Health;
 
     fn hello(second: i64, health: Health) -> HelloRecord {
         let at = Timestamp::from_second(1_800_000_000 + second).unwrap();
-        HelloRecord { version: "0.1.0".to_owned(), health, boot_id: "b".to_owned(), build: None, at }
+        HelloRecord {
+            version: "0.1.0".to_owned(),
+            health,
+            boot_id: "b".to_owned(),
+            build: None,
+            told: GuestTold::default(),
+            at,
+        }
     }
 
     #[test]

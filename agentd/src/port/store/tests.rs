@@ -299,6 +299,7 @@ async fn a_hello_is_kept_and_wakes_listeners() {
     let (store, _) = with_claim(folder.path()).await;
     let changes = store.changes();
     let hello = HelloRecord {
+        told: Default::default(),
         version: "0.1.0".to_owned(),
         health: Health::Well,
         boot_id: "b".to_owned(),

@@ -123,6 +123,7 @@ async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it()
     // That it serves without a condition says that its own build came with the golden.
     agent.until("it serves", |view| serves(view, 1)).await;
     let says = |version: &str, build: &str| HelloRecord {
+        told: Default::default(),
         version: version.to_owned(),
         health: Health::Well,
         boot_id: "boot".to_owned(),

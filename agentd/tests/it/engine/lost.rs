@@ -104,6 +104,7 @@ pub async fn says_hello(ports: &Ports, world: &World) {
         let status = world.pve().guest_status(vmid(301)).await;
         if status.is_ok_and(|status| status.power == Power::Running) {
             let hello = agentd::model::record::HelloRecord {
+                told: Default::default(),
                 version: "0.1.0".to_owned(),
                 health: Health::Well,
                 boot_id: "second".to_owned(),

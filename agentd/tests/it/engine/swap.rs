@@ -101,6 +101,7 @@ impl Speaks {
                 let status = ports.pve.guest_status(number).await;
                 if status.is_ok_and(|status| status.power == Power::Running) {
                     let hello = HelloRecord {
+                        told: Default::default(),
                         version: "0.1.0".to_owned(),
                         health: Health::Well,
                         boot_id: number.to_string(),

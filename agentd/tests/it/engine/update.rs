@@ -75,6 +75,7 @@ async fn a_controller_that_comes_up_stays() {
     let world = World::start().await;
     let (mut agent, wish, update) = in_its_turn(&world).await;
     let hello = HelloRecord {
+        told: Default::default(),
         version: "0.2.0".to_owned(),
         health: Health::Well,
         boot_id: "boot".to_owned(),

@@ -507,6 +507,7 @@ async fn speak(pve: &dyn Pve, store: &Store, vmid: Vmid) -> Option<()> {
         store.redeem_claim(attempt, now).await.ok()?
     {
         let hello = HelloRecord {
+            told: Default::default(),
             version: "0.1.0".to_owned(),
             health: Health::Well,
             boot_id: "boot".to_owned(),

@@ -1,0 +1,130 @@
+//! What a guest's controller says of the guest: stacks that fell over, upgrades that failed, a restart that is needed.
+//!
+//! What comes in: the last hello. What goes out: conditions for people. Nothing is done about it here: the controller
+//! starts stacks again where its settings say so, and rolls upgrades back. How old its word is says `silence`.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::local::hello::{
+    RestartNeeded, UnwellStack, UnwellState, UpgradeOutcome, UpgradeReport,
+};
+use holdfast_protocol::report::Condition;
+
+use crate::model::record::GuestRecord;
+
+/// What a person should know.
+pub(super) fn told(record: &GuestRecord) -> Vec<Condition> {
+    let Some(hello) = &record.hello else { return Vec::new() };
+    let told = &hello.told;
+    let stacks = told.unwell.iter().map(stack);
+    let upgrade = told.upgrade.as_ref().and_then(upgrade);
+    stacks.chain(upgrade).chain(told.restart_needed.as_ref().map(restart)).collect()
+}
+
+fn stack(unwell: &UnwellStack) -> Condition {
+    let state = match unwell.state {
+        UnwellState::Down => "is down",
+        UnwellState::Restarting => "ends again and again",
+        UnwellState::Unhealthy => "runs, and its check says no",
+        UnwellState::Unknown => "cannot be looked at",
+    };
+    let again = match unwell.restarts {
+        0 => String::new(),
+        times => format!("; its controller started it {times} times"),
+    };
+    let message = format!(
+        "stack {} {state} since {}: {}{again}; look at it in the guest (`guestd status`)",
+        unwell.stack,
+        unwell.since.strftime("%Y-%m-%d %H:%M:%SZ"),
+        unwell.why
+    );
+    Condition { code: ErrorCode::Broken, message }
+}
+
+fn upgrade(report: &UpgradeReport) -> Option<Condition> {
+    let what = match report.outcome {
+        UpgradeOutcome::Current | UpgradeOutcome::UnderWay | UpgradeOutcome::Upgraded => return None,
+        UpgradeOutcome::Failed => "failed, and the guest is as it left it",
+        UpgradeOutcome::RolledBack => "was taken back",
+        UpgradeOutcome::NotRun => "was not begun",
+    };
+    let at = report.at.strftime("%Y-%m-%d %H:%M:%SZ");
+    let message = format!("its security upgrade of {at} {what}: {}", report.why);
+    Some(Condition { code: ErrorCode::Broken, message })
+}
+
+fn restart(needed: &RestartNeeded) -> Condition {
+    let what = match needed.programs.as_slice() {
+        [] => "a package asked for it".to_owned(),
+        programs => format!("{} run from files that were replaced", programs.join(", ")),
+    };
+    let message = format!("it needs a restart before its upgrades are in use: {what}");
+    Condition { code: ErrorCode::RestartNeeded, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_protocol::report::Health;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::record::{Access, GuestTold, HelloRecord, Place};
+
+    #[test]
+    fn what_a_controller_says_of_its_guest_is_told() {
+        let at = Timestamp::from_second(1_800_000_000).unwrap();
+        let told = GuestTold {
+            unwell: vec![UnwellStack {
+                stack: "shop".parse().unwrap(),
+                state: UnwellState::Down,
+                why: "exit 1".to_owned(),
+                since: at,
+                restarts: 3,
+            }],
+            upgrade: Some(UpgradeReport {
+                at,
+                outcome: UpgradeOutcome::RolledBack,
+                why: "shop was not well".to_owned(),
+                snapshot: None,
+            }),
+            restart_needed: Some(RestartNeeded { programs: vec!["dbus-daemon".to_owned()] }),
+        };
+        let mut record = GuestRecord {
+            uid: holdfast_protocol::id::GuestUid::new(uuid::Uuid::from_u128(1)),
+            name: "web-1".parse().unwrap(),
+            customer: "acme".parse().unwrap(),
+            golden: "2026.11.1".parse().unwrap(),
+            place: Place::Nowhere,
+            access: Access::Open,
+            token_generation: 1,
+            hello: None,
+        };
+        assert!(super::told(&record).is_empty());
+        let hello = |told| HelloRecord {
+            version: "0.1.0".to_owned(),
+            health: Health::Well,
+            boot_id: "b".to_owned(),
+            build: None,
+            told,
+            at,
+        };
+        record.hello = Some(hello(told));
+        let said: Vec<String> = super::told(&record).into_iter().map(|one| one.message).collect();
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(
+            said[0].contains(
+                "stack shop is down since 2027-01-15 08:00:00Z: exit 1; its controller started it 3 times"
+            ),
+            "{said:?}"
+        );
+        assert!(said[1].contains("was taken back: shop was not well"), "{said:?}");
+        assert!(said[2].contains("dbus-daemon run from files"), "{said:?}");
+        let fine = UpgradeReport {
+            at,
+            outcome: UpgradeOutcome::Upgraded,
+            why: "2 packages".to_owned(),
+            snapshot: None,
+        };
+        record.hello = Some(hello(GuestTold { upgrade: Some(fine), ..GuestTold::default() }));
+        assert!(super::told(&record).is_empty());
+    }
+}
