@@ -203,8 +203,10 @@ pub(super) async fn follow(
     };
     let (outcome, course) = tokio::join!(biased; followed, write_down(context, upid, &mut watched));
     Ok(match (outcome?, course) {
-        // Its own last words are of the stop.
-        (TaskOutcome::Failed(_), Course::Stopped) => TaskOutcome::Failed(OTHER_JOB.to_owned()),
+        // Its own last words are of the stop; one that still waited has none, and ends with `unexpected status`.
+        (TaskOutcome::Failed(_) | TaskOutcome::Unknown(_), Course::Stopped) => {
+            TaskOutcome::Failed(OTHER_JOB.to_owned())
+        }
         (outcome, _) => outcome,
     })
 }
