@@ -1,8 +1,10 @@
 //! Who asks: a token and the address it comes from give a [`GuestScope`], and nothing in the request can name another.
 //!
 //! No token, an unknown token, an earlier one, and a token from another address than its guest's are one and the same
-//! answer, so nobody learns which it was. When a token shows that two hold it, both are frozen (`model::holder`). Tokens are known by their SHA-256; a token has 256 random bits, so how long the search for a hash
-//! takes tells nothing about it, and the comparison itself is constant in time.
+//! answer, so nobody learns which it was. A guest's address is the document's, or the one that Proxmox gives it at this
+//! moment. When a token shows that two hold it, both are frozen (`model::holder`). Tokens are known by their SHA-256; a token
+//! has 256 random bits, so how long the search for a hash takes tells nothing about it, and the comparison itself is constant
+//! in time.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What a token is worth when it is shown: that its guest speaks, that nobody does, or that two hold it.
 //!
 //! In: which of a guest's tokens was shown, from where, and what is written of it. Out: one verdict. A token was handed
-//! over once, to one guest, which has one address. So whoever shows it from elsewhere while the guest uses it from its own
+//! over once, to one guest, which has one address (the document's, or the one that Proxmox gives it). So whoever shows it from elsewhere while the guest uses it from its own
 //! address, and whoever shows an earlier one after the later was used, is a second holder: a copy of the guest, or somebody
 //! who read its disk or its backup. Nobody can tell from here which of the two is the right one, so both are frozen. The
 //! same rule stands between hosts and their hub. Deliberately absent: how a token is found, and what follows.

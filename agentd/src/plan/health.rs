@@ -1,4 +1,4 @@
-//! What a guest's controller says of the guest: stacks that fell over, upgrades that failed, a restart that is needed.
+//! What guest agents say of their guests: stacks, upgrades, restarts.
 //!
 //! What comes in: the last hello. What goes out: conditions for people. Nothing is done about it here: the controller
 //! starts stacks again where its settings say so, and rolls upgrades back. How old its word is says `silence`.

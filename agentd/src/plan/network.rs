@@ -1,4 +1,6 @@
-//! Where a guest is plugged in, held to the document: what is put right, what waits, and what is only reported.
+//! A guest's network, held to the document.
+//!
+//! What comes in: the document, the network line as it was seen. What goes out: what is put right, waits, or is reported.
 //!
 //! Bridge, VLAN, gateway and address of its first network are put right. A guest agent speaks to us over that network, and
 //! a backup of programs that stand still needs it. So where such backups are promised, a move after which it may not reach us

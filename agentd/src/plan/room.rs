@@ -1,4 +1,4 @@
-//! How full the storages are: what is told of it, and when nothing new is made on one.
+//! Fill levels of storages, and what follows from them.
 //!
 //! What comes in: what Proxmox says of each storage. What goes out: words for a person. A storage that runs full stops
 //! every guest on it, so the last part of one is left to those that are there. Deliberately absent: what one restore takes

@@ -1,7 +1,7 @@
 //! What becomes of each storage target: mounted, let go, held for a signature, or told why not.
 //!
-//! What comes in: the document's wish, what was approved on this box, what the kernel lists, and what is remembered since
-//! the agent started. What goes out: how the target stands, in words, and at most one deed. What is in force is the
+//! What comes in: the document's wish, what was approved on this box, what the kernel lists, what is remembered since
+//! the agent started, what disks and servers did when they were tried, and Proxmox's word of the storage. What goes out: how the target stands, in words, and at most one deed. What is in force is the
 //! approval; a wish that differs from it waits for a signature and changes nothing meanwhile. Nothing is let go because a
 //! document leaves it out. Pure. Deliberately absent: when a deed that was refused is tried again (`task/storage`), and what
 //! the helper's policy says about devices.

@@ -3,7 +3,8 @@
 //! It lies in a folder of the agent's own on the disk, which root makes once: the top of the disk is root's. Everything is
 //! opened from the top of the mount downwards, one name at a time and through no link, and only where something is mounted:
 //! beneath an unmounted target nothing is ever written. What is on the disk is a stranger's word until it is read strictly.
-//! With the first marker goes the one measurement of a disk: durable writes in a second, bounded in time and size.
+//! With the first marker goes the one measurement of a disk: durable writes in a second, bounded in time and size. Later one
+//! block is written now and then, to see that the disk still works.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

@@ -25,13 +25,16 @@ const SERVER_MAX: Duration = Duration::from_secs(5);
 
 type Answer = Result<(), String>;
 
+/// The one look at a disk that may be under way: held while somebody waits for it, kept where it did not end in time.
+type Turn = Arc<tokio::sync::Mutex<Option<JoinHandle<Answer>>>>;
+
 /// Whether targets work.
 #[derive(Clone)]
 pub struct TargetProbe(Way);
 
 #[derive(Clone)]
 enum Way {
-    Real(Arc<Mutex<BTreeMap<TargetName, JoinHandle<Answer>>>>),
+    Real(Arc<Mutex<BTreeMap<TargetName, Turn>>>),
     Told(Arc<dyn Fn(&TargetName) -> Answer + Send + Sync>),
 }
 
@@ -53,20 +56,22 @@ impl TargetProbe {
     /// # Errors
     /// A sentence: it is not mounted, is another disk, does not take it, or does not answer within 30 s.
     pub async fn disk(&self, expected: Expected) -> Answer {
-        let under_way = match &self.0 {
+        let turn = match &self.0 {
             Way::Told(says) => return says(&expected.target),
-            Way::Real(under_way) => under_way,
+            Way::Real(turns) => {
+                let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(turns.entry(expected.target.clone()).or_default())
+            }
         };
-        let name = expected.target.clone();
-        let begun = under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
-        let mut looking = begun.unwrap_or_else(|| {
+        let mut turn = turn.lock().await;
+        let mut looking = turn.take().unwrap_or_else(|| {
             tokio::task::spawn_blocking(move || marker::probe(&place(&expected.target), &expected))
         });
         match tokio::time::timeout(DISK_MAX, &mut looking).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err("looking at it broke off".to_owned()),
             Err(_) => {
-                under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(name, looking);
+                *turn = Some(looking);
                 Err(format!("it did not answer within {} s", DISK_MAX.as_secs()))
             }
         }
@@ -96,6 +101,28 @@ impl TargetProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Both a backup's end and the loop ask of the same disk: one waits for the other, and neither sees the other's file.
+    #[tokio::test]
+    async fn one_look_at_a_disk_at_a_time() {
+        let probe = TargetProbe::real();
+        let Way::Real(turns) = &probe.0 else { panic!("it is real") };
+        let name: TargetName = "t-of-no-disk".parse().unwrap();
+        let turn = Arc::clone(turns.lock().unwrap().entry(name.clone()).or_default());
+        let held = turn.lock().await;
+        let mark = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap();
+        let expected = Expected { target: name, mark, before: marker::Before::Marked };
+        let other = probe.clone();
+        let mut second = Box::pin(other.disk(expected));
+        let waits = tokio::select! {
+            biased;
+            _ = &mut second => false,
+            () = std::future::ready(()) => true,
+        };
+        assert!(waits, "while another looks");
+        drop(held);
+        assert!(second.await.is_err(), "nothing is mounted there");
+    }
 
     #[tokio::test]
     async fn a_server_that_is_gone_is_told_with_its_port() {

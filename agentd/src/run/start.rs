@@ -56,6 +56,7 @@ struct Wires {
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
     pruners: watch::Sender<Arc<Pruners>>,
+    targets: TargetProbe,
 }
 
 pub(super) fn start(
@@ -73,6 +74,7 @@ pub(super) fn start(
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
         pruners: watch::channel(Arc::default()).0,
+        targets: TargetProbe::real(),
         contact: watch::channel(Contact {
             reached_at: None,
             problem: None,
@@ -210,7 +212,7 @@ fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
         keeper: parts.keeper.clone(),
         asker: Asker { key: Arc::clone(&parts.host_key), dial: Arc::new(Direct) },
         pruners: wires.pruners.clone(),
-        probe: TargetProbe::real(),
+        probe: wires.targets.clone(),
         host: wires.view.subscribe(),
         clock: Arc::clone(&parts.clock),
     };
@@ -256,7 +258,8 @@ fn start_reconcile(
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
     let (pruners, artifacts) = (wires.pruners.subscribe(), parts.artifacts.clone());
-    let ports = Ports { scratch, lines, heavy, failpoints, pruners, artifacts, ..ports };
+    let targets = wires.targets.clone();
+    let ports = Ports { scratch, lines, heavy, failpoints, pruners, artifacts, targets, ..ports };
     let reconcile = Reconcile {
         ports,
         eye,

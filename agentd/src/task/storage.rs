@@ -3,7 +3,8 @@
 //! ```text
 //! kernel's table of mounts (woken), devices (each second) ─┐
 //! document, approvals (woken) ─────────────────────────────┼─▶ plan::storage ─▶ told at once ─▶ one deed by the helper
-//! what the helper and the disk said last ──────────────────┘          ▲                               │
+//! what the helper and the disk said last ──────────────────┤          ▲                               │
+//! disks and servers tried, Proxmox's word of the storage ──┘          │                               │
 //!                                                                     └──────── always looked at anew ┘
 //! ```
 //! There is no journal of mounts: what is mounted stands in the kernel's table, and each look begins from there, so an agent
