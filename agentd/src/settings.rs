@@ -122,6 +122,9 @@ pub struct ProxmoxSettings {
     pub storage: StorageName,
     /// Where bulk volumes go.
     pub bulk_storage: Option<StorageName>,
+    /// Further storages on which documents may place disks of guests.
+    #[serde(default)]
+    pub guest_storages: BTreeSet<StorageName>,
     /// Where backups go.
     pub backup_storage: Option<StorageName>,
     /// The bridge of our guests.
@@ -443,6 +446,7 @@ impl Settings {
         let others: BTreeSet<&str> = [&self.proxmox.storage, &scratch.storage]
             .into_iter()
             .chain(&self.proxmox.bulk_storage)
+            .chain(&self.proxmox.guest_storages)
             .chain(self.golden_dump.iter().map(|dump| &dump.storage))
             .map(StorageName::as_str)
             .chain(goldens)

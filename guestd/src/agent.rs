@@ -24,8 +24,8 @@ use zeroize::Zeroizing;
 
 use crate::beat;
 
-/// The agent is one bridge away.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The agent is one bridge away; on a busy host the handshake of TLS may still take seconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Ten megabytes over a bridge, from an agent that reads them first.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(120);

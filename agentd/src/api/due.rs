@@ -54,6 +54,8 @@ async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
         tests: &[],
         proofs: &BTreeMap::new(),
         hello: hello.as_ref(),
+        // It is asking just now.
+        silent_since: None,
         run,
         time,
     };

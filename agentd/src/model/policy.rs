@@ -3,7 +3,7 @@
 //! A digest that the settings name counts as approved by whoever may write them; an archive without one waits for an
 //! operator's signature. Nothing a document says widens it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -26,6 +26,8 @@ pub struct Policy {
     pub storage: StorageName,
     /// Bulk volumes, where there is a storage for them.
     pub bulk_storage: Option<StorageName>,
+    /// Further storages on which root lets documents place disks of guests.
+    pub guest_storages: BTreeSet<StorageName>,
     /// Backups, where there is a storage for them.
     pub backup_storage: Option<StorageName>,
     /// The bridge of our guests.
@@ -38,6 +40,16 @@ pub struct Policy {
     pub brake: BrakeRule,
     /// Where backups are tried; without it none is.
     pub scratch: Option<TestPlace>,
+}
+
+impl Policy {
+    /// Whether root lets disks of guests be made there: only then the agent's tokens may.
+    #[must_use]
+    pub fn holds_disks(&self, storage: &StorageName) -> bool {
+        self.storage == *storage
+            || self.bulk_storage.as_ref() == Some(storage)
+            || self.guest_storages.contains(storage)
+    }
 }
 
 /// A folder of archives that is also a storage of Proxmox.

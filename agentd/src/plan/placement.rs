@@ -85,8 +85,8 @@ fn chosen(
     };
     let Some(name) = named else {
         let default = inputs.manifest.iter().filter(|target| target.default && target.role == role);
-        let default = default.filter_map(|target| in_use(&target.name)).next();
-        return Ok(default.and_then(storage));
+        let default = default.filter_map(|target| in_use(&target.name)).next().and_then(storage);
+        return default.map(|storage| granted(inputs, storage)).transpose();
     };
     let Some(storage) = in_use(name).and_then(storage) else {
         let text = format!(
@@ -99,7 +99,19 @@ fn chosen(
             format!("Proxmox says that storage {storage} is not active: look at it with `pvesm status`");
         return Err((ErrorCode::StorageGone, text));
     }
-    Ok(Some(storage))
+    granted(inputs, storage).map(Some)
+}
+
+/// Root says on which storages the agent's tokens may make disks.
+fn granted(inputs: &Inputs<'_>, storage: StorageName) -> Result<StorageName, Misplaced> {
+    if inputs.policy.holds_disks(&storage) {
+        return Ok(storage);
+    }
+    let text = format!(
+        "the agent may make no disks on storage {storage}: run `agentd setup` again with --guest-storage {storage}, or let the \
+         document name another target"
+    );
+    Err((ErrorCode::Forbidden, text))
 }
 
 /// Its entry in Proxmox has its name.

@@ -13,6 +13,7 @@ use super::aside;
 use super::bulk::Bulk;
 use super::schedule::tier::{Due, Owed, State};
 use super::schedule::{Known, Promised};
+use super::silence::stamp;
 use super::tested::Tested;
 use crate::gate::retention::taken_at;
 use crate::model::observed::{Observed, Shelf};
@@ -41,7 +42,8 @@ pub fn judge(
     let backups: Vec<_> = tiers.iter().filter(|(promised, _)| promised.tier != Tier::Snapshot).collect();
     // A return that takes longer is still one.
     let slower = backups.iter().filter_map(|(promised, _)| Tested::of(promised, known).slower());
-    let aside = bulk.decided.into_iter().chain(slower).chain(snapshots(known));
+    let silent = backups.iter().filter_map(|(promised, _)| without_guest_agent(promised, known));
+    let aside = bulk.decided.into_iter().chain(silent).chain(slower).chain(snapshots(known));
     if backups.is_empty() {
         let why = "its policy has no tier that leaves the pool: a snapshot is gone with it";
         let why = std::iter::once(why.to_owned()).chain(aside).collect();
@@ -72,6 +74,16 @@ pub fn judge(
     said.sort_by_key(|said| said.is);
     let is = said.first().map_or(Posture::Unknown, |said| said.is);
     PostureReport { is, why: said.into_iter().map(|said| said.why).chain(aside).collect() }
+}
+
+/// What a silent guest agent means for the next backup of the tier.
+fn without_guest_agent(promised: &Promised<'_>, known: &Known<'_>) -> Option<String> {
+    let since = known.silent_since.filter(|_| promised.consistency == Consistency::Application)?;
+    let (tier, since) = (promised.tier, stamp(since));
+    Some(format!(
+        "its next {tier} backup will be crash-consistent: its guest agent has been silent since {since} and cannot stop \
+         programs for it"
+    ))
 }
 
 /// What its schedule took in the same pool: told, and never counted.

@@ -26,6 +26,14 @@ pub(super) fn of(inputs: &Inputs<'_>, record: &GuestRecord, seen: &ObservedGuest
     }
 }
 
+/// Since when it is silent.
+pub(super) fn since(inputs: &Inputs<'_>, record: &GuestRecord, seen: &ObservedGuest) -> Option<Timestamp> {
+    match of(inputs, record, seen) {
+        Silence::Silent(since) => Some(since),
+        Silence::Heard | Silence::Late(_) => None,
+    }
+}
+
 /// For lists.
 pub(super) const fn report(silence: Silence) -> Option<SilenceReport> {
     match silence {
@@ -42,7 +50,7 @@ pub(super) fn judge(
     record: &GuestRecord,
     seen: &ObservedGuest,
 ) -> Judged {
-    let Silence::Silent(since) = of(context.inputs, record, seen) else { return judged };
+    let Some(since) = since(context.inputs, record, seen) else { return judged };
     let promise = context.inputs.records.protections.get(&record.uid).map(AsRef::as_ref);
     let (vmid, backups) = (seen.vmid, if promise.is_some_and(wants_application) { BACKUPS } else { "" });
     let text = format!(
@@ -62,6 +70,6 @@ fn wants_application(promise: &Protection) -> bool {
     backups.into_iter().any(|tier| tier.consistency == Consistency::Application)
 }
 
-fn stamp(at: Timestamp) -> String {
+pub(super) fn stamp(at: Timestamp) -> String {
     format!("{at:.0}")
 }

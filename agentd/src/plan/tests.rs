@@ -87,6 +87,7 @@ fn policy() -> Policy {
         pool: "holdfast".parse().unwrap(),
         storage: "fast".parse().unwrap(),
         bulk_storage: None,
+        guest_storages: BTreeSet::new(),
         backup_storage: None,
         bridge: "vmbr0".parse().unwrap(),
         goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),

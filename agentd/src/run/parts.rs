@@ -122,6 +122,7 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         pool: proxmox.pool.clone(),
         storage: proxmox.storage.clone(),
         bulk_storage: proxmox.bulk_storage.clone(),
+        guest_storages: proxmox.guest_storages.clone(),
         backup_storage: proxmox.backup_storage.clone(),
         bridge: proxmox.bridge.clone(),
         goldens,

@@ -247,12 +247,12 @@ fn start_reconcile(
     stop: &Stop,
 ) {
     let policy = parts.policy.clone();
-    let storages: BTreeSet<_> =
-        [Some(&policy.storage), policy.bulk_storage.as_ref(), policy.backup_storage.as_ref()]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect();
+    let storages: BTreeSet<_> = std::iter::once(&policy.storage)
+        .chain(&policy.bulk_storage)
+        .chain(&policy.guest_storages)
+        .chain(&policy.backup_storage)
+        .cloned()
+        .collect();
     let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());

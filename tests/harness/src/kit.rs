@@ -1,6 +1,6 @@
 //! What every world has in common: the policy, the guests that documents ask for, the operations made of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use agentd::model::policy::{BrakeRule, Golden, Policy, TestBridge, TestPlace, VmidRange};
@@ -78,6 +78,7 @@ impl Kit {
             pool: "holdfast".parse().unwrap(),
             storage: "tank".parse().unwrap(),
             bulk_storage: Some("tank".parse().unwrap()),
+            guest_storages: BTreeSet::new(),
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),

@@ -75,7 +75,11 @@ fn places(settings: &Settings) -> Places {
             bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
             twins: scratch.twins.clone(),
         }),
-        guest_storages: std::iter::once(&proxmox.storage).chain(&proxmox.bulk_storage).cloned().collect(),
+        guest_storages: std::iter::once(&proxmox.storage)
+            .chain(&proxmox.bulk_storage)
+            .chain(&proxmox.guest_storages)
+            .cloned()
+            .collect(),
         backup_storages: proxmox.backup_storage.iter().cloned().chain(used).collect(),
         archive_storages: of_goldens.chain(built_on).collect(),
         golden_vmids: archives.iter().filter_map(archive_vmid).chain(built_as).collect(),

@@ -85,6 +85,10 @@ pub struct SetupArguments {
     /// Where bulk volumes go.
     #[arg(long)]
     pub(super) bulk_storage: Option<StorageName>,
+    /// A further storage on which documents may place root disks and volumes, as a target with role primary or bulk-data; may
+    /// stand several times.
+    #[arg(long = "guest-storage", value_name = "STORAGE")]
+    pub(super) guest_storages: Vec<StorageName>,
     /// Where backups go.
     #[arg(long)]
     pub(super) backup_storage: Option<StorageName>,
@@ -340,6 +344,7 @@ impl SetupArguments {
             scratch: self.scratch()?,
             storage: chosen(&self.storage, "--storage")?,
             bulk_storage: self.bulk_storage.clone(),
+            guest_storages: self.guest_storages.iter().cloned().collect(),
             backup_storage: self.backup_storage.clone(),
             targets: self.targets.iter().cloned().collect(),
             bridge: self.bridge.clone(),
@@ -378,7 +383,8 @@ impl SetupArguments {
         let twins: BTreeMap<_, _> = self.scratch_twins.iter().cloned().collect();
         let backups = self.backup_storage.iter().map(StorageName::as_str);
         let backups = backups.chain(self.targets.iter().map(TargetName::as_str)).collect();
-        let others = self.storage.iter().chain(&self.bulk_storage).chain([scratch]);
+        let others =
+            self.storage.iter().chain(&self.bulk_storage).chain(&self.guest_storages).chain([scratch]);
         let others = others.chain(self.golden_dump.iter().map(|dump| &dump.storage)).map(StorageName::as_str);
         let goldens = self.goldens.iter().map(|golden| golden.archive.storage());
         match twin_mistake(&twins, &backups, &others.chain(goldens).collect()) {

@@ -336,6 +336,12 @@ pub fn settings_text(choices: &Choices) -> String {
             line(key, quoted(storage.as_str()));
         }
     }
+    if !choices.guest_storages.is_empty() {
+        line(
+            "guest_storages",
+            format!("[{}]", list(choices.guest_storages.iter().map(ToString::to_string).collect())),
+        );
+    }
     line("bridge", quoted(choices.bridge.as_str()));
     line("vmid_range", format!("[{first}, {last}]"));
     for role in [Role::Observe, Role::Operate, Role::Allocate] {
@@ -413,7 +419,9 @@ mod tests {
         let mut choices = choices();
         let (storage, folder) = ("local".parse().unwrap(), "/var/lib/vz/dump".into());
         choices.golden_dump = Some(GoldenDump { storage, folder, refresh_days: 14 });
+        choices.guest_storages = BTreeSet::from(["ssd2".parse().unwrap()]);
         let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
+        assert_eq!(settings.proxmox.guest_storages, choices.guest_storages);
         let dump = settings.golden_dump.unwrap();
         assert_eq!(
             (dump.folder.as_path(), dump.refresh_days),

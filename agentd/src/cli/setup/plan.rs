@@ -61,6 +61,8 @@ pub struct Choices {
     pub storage: StorageName,
     /// Bulk volumes.
     pub bulk_storage: Option<StorageName>,
+    /// Further storages on which documents may place disks.
+    pub guest_storages: BTreeSet<StorageName>,
     /// Backups.
     pub backup_storage: Option<StorageName>,
     /// Storage targets that the agent may make entries for.
@@ -115,7 +117,11 @@ impl Choices {
                 bridge: scratch.speech.as_ref().map(|speech| speech.bridge.clone()),
                 twins: scratch.twins.clone(),
             }),
-            guest_storages: std::iter::once(&self.storage).chain(&self.bulk_storage).cloned().collect(),
+            guest_storages: std::iter::once(&self.storage)
+                .chain(&self.bulk_storage)
+                .chain(&self.guest_storages)
+                .cloned()
+                .collect(),
             backup_storages: self.backup_storage.iter().cloned().chain(targets).collect(),
             archive_storages: of_goldens.chain(built_on).collect(),
             golden_vmids: self.goldens.iter().map(|golden| golden.vmid).chain(built_as).collect(),
@@ -351,6 +357,7 @@ pub(in crate::cli) mod tests {
             scratch: None,
             storage: "labbtrfs".parse().unwrap(),
             bulk_storage: Some("labdir".parse().unwrap()),
+            guest_storages: BTreeSet::new(),
             backup_storage: Some("backup2".parse().unwrap()),
             targets: BTreeSet::new(),
             bridge: "vmbr0".parse().unwrap(),
@@ -390,6 +397,29 @@ pub(in crate::cli) mod tests {
             twins: BTreeMap::from([("off1".parse().unwrap(), "off1-read".parse().unwrap())]),
         });
         wide
+    }
+
+    #[test]
+    fn a_further_storage_of_guests_gets_what_the_first_has() {
+        let mut wide = choices();
+        wide.guest_storages = BTreeSet::from(["ssd2".parse().unwrap()]);
+        let grants = Wanted::of(&wide).grants;
+        let on = |storage: &str| -> Vec<_> {
+            let path = AclPath::storage(&storage.parse().unwrap());
+            grants
+                .iter()
+                .filter(|grant| grant.path == path)
+                .map(|grant| (grant.pve_role, grant.role))
+                .collect()
+        };
+        assert_eq!(on("ssd2"), on("labbtrfs"));
+        assert!(on("ssd2").contains(&("HfStDisks", Role::Operate)), "{:?}", on("ssd2"));
+        assert!(
+            !Wanted::of(&choices())
+                .grants
+                .iter()
+                .any(|grant| grant.path == AclPath::storage(&"ssd2".parse().unwrap()))
+        );
     }
 
     #[test]

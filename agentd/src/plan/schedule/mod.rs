@@ -32,7 +32,7 @@ use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
 
 use super::tested::Tested;
-use super::{Action, Context, Inputs, Plan, bulk, posture};
+use super::{Action, Context, Inputs, Plan, bulk, posture, silence};
 use crate::gate::of::effects;
 use crate::gate::retention::{KeptTier, taken_at};
 use crate::gate::{Provenance, Verdict, gate};
@@ -122,6 +122,8 @@ pub struct Known<'a> {
     pub proofs: &'a BTreeMap<OperationId, Timestamp>,
     /// The last word of its controller.
     pub hello: Option<&'a HelloRecord>,
+    /// Since when its guest agent is silent, where it should speak.
+    pub silent_since: Option<Timestamp>,
     /// Whether it runs.
     pub run: Running,
     /// What time it is.
@@ -286,6 +288,7 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
         tests: part(&records.tests, record.uid, |test| test.guest),
         proofs: &records.proofs,
         hello: record.hello.as_ref(),
+        silent_since: seen.and_then(|seen| silence::since(inputs, record, seen)),
         run: seen.map_or(Running::Unknown, |seen| seen.run),
         time: inputs.time,
     }

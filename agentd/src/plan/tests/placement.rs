@@ -110,6 +110,7 @@ fn in_manifest(world: &mut World, name: &str, (role, class): (&str, &str), defau
         entry: None,
     });
     world.manifest.push(target);
+    world.policy.guest_storages.insert(name.parse().unwrap());
 }
 
 /// The provision of the second guest: its root disk's storage, and those of its volumes.
@@ -146,6 +147,25 @@ fn disks_are_made_on_the_target_that_is_named_the_default_of_its_role_or_roots_s
     assert!(plan.actions.is_empty(), "{plan}");
     let told = &plan.verdicts[1].conditions[0];
     assert!(told.code == ErrorCode::StorageGone && told.message.contains("target usb2"), "{told:?}");
+}
+
+/// The agent's tokens may make disks where root said so, and nowhere else: no task is begun that Proxmox would refuse.
+#[test]
+fn a_target_that_root_did_not_open_for_disks_gets_none_and_the_command_that_opens_it_is_said() {
+    for named in [false, true] {
+        let mut world = world(1);
+        let mut new = guest(2);
+        new.storage = named.then(|| "ssd1".parse().unwrap());
+        world.desired.push(new);
+        in_manifest(&mut world, "ssd1", ("primary", "fast"), !named);
+        assert_eq!(provisioned(&world).0, "ssd1");
+        world.policy.guest_storages.clear();
+        let plan = world.plan();
+        assert!(plan.actions.is_empty(), "{plan}");
+        let told = &plan.verdicts[1].conditions[0];
+        assert_eq!(told.code, ErrorCode::Forbidden);
+        assert!(told.message.contains("`agentd setup` again with --guest-storage ssd1"), "{told:?}");
+    }
 }
 
 #[test]

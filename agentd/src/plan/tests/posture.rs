@@ -239,3 +239,25 @@ fn what_no_retention_reaches_is_told() {
     assert!(why.contains("1 older ones lie under a former number"), "{why}");
     assert!(why.contains("1 are protected in Proxmox"), "{why}");
 }
+
+#[test]
+fn a_silent_guest_agent_is_said_with_what_it_means_for_the_next_backup() {
+    let mut life = backed_up(Some(7));
+    prove(&mut life, "2026-06-10T03:00:00Z");
+    let promise = Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap());
+    promise.tiers.local.as_mut().unwrap().consistency = Consistency::Application;
+    let says = |life: &Life| {
+        posture(life).why.iter().any(|why| {
+            why.contains("next local backup will be crash-consistent: its guest agent has been silent since 2026-06-10T11:")
+        })
+    };
+    life.world.seen(300).up_s = 86_400;
+    life.world.records.heard.insert(uid(1), time("2026-06-10T11:59:30Z"));
+    assert!(!says(&life), "{:?}", posture(&life));
+    life.world.records.heard.insert(uid(1), time("2026-06-10T11:00:00Z"));
+    assert!(says(&life), "{:?}", posture(&life));
+    // Whoever asks for crash-consistent backups loses nothing.
+    let promise = Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap());
+    promise.tiers.local.as_mut().unwrap().consistency = Consistency::Crash;
+    assert!(!says(&life), "{:?}", posture(&life));
+}

@@ -217,6 +217,7 @@ impl World {
             pool: "holdfast".parse().unwrap(),
             storage: "tank".parse().unwrap(),
             bulk_storage: Some(self.bulk.parse().unwrap()),
+            guest_storages: BTreeSet::new(),
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
