@@ -75,9 +75,9 @@ fn security_upgrades_are_on_in_the_image_by_a_timer_of_ours_with_jitter() {
     assert!(has("etc/systemd/system/apt-daily-upgrade.timer"), "masked: nothing upgrades beside it");
     let read = |name: &str| std::fs::read_to_string(folder().join("units").join(name)).expect("read");
     let timer = read("holdfast-upgrade.timer");
-    assert!(timer.contains("OnCalendar=") && timer.contains("RandomizedDelaySec=3h"), "{timer}");
+    assert!(timer.contains("OnCalendar=") && timer.contains("RandomizedDelaySec=10min"), "{timer}");
     let service = read("holdfast-upgrade.service");
-    assert!(service.lines().any(|line| line == "ExecStart=/usr/bin/guestd upgrade"), "{service}");
+    assert!(service.lines().any(|line| line == "ExecStart=/usr/bin/guestd upgrade --in-window"), "{service}");
 }
 
 /// The builder on a box reads what the agent's package laid down there.

@@ -182,8 +182,9 @@ goes back to the snapshot. THAT LOSES ALL THAT WAS WRITTEN SINCE. What was rolle
 snapshot is kept until the next upgrade, for a week at most.
 
 How it went, and whether programs still run from files that were replaced, stands in `guestd status` and is told to the agent. \
-Nothing is restarted for it. holdfast-upgrade.timer calls this each night between two and five o'clock, at another moment each \
-time: `systemctl edit holdfast-upgrade.timer` names another time.";
+holdfast-upgrade.timer calls this with --in-window every half hour: then it upgrades once in each maintenance window, and restarts \
+the guest once where programs wait for that. The desired document names the windows of a guest (maintenance); without that they are \
+each night between 02:00 and 05:00 UTC, and nothing is restarted.";
 
 /// Of `guestd upgrade`.
 #[derive(Debug, ClapArgs)]
@@ -191,6 +192,9 @@ time: `systemctl edit holdfast-upgrade.timer` names another time.";
 pub struct UpgradeArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// Only what is due in the maintenance window that the agent names, once: for the timer.
+    #[arg(long)]
+    pub in_window: bool,
 }
 
 /// What stands in the man page of `guestd quiesce`, too.

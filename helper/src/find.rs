@@ -99,11 +99,11 @@ impl Survey {
         if let Some(name) = self.hinted.get(uuid.as_str()) {
             return refusal!(DeviceClass, "{at}: its UUID is on {name}, and no disk of that kind is allowed");
         }
-        let seen = self.seen.iter().map(|seen| format!("{} with UUID {}", seen.disk.name, seen.mark.uuid));
-        let unread = self.unread.iter().map(|name| format!("{name}, which cannot be read"));
+        let seen = self.seen.iter().map(|seen| seen.disk.name.clone());
+        let unread = self.unread.iter().map(|name| format!("{name} (cannot be read)"));
         let there: Vec<String> = unread.chain(seen).take(NAMED_MAX).collect();
-        let there = if there.is_empty() { "nothing".to_owned() } else { there.join("; ") };
-        refusal!(DeviceAbsent, "{at}: no disk with UUID {uuid} is attached; on allowed buses: {there}")
+        let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };
+        refusal!(DeviceAbsent, "{at}: no disk with UUID {uuid} is attached, but {there} (`lsblk -f`)")
     }
 }
 
@@ -196,12 +196,10 @@ mod tests {
         assert_eq!(
             says(&without),
             format!(
-                "target usb1: no disk with UUID {UUID} is attached; on allowed buses: sdd, which cannot be read; \
-                 sdc1 with UUID {}",
-                UUID.replace("0b5f", "1b5f")
+                "target usb1: no disk with UUID {UUID} is attached, but sdd (cannot be read), sdc1 (`lsblk -f`)"
             )
         );
-        assert!(says(&survey(Vec::new())).ends_with("on allowed buses: nothing"));
+        assert!(says(&survey(Vec::new())).ends_with("is attached, but nothing (`lsblk -f`)"));
         let mut hinted = survey(Vec::new());
         hinted.hinted.insert(UUID.to_owned(), "dm-3".to_owned());
         assert_eq!(code(&hinted, serial), "E_DEVICE_CLASS");

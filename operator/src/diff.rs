@@ -6,6 +6,7 @@ use holdfast_protocol::desired::{BulkBackup, DesiredDocument, DesiredGuest, Desi
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestName, GuestUid, VolumeName};
 use holdfast_protocol::protection::{BackupPolicy, Protection, compare};
+use holdfast_protocol::report::GuestReport;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -82,18 +83,30 @@ impl Diff {
     }
 }
 
-/// Compares.
-pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument) -> Diff {
+/// What of each guest's protection is in force on its host, as it reported.
+pub type InForce = BTreeMap<GuestUid, Protection>;
+
+/// From the guests of a report.
+pub fn in_force(guests: Option<&[GuestReport]>) -> InForce {
+    let promised = |guest: &GuestReport| Some((guest.uid?, guest.protection.as_ref()?.in_force.clone()?));
+    guests.unwrap_or_default().iter().filter_map(promised).collect()
+}
+
+/// Compares documents; what makes a guest less protected, with what is in force where that is known.
+pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument, in_force: &InForce) -> Diff {
     let mut old: BTreeMap<GuestUid, &DesiredGuest> =
         before.iter().flat_map(|before| &before.guests).map(|guest| (guest.uid, guest)).collect();
     let (mut added, mut changed, mut weaker, mut unchanged) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let policies = before.map_or(&[][..], |before| &before.policies);
     for guest in &after.guests {
-        let Some(earlier) = old.remove(&guest.uid) else {
+        let earlier = old.remove(&guest.uid);
+        let promised = in_force.get(&guest.uid).cloned();
+        let promised = promised.or_else(|| Protection::wished(earlier?, policies));
+        weaker.extend(promised.and_then(|promised| less_protected(&promised, guest, &after.policies)));
+        let Some(earlier) = earlier else {
             added.push(guest.clone());
             continue;
         };
-        weaker.extend(less_protected((earlier, policies), (guest, &after.policies)));
         let mut changes = changes(&fields(earlier), &fields(guest));
         changes.extend(volume_changes(earlier, guest));
         if changes.is_empty() {
@@ -132,14 +145,14 @@ fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
     fields
 }
 
-/// By the law of the agent, as far as the documents tell: what is in force on the box may be more.
+/// By the rules of the agent.
 fn less_protected(
-    (earlier, policies): (&DesiredGuest, &[BackupPolicy]),
-    (guest, new_policies): (&DesiredGuest, &[BackupPolicy]),
+    promised: &Protection,
+    guest: &DesiredGuest,
+    new_policies: &[BackupPolicy],
 ) -> Option<WeakerGuest> {
-    let promised = Protection::wished(earlier, policies)?;
     let wished = Protection::wished(guest, new_policies).unwrap_or_else(|| Protection::of_volumes(guest));
-    let what: Vec<String> = compare(&promised, &wished).loosened.iter().map(ToString::to_string).collect();
+    let what: Vec<String> = compare(promised, &wished).loosened.iter().map(ToString::to_string).collect();
     (!what.is_empty()).then(|| WeakerGuest { guest: named(guest), what })
 }
 
@@ -170,11 +183,21 @@ fn remark(field: &str, before: Option<&Value>, after: Option<&Value>) -> Option<
     (field.ends_with("_gib") && shrinks).then_some("disks only grow: the agent will refuse this")
 }
 
+/// Sealed credentials are longer than anybody reads.
+const WORD_CHARS_MAX: usize = 120;
+
 fn word(value: &Value) -> String {
-    match value {
+    let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    };
+    let chars = text.chars().count();
+    if chars <= WORD_CHARS_MAX {
+        return text;
     }
+    let begin: String = text.chars().take(24).collect();
+    let end: String = text.chars().skip(chars.saturating_sub(8)).collect();
+    format!("{begin}…{end} ({chars} characters)")
 }
 
 /// A guest as flat fields, without its volumes.
@@ -207,12 +230,14 @@ fn volume_changes(before: &DesiredGuest, after: &DesiredGuest) -> Vec<Change> {
 }
 
 fn volume_fields(volume: &DesiredVolume) -> BTreeMap<String, Value> {
-    let field = |name: &str, value: Value| (format!("volumes.{}.{name}", volume.name), value);
-    BTreeMap::from([
-        field("mount", volume.mount.as_str().into()),
-        field("size_gib", volume.size_gib.get().into()),
-        field("kind", kind_words(&volume.kind).into()),
-    ])
+    let mut fields = BTreeMap::new();
+    // As for guests: what was read from JSON can be written as JSON.
+    if let Ok(Value::Object(mut whole)) = serde_json::to_value(volume) {
+        whole.remove("name");
+        whole.insert("kind".to_owned(), kind_words(&volume.kind).into());
+        flatten(&format!("volumes.{}", volume.name), &Value::Object(whole), &mut fields);
+    }
+    fields
 }
 
 fn whole_volume(name: &VolumeName, before: Option<&DesiredVolume>, after: Option<&DesiredVolume>) -> Change {
@@ -261,7 +286,7 @@ mod tests {
         after.generation = before.generation.next();
         after.guests.reverse();
         after.guests[0].volumes.reverse();
-        let diff = diff(Some(&before), &after);
+        let diff = diff(Some(&before), &after, &InForce::new());
         assert!(diff.is_empty());
         assert_eq!(diff.unchanged, before.guests.len());
     }
@@ -270,14 +295,14 @@ mod tests {
     fn each_change_is_named_once_and_back_again() {
         let before = samples::document();
         let after = samples::changed_document();
-        let forth = diff(Some(&before), &after);
+        let forth = diff(Some(&before), &after, &InForce::new());
         let names = |diff: &Diff| -> Vec<String> {
             diff.changed
                 .iter()
                 .flat_map(|g| g.changes.iter().map(|c| format!("{}.{}", g.guest.name, c.field)))
                 .collect()
         };
-        let back = diff(Some(&after), &before);
+        let back = diff(Some(&after), &before, &InForce::new());
         assert_eq!(names(&forth), names(&back));
         assert_eq!((forth.added.len(), forth.unnamed.len()), (back.unnamed.len(), back.added.len()));
         assert!(forth.changed[0].changes.iter().any(|c| c.field == "size.memory_mib"));
@@ -293,12 +318,12 @@ mod tests {
         let policy = serde_json::json!({ "name": "usual", "tiers": { "snapshot": tier } });
         after.policies.push(serde_json::from_value(policy).unwrap());
         after.guests[0].policy = Some("usual".parse().unwrap());
-        let found = diff(Some(&before), &after);
+        let found = diff(Some(&before), &after, &InForce::new());
         let named: Vec<&str> = found.settings.iter().map(|change| change.field.as_str()).collect();
         assert!(named.contains(&"policies.usual.snapshot.retention.keep.last"), "{named:?}");
         assert_eq!(found.changed[0].changes[0].field, "policy");
         assert!(found.weaker.is_empty(), "a first promise");
-        let back = diff(Some(&after), &before);
+        let back = diff(Some(&after), &before, &InForce::new());
         assert_eq!(back.weaker[0].what, ["snapshot tier: from on to off"]);
         assert_eq!((back.weaker.len(), back.weaker[0].guest.uid), (1, after.guests[0].uid));
     }
@@ -309,7 +334,7 @@ mod tests {
         let mut after = before.clone();
         after.guests[0].size.rootfs_gib = 1.try_into().unwrap();
         after.guests[0].volumes.clear();
-        let remarks: Vec<_> = diff(Some(&before), &after)
+        let remarks: Vec<_> = diff(Some(&before), &after, &InForce::new())
             .changed
             .remove(0)
             .changes
@@ -318,5 +343,35 @@ mod tests {
             .collect();
         assert!(remarks.iter().any(|remark| remark.contains("only grow")), "{remarks:?}");
         assert!(remarks.iter().any(|remark| remark.contains("data stays")), "{remarks:?}");
+    }
+
+    #[test]
+    fn less_protected_is_judged_by_what_is_in_force_on_the_host() {
+        let before = samples::document();
+        let schedule =
+            serde_json::json!({ "at": ["02:30"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+        let tier = serde_json::json!({ "schedule": schedule, "retention": { "keep": { "last": 3 } } });
+        let promise: Protection =
+            serde_json::from_value(serde_json::json!({ "tiers": { "snapshot": tier }, "volumes": [] }))
+                .unwrap();
+        // The document before it does not promise anything either; the host still keeps an earlier promise.
+        let in_force = InForce::from([(before.guests[0].uid, promise)]);
+        assert!(diff(Some(&before), &before, &InForce::new()).weaker.is_empty());
+        let found = diff(Some(&before), &before, &in_force);
+        assert_eq!(found.weaker[0].what, ["snapshot tier: from on to off"]);
+    }
+
+    #[test]
+    fn a_volume_that_names_another_target_shows_and_long_values_are_cut() {
+        let before = samples::document();
+        let mut after = before.clone();
+        let with_volume = after.guests.iter_mut().find(|guest| !guest.volumes.is_empty()).unwrap();
+        with_volume.volumes[0].storage = Some("ssd2".parse().unwrap());
+        let found = diff(Some(&before), &after, &InForce::new());
+        let change = &found.changed[0].changes[0];
+        assert!(change.field.ends_with(".storage"), "{change:?}");
+        assert_eq!((change.before.as_deref(), change.after.as_deref()), (None, Some("ssd2")));
+        let sealed = format!("{}end", "hf-sealed".repeat(100));
+        assert_eq!(word(&Value::String(sealed)), "hf-sealedhf-sealedhf-sea…ealedend (903 characters)");
     }
 }

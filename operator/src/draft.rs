@@ -15,6 +15,7 @@ use holdfast_protocol::desired::{
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, TargetName, Vmid};
+use holdfast_protocol::maintenance::Maintenance;
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::storage::StorageTarget;
@@ -61,6 +62,8 @@ struct DraftGuest {
     policy: Option<PolicyName>,
     #[serde(default)]
     controller: Option<ControllerWish>,
+    #[serde(default)]
+    maintenance: Option<Maintenance>,
     #[serde(default)]
     volumes: Vec<DesiredVolume>,
 }
@@ -163,6 +166,7 @@ impl Draft {
             network: guest.network,
             policy: guest.policy,
             controller: guest.controller,
+            maintenance: guest.maintenance,
             volumes: guest.volumes,
         });
         Desired::check(DesiredDocument {

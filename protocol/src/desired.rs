@@ -17,6 +17,7 @@ use crate::id::{
     TargetName, Vmid, VolumeName,
 };
 use crate::job::act::{ReleaseVersion, Sha256Text};
+use crate::maintenance::Maintenance;
 use crate::net::Ipv4Cidr;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
@@ -97,6 +98,9 @@ pub struct DesiredGuest {
     /// The controller it should run; without one it keeps the one it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerWish>,
+    /// When it may be upgraded and restarted; without it the defaults of [`Maintenance`] hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<Maintenance>,
     /// Its volumes beside the root disk.
     #[serde(default)]
     #[schemars(length(max = 16))]
@@ -243,6 +247,12 @@ impl Desired {
         for (index, guest) in document.guests.iter().enumerate() {
             seen.guest(index, guest)?;
             named_targets(index, guest, &document.storage)?;
+            if let Some(rule) = guest.maintenance.as_ref().and_then(Maintenance::mistake) {
+                return Err(DesiredError::Windows {
+                    path: format!("guests[{index}].maintenance.windows"),
+                    rule,
+                });
+            }
             if let Some(policy) = guest.policy.as_ref().filter(|policy| !policies.contains(policy)) {
                 return Err(DesiredError::UnknownPolicy {
                     path: format!("guests[{index}].policy"),
@@ -505,6 +515,14 @@ pub enum DesiredError {
         /// What does.
         rule: &'static str,
     },
+    /// Maintenance windows in which nothing could be done.
+    #[error("{path}: {rule}")]
+    Windows {
+        /// The JSON path.
+        path: String,
+        /// The rule.
+        rule: &'static str,
+    },
     /// Cannot happen for a document that was read; kept as an error all the same.
     #[error("the document cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
@@ -528,6 +546,7 @@ impl DesiredError {
             Self::TooMany { .. }
             | Self::Unreachable { .. }
             | Self::EmptyPolicy { .. }
+            | Self::Windows { .. }
             | Self::UnfitTarget { .. } => ErrorCode::Range,
             Self::Unwritable(_) => ErrorCode::Internal,
         }
@@ -542,6 +561,7 @@ impl DesiredError {
             | Self::Unreachable { path, .. }
             | Self::UnknownPolicy { path, .. }
             | Self::EmptyPolicy { path }
+            | Self::Windows { path, .. }
             | Self::UnfitTarget { path, .. } => Some(path),
             Self::TooMany { .. } | Self::Unwritable(_) => None,
         }

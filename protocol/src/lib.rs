@@ -21,6 +21,7 @@
 //! | [`escrow`] | wrapped backup keys at the hub, and the outer form of their files |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
+//! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wished, approved, reported |
 //! | [`restore`] | a new box in the place of a lost one |
@@ -45,6 +46,7 @@ pub mod golden;
 pub mod id;
 pub mod job;
 pub mod local;
+pub mod maintenance;
 pub mod net;
 pub mod operation;
 pub mod operator;

@@ -248,6 +248,7 @@ fn policy() -> Result<Policy> {
         pool: "holdfast".parse()?,
         storage: "fast".parse()?,
         bulk_storage: None,
+        guest_storages: BTreeSet::new(),
         backup_storage: None,
         bridge: "vmbr0".parse()?,
         goldens: BTreeMap::new(),

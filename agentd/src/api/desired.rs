@@ -1,4 +1,4 @@
-//! `GET /v1/desired`: which controller the guest should run; `GET /v1/artifacts/{sha256}`: its bytes.
+//! `GET /v1/desired`: controller and maintenance windows of the guest; `GET /v1/artifacts/{sha256}`: its bytes.
 //!
 //! Only what the document in use wishes for this guest, an operator's signature approved by exactly these bytes, and lies on
 //! the box. Any other digest is one that there is not, whatever it is to somebody else.
@@ -22,6 +22,7 @@ use super::frame::{self, Data};
 use super::wait::Wait;
 use crate::model::policy::Sha256Hex;
 use crate::model::record::ReleaseRecord;
+use crate::plan::maintenance;
 use crate::port::artifacts::Artifact;
 
 /// One piece of an answer.
@@ -57,7 +58,9 @@ pub(super) async fn desired(
 ) -> Result<Data<DesiredView>, ApiError> {
     let look = async || {
         let wanted = wanted(&local, &scope).await?;
-        Ok(DesiredView { controller: wanted.map(|(controller, _)| controller) })
+        let named = local.wanted.guest(scope.uid()).await?.and_then(|guest| guest.maintenance);
+        let maintenance = maintenance::view(scope.uid(), named.as_ref(), local.clock.now());
+        Ok(DesiredView { controller: wanted.map(|(controller, _)| controller), maintenance })
     };
     wait.for_change(&local, look).await
 }

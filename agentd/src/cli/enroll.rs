@@ -200,7 +200,10 @@ impl EnrollError {
 /// [`EnrollError`].
 pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_owner_of(&settings.state.dir)?;
+    match &arguments.invite_file {
+        Some(file) => step_down::to_owner_of_with(&settings.state.dir, "--invite-file", file)?,
+        None => step_down::to_owner_of(&settings.state.dir)?,
+    }
     if arguments.take_up {
         return restore::take_up(&settings, &arguments.without);
     }

@@ -4,9 +4,14 @@
 //! and root that follows names in a folder of another user can be led astray. So a command started by root starts itself
 //! again as the owner of the state folder. Deliberately absent: any work done as root.
 
-use std::os::unix::fs::MetadataExt;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::fs::OFlags;
 
 /// Why the command does not run.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +31,15 @@ pub enum StepDownError {
         /// The folder.
         path: PathBuf,
     },
+    /// A file for the command.
+    #[error("{} cannot be read; it must be a file and no link", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The program could not be started again.
     #[error("the command could not be started again as user {uid}: run it as that user")]
     Again {
@@ -41,11 +55,50 @@ pub enum StepDownError {
 ///
 /// # Errors
 /// [`StepDownError`].
+pub fn to_owner_of(state: &Path) -> Result<(), StepDownError> {
+    become_owner(state, std::env::args_os().skip(1).collect(), None)
+}
+
+/// The same with a file that only root may read: it is opened here, and the command reads it as its standard input. The file is
+/// named by an option and its value, and `-` takes their place.
+///
+/// # Errors
+/// [`StepDownError`].
+pub fn to_owner_of_with(state: &Path, option: &str, file: &Path) -> Result<(), StepDownError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let refused = |source| StepDownError::File { path: file.to_owned(), source };
+    // Whoever may exchange a link must not have root read another file.
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(refused)?;
+    let words = without(std::env::args_os().skip(1), option);
+    become_owner(state, words, Some(opened))
+}
+
+/// The words without an option that has a value, in either form, and `-` instead.
+fn without(words: impl Iterator<Item = OsString>, option: &str) -> Vec<OsString> {
+    let joined = format!("{option}=");
+    let mut kept = Vec::new();
+    let mut words = words;
+    while let Some(word) = words.next() {
+        if word == option {
+            drop(words.next());
+            kept.push("-".into());
+        } else if word.to_str().is_some_and(|word| word.starts_with(&joined)) {
+            kept.push("-".into());
+        } else {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "starts this very program again with the same arguments, in this process's place"
 )]
-pub fn to_owner_of(state: &Path) -> Result<(), StepDownError> {
+fn become_owner(state: &Path, words: Vec<OsString>, input: Option<File>) -> Result<(), StepDownError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
@@ -59,12 +112,31 @@ pub fn to_owner_of(state: &Path) -> Result<(), StepDownError> {
     let program = std::env::current_exe().map_err(again)?;
     let kept = std::env::vars_os().filter(|(name, _)| name == "HOLDFAST_AGENT_CONFIG" || name == "NO_COLOR");
     // With `uid` set the standard library also empties the list of extra groups.
+    let input = input.map_or_else(Stdio::inherit, Stdio::from);
     let error = std::process::Command::new(program)
-        .args(std::env::args_os().skip(1))
+        .args(words)
+        .stdin(input)
         .env_clear()
         .envs(kept)
         .uid(uid)
         .gid(owner.gid())
         .exec();
     Err(again(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_root_opened_is_read_from_standard_input_instead() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let without = |text: &str| super::without(words(text).into_iter(), "--invite-file");
+        assert_eq!(
+            without("enroll --restore --invite-file /root/i --output json"),
+            words("enroll --restore - --output json")
+        );
+        assert_eq!(without("enroll --invite-file=/root/i"), words("enroll -"));
+        assert_eq!(without("enroll --invite-files x"), words("enroll --invite-files x"));
+    }
 }

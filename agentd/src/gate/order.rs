@@ -45,7 +45,7 @@ pub enum TurnedAway {
     #[error(transparent)]
     NotHere(#[from] NotHere),
     /// It would end while it waits.
-    #[error("the job ends at {ends}, and its delay only at {due}: sign it anew with a later end")]
+    #[error("the job ends at {ends:.0}, and its delay only at {due:.0}: sign it anew with a later end")]
     TooShort {
         /// When it ends.
         ends: UtcSecond,

@@ -44,7 +44,7 @@ pub enum NoOrder {
     },
     /// Not now.
     #[error(
-        "the order is good from {from} to {until} by this box's clock at {now}: set the clock, or have a new one signed"
+        "the order is good from {from:.0} to {until:.0} by this box's clock at {now:.0}: set the clock, or have a new one signed"
     )]
     Time {
         /// Not earlier.

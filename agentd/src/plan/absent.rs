@@ -71,7 +71,8 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         Verdict::Forbidden(why) => return judged.with(ErrorCode::Forbidden, why),
     }
     if let Some((tried, until)) = context.waits(guest.uid, OperationKind::Provision) {
-        let text = format!("making it failed {} times, next try at {until}: {}", tried.failed, tried.message);
+        let text =
+            format!("making it failed {} times, next try at {until:.0}: {}", tried.failed, tried.message);
         return judged.with(ErrorCode::Unavailable, text);
     }
     if let Operation::Provision(provision) = &operation {

@@ -41,8 +41,8 @@ pub fn words(
         let key = newest.sealed.as_ref().and_then(|key| key.as_str().get(..KEY_SHOWN));
         said.extend(key.map(|key| format!("encrypted with key {key}…")));
         said.push(match verified(newest, shelf) {
-            Some(Verification { well: true, at }) => format!("the server found its bytes whole at {at}"),
-            Some(Verification { well: false, at }) => format!("the server found it damaged at {at}"),
+            Some(Verification { well: true, at }) => format!("the server found its bytes whole at {at:.0}"),
+            Some(Verification { well: false, at }) => format!("the server found it damaged at {at:.0}"),
             None => "never looked through by the server".to_owned(),
         });
         if let Some(Shelf::Listed { pruned_by: Some(by), .. }) = shelf {

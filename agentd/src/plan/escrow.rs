@@ -45,7 +45,9 @@ pub enum NotRetired {
     #[error("code {0} is the newest that opens its key: make another one first, with `agentd escrow rotate`")]
     Newest(CodeNumber),
     /// The newer one is too new.
-    #[error("code {newer}, which replaces it, is in use only since {since}: an older one stays for 14 days")]
+    #[error(
+        "code {newer}, which replaces it, is in use only since {since:.0}: an older one stays for 14 days"
+    )]
     Held {
         /// Which replaces it.
         newer: CodeNumber,

@@ -107,7 +107,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     let backup = choice.backup;
     if let Some((tried, until)) = context.waits(uid, OperationKind::Provision) {
         let text = format!(
-            "it is gone; making it again failed {} times, next try at {until}: {}",
+            "it is gone; making it again failed {} times, next try at {until:.0}: {}",
             tried.failed, tried.message
         );
         return judged.with(ErrorCode::Unavailable, text);

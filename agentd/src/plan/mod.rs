@@ -63,6 +63,7 @@ mod health;
 mod hold;
 pub mod left;
 pub mod lost;
+pub mod maintenance;
 mod network;
 mod number;
 pub mod offsite;

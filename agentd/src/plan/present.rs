@@ -11,7 +11,8 @@ use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
 use super::{
-    Action, Context, Inputs, Judged, controller, detached, expiry, lost, network, passes, placement, silence,
+    Action, Context, Inputs, Judged, controller, detached, expiry, lost, maintenance, network, passes,
+    placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::of::effects;
@@ -266,7 +267,13 @@ fn next_operation(
         (RunState::Stopped, Running::Running) => {
             Some((Operation::Stop(target()), "it should stand still and runs".to_owned()))
         }
-        _ => None,
+        // What was stopped is started again by the rule above.
+        (RunState::Running, Running::Running) => {
+            let why = maintenance::last_step(inputs, guest, made.record, seen)?;
+            Some((Operation::Stop(target()), why))
+        }
+        (RunState::Running, Running::Stopped | Running::Unknown)
+        | (RunState::Stopped, Running::Stopped | Running::Unknown) => None,
     }
 }
 
@@ -334,8 +341,12 @@ fn act(
         return Judged { standing: Standing::Broken, ..judged }.with(ErrorCode::Broken, text);
     }
     if let Some((tried, until)) = context.waits(uid, kind) {
-        let text =
-            format!("{} was tried {} times, next at {until}: {}", kind.as_str(), tried.failed, tried.message);
+        let text = format!(
+            "{} was tried {} times, next at {until:.0}: {}",
+            kind.as_str(),
+            tried.failed,
+            tried.message
+        );
         return judged.with(ErrorCode::Unavailable, text);
     }
     Judged { action: Some(Action { operation, reason }), ..judged }

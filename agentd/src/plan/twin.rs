@@ -33,7 +33,7 @@ pub fn wrong(of: &StorageName, twin: &StorageName, entries: &BTreeMap<String, En
     let Some(seen) = entries.get(twin.as_str()) else {
         return vec![format!(
             "Proxmox has no storage {twin}, or hides it: root runs `{}`",
-            add_line(twin, original)
+            add_line(of, twin, original)
         )];
     };
     if field(seen, "type") != KIND {
@@ -69,12 +69,14 @@ pub fn wrong(of: &StorageName, twin: &StorageName, entries: &BTreeMap<String, En
 }
 
 /// The line by which root makes a twin. Capitals are root's to fill in; the password is asked for.
-fn add_line(twin: &StorageName, original: &EntrySeen) -> String {
+fn add_line(of: &StorageName, twin: &StorageName, original: &EntrySeen) -> String {
     let mut line = format!("pvesm add {KIND} {twin}");
     for name in SAME {
         match original.get(name) {
-            // Proxmox shows the key's fingerprint; root has the file.
-            Some(_) if name == "encryption-key" => line.push_str(" --encryption-key KEYFILE"),
+            // Proxmox shows the key's fingerprint; the key itself lies where it keeps those of its entries.
+            Some(_) if name == "encryption-key" => {
+                line.push_str(&format!(" --encryption-key /etc/pve/priv/storage/{of}.enc"));
+            }
             Some(value) => line.push_str(&format!(" --{name} {value}")),
             None => {}
         }
@@ -151,7 +153,7 @@ mod tests {
         let mut entries = both();
         entries.remove("off1-read");
         let line = "`pvesm add pbs off1-read --server 10.66.0.1 --datastore store1 --namespace hf --fingerprint 86:7e \
-                    --encryption-key KEYFILE --content backup --username READER --password`";
+                    --encryption-key /etc/pve/priv/storage/off1.enc --content backup --username READER --password`";
         assert!(of(&entries)[0].contains(line), "{:?}", of(&entries));
         entries.insert("off1".to_owned(), entry(&[("type", "nfs")]));
         assert!(of(&entries)[0].contains("only an entry of a backup server"));

@@ -120,7 +120,7 @@ fn judge(
     }
     if let Some((tried, until)) = context.waits(guest.uid, OperationKind::UpdateController) {
         return Err(waits(format!(
-            "controller {named} was not put in, {} times ({}): tried again at {until}",
+            "controller {named} was not put in, {} times ({}): tried again at {until:.0}",
             tried.failed, tried.message
         )));
     }

@@ -1,17 +1,18 @@
 //! `guestd upgrade`: security upgrades that nobody waits for.
 //!
 //! ```text
-//! timer ─ switched on? ─ quiet? ─ lists ─ anything? ─ older snapshots go ─ apt-get ─ hook: snapshot, what is well
+//! timer ─ window open? ─ switched on? ─ quiet? ─ lists ─ anything? ─ older snapshots go ─ apt-get ─ hook: snapshot, what is well
 //!                                                                            └─ judge: health ─┬─ well: told
 //!                                                                                              └─ back to the snapshot
 //! ```
-//! In: the timer `holdfast-upgrade.timer`, each night with jitter. Out: packages from Debian's security archive and what they
+//! In: the timer `holdfast-upgrade.timer`, every half hour, and the maintenance window as the agent tells it. Out: packages from Debian's security archive and what they
 //! need, and one report. The hook of apt and its judge are those of every run of apt; here they take a snapshot and go back where
-//! nobody said otherwise. Deliberately absent: any other upgrade, a restart of the guest, and a second try of an upgrade that was
-//! rolled back, for a week.
+//! nobody said otherwise. In a window that the document names, the guest is restarted when programs wait for that. Deliberately
+//! absent: any other upgrade, and a second try of an upgrade that was rolled back, for a week.
 
 mod apt_get;
 mod record;
+mod window;
 
 use std::time::Duration;
 
@@ -27,9 +28,10 @@ use crate::clock;
 use crate::file::{self, Eyes};
 use crate::people::{apt, trial, tried};
 use crate::place::Place;
-use crate::program::run_well;
+use crate::program::{Call, run_well};
 use crate::quiesce::marker::Marker;
 use crate::quiesce::turn::{self, Asked};
+use crate::restart::needed;
 use crate::stacks::{self, Security};
 use crate::ticket;
 use crate::work::{Session, key};
@@ -37,10 +39,14 @@ use crate::work::{Session, key};
 pub use apt_get::VARIABLE;
 pub use record::{PREFIX, judged, know, load};
 use record::{Record, UNDER_WAY, tell};
+use window::{Due, Restart};
 
 /// Whoever stops stacks, or tries something, is waited for so long.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 const PAUSE: Duration = Duration::from_secs(15);
+
+/// systemd takes the word and does the rest.
+const REBOOT: Duration = Duration::from_secs(60);
 
 /// What was rolled back is not tried again before.
 const HELD_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -64,6 +70,17 @@ pub async fn upgrade(args: &UpgradeArgs) -> u8 {
     if !ticket::is_own_guest(&place) {
         aside!("guestd: this guest is tried, or not handed over yet: nothing is upgraded");
         return EXIT_DONE;
+    }
+    match if args.in_window { due(&place, &args.place).await } else { Due::Upgrade } {
+        Due::Upgrade => {}
+        Due::Restart => return restart(&place).await,
+        Due::Nothing(why) => {
+            aside!("guestd: {why}");
+            return EXIT_DONE;
+        }
+    }
+    if args.in_window {
+        record::attempted(&place, clock::now());
     }
     let begun = async {
         tokio::select! {
@@ -94,6 +111,51 @@ fn say(place: &Place, not_made: NotMade) -> u8 {
         NotMade::Ended => aside!("guestd: told to end; nothing was changed"),
     }
     EXIT_FAILED
+}
+
+/// What the timer calls this for: the agent says when the guest's maintenance window is.
+async fn due(place: &Place, args: &PlaceArgs) -> Due {
+    // What a rollback took back is known before it is judged what was done in this window.
+    look_back(place, args).await;
+    let view = match Session::open(args) {
+        Ok(session) => session.agent.desired(&session.token).await.map_err(|error| chain(&error)),
+        Err(error) => Err(chain(&error)),
+    };
+    let waits = match needed(place) {
+        Some(_) => Restart::Needed,
+        None => Restart::NotNeeded,
+    };
+    match view {
+        Ok(view) => window::due(&view.maintenance, &load(place), waits, clock::now()),
+        Err(why) => Due::Nothing(format!("when the maintenance window is, is not known: {why}")),
+    }
+}
+
+/// Restarts the guest. What it ran it starts again by itself.
+async fn restart(place: &Place) -> u8 {
+    if !is_free(place) || apt::goes_on(place) || apt::is_judged_later(place) {
+        aside!(
+            "guestd: programs of this guest wait for a restart; something else goes on, so it is tried later"
+        );
+        return EXIT_DONE;
+    }
+    aside!("guestd: the guest is restarted in its maintenance window, since programs wait for that");
+    record::restarted(place, clock::now());
+    match run_well(&Call::new(["systemctl", "reboot"], REBOOT)).await {
+        Ok(_) => EXIT_DONE,
+        Err(error) => {
+            aside!("guestd: the guest is not restarted: {}", chain(&error));
+            EXIT_FAILED
+        }
+    }
+}
+
+/// Whether nobody else does anything to stacks.
+fn is_free(place: &Place) -> bool {
+    !Marker::is_there(place)
+        && !tried::goes_on(place)
+        && !trial::is_open(place)
+        && matches!(turn::take(place), Asked::Ours(_))
 }
 
 /// Until it is known what to upgrade. None where there is nothing to do.
@@ -141,14 +203,8 @@ fn held_back(record: &Record, now: Timestamp) -> Option<Timestamp> {
 
 /// Until nobody else does anything to stacks.
 async fn wait(place: &Place) -> Result<(), NotMade> {
-    let free = || {
-        !Marker::is_there(place)
-            && !tried::goes_on(place)
-            && !trial::is_open(place)
-            && matches!(turn::take(place), Asked::Ours(_))
-    };
     let waiting = async {
-        while !free() {
+        while !is_free(place) {
             tokio::time::sleep(PAUSE).await;
         }
     };

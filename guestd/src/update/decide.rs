@@ -59,7 +59,10 @@ mod tests {
 
     fn wanted(version: &str, bytes: u64, turn: Turn) -> DesiredView {
         let version = version.to_owned().try_into().unwrap();
-        DesiredView { controller: Some(WantedController { version, sha256: sha("ab"), bytes, turn }) }
+        DesiredView {
+            controller: Some(WantedController { version, sha256: sha("ab"), bytes, turn }),
+            ..DesiredView::default()
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema, Mode, Ticket, Tic
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{Envelope, EnvelopeSchema, Metadata, Problem};
 use holdfast_protocol::id::{CorrelationId, GuestUid, RequestId};
+use holdfast_protocol::local::desired::MaintenanceView;
 use holdfast_protocol::local::{ClaimRequest, Hello, HelloAnswer};
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
@@ -81,6 +82,8 @@ pub struct Book {
     pub windows: Windows,
     /// What the guest should run, as the agent tells it.
     pub desired: Option<serde_json::Value>,
+    /// When it may be upgraded and restarted.
+    pub maintenance: MaintenanceView,
     /// The bytes that are handed out.
     pub artifact: Vec<u8>,
     /// How often they were.
@@ -212,9 +215,12 @@ async fn desired(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     if !knows(&book, &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
+    let maintenance = &book.maintenance;
     match &book.desired {
-        Some(controller) => answer(serde_json::json!({ "controller": controller })),
-        None => answer(serde_json::json!({})),
+        Some(controller) => {
+            answer(serde_json::json!({ "controller": controller, "maintenance": maintenance }))
+        }
+        None => answer(serde_json::json!({ "maintenance": maintenance })),
     }
 }
 

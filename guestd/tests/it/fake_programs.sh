@@ -150,6 +150,10 @@ wanted() {
 systemctl_program() {
     verb=$1
     shift
+    if [ "$verb" = reboot ]; then
+        gate reboot guest
+        return
+    fi
     mode=$1
     while [ "$1" != -- ]; do shift; done
     shift

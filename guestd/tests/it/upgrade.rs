@@ -1,6 +1,8 @@
 //! Security upgrades: what apt is told, what is told of them, and the way back.
 
 use holdfast_protocol::bootstrap::Mode;
+use holdfast_protocol::local::desired::MaintenanceWindow;
+use holdfast_protocol::maintenance::{RestartRule, SecurityUpgrades};
 use serde_json::Value;
 
 use crate::fake_agent::FakeAgent;
@@ -161,4 +163,69 @@ async fn a_scratch_guest_is_tested_as_it_was_backed_up() {
     world.set_upgrades(&["web"], "");
     assert_eq!(upgrade(&guest).0, Some(0));
     assert_eq!((world.log(), last(&guest)), (Vec::new(), Value::Null));
+}
+
+/// The agent says that a maintenance window is open, or when the next one begins.
+fn set_window(agent: &FakeAgent, open: Open, restart: RestartRule) {
+    // By no clock: a window that has been open for years, or one that opens in years.
+    let years: [&str; 2] = match open {
+        Open::Now => ["2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z"],
+        Open::Later => ["2190-01-01T00:00:00Z", "2200-01-01T00:00:00Z"],
+    };
+    let [begins, ends] = years.map(|at| at.parse().unwrap());
+    agent.book.lock().unwrap().maintenance.window = Some(MaintenanceWindow { begins, ends, restart });
+}
+
+enum Open {
+    Now,
+    Later,
+}
+
+fn by_timer(guest: &Guest) -> (Option<i32>, String) {
+    let output = guest.ask("upgrade", &["--in-window"]);
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn reboots(world: &World) -> usize {
+    world.log().iter().filter(|line| *line == "systemctl reboot").count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_timer_upgrades_and_restarts_once_in_each_window_and_never_outside_of_it() {
+    let (agent, guest, world, _) = guest().await;
+    world.set_stacks(STACK);
+    world.set_upgrades(&["openssl"], "");
+    std::fs::write(guest.path("run/reboot-required"), "").unwrap();
+    let (code, log) = by_timer(&guest);
+    assert_eq!((code, log.contains("names no maintenance window")), (Some(0), true), "{log}");
+    set_window(&agent, Open::Later, RestartRule::InWindow);
+    let (code, log) = by_timer(&guest);
+    assert_eq!((code, log.contains("maintenance window begins at")), (Some(0), true), "{log}");
+    assert!(snapshots(&agent).is_empty() && reboots(&world) == 0);
+    set_window(&agent, Open::Now, RestartRule::InWindow);
+    assert_eq!(by_timer(&guest).0, Some(0));
+    assert_eq!(snapshots(&agent).len(), 1);
+    let (_, log) = by_timer(&guest);
+    assert_eq!(reboots(&world), 0, "how the stacks are is not judged yet: {log}");
+    assert_eq!(judge(&guest, &world), Some(0));
+    let (code, log) = by_timer(&guest);
+    assert_eq!((code, reboots(&world)), (Some(0), 1), "{log}");
+    let (_, log) = by_timer(&guest);
+    assert_eq!((snapshots(&agent).len(), reboots(&world)), (1, 1), "once in a window: {log}");
+    assert!(log.contains("nothing is left to do"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_switches_upgrades_and_restarts_off() {
+    let (agent, guest, world, _) = guest().await;
+    world.set_stacks(STACK);
+    world.set_upgrades(&["openssl"], "");
+    std::fs::write(guest.path("run/reboot-required"), "").unwrap();
+    set_window(&agent, Open::Now, RestartRule::ByHand);
+    agent.book.lock().unwrap().maintenance.security_upgrades = SecurityUpgrades::Off;
+    let (code, log) = by_timer(&guest);
+    assert_eq!((code, snapshots(&agent).len(), reboots(&world)), (Some(0), 0, 0), "{log}");
+    // A person who asks gets it.
+    assert_eq!(upgrade(&guest).0, Some(0));
+    assert_eq!(snapshots(&agent).len(), 1);
 }

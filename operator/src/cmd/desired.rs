@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::watch;
 use crate::args::{ApplyArgs, DesiredCommand};
-use crate::diff::{Diff, diff};
+use crate::diff::{Diff, diff, in_force};
 use crate::exit::CliError;
 use crate::hub::Hub;
 use crate::screen::Screen;
@@ -63,7 +63,8 @@ async fn prepare(hub: &Hub, host: &str, file: &Path) -> Result<Prepared, CliErro
     // A host may be ahead of a hub that was set back to an older copy.
     let floor = before.map_or(Generation::NONE, |document| document.generation).max(detail.host.held);
     let desired = draft.complete(before, floor, || GuestUid::new(Uuid::now_v7()))?;
-    let diff = diff(before, desired.document());
+    let in_force = in_force(detail.sections.guests.as_deref());
+    let diff = diff(before, desired.document(), &in_force);
     Ok(Prepared { detail, held, desired, diff })
 }
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::samples::{self, now, read};
 use super::{desired, event, golden, guest, host, job, login, protection};
-use crate::diff::diff;
+use crate::diff::{InForce, diff};
 use crate::screen::{Colour, Style};
 
 const PLAIN: Style = Style { colour: Colour::Off, columns: None };
@@ -112,12 +112,21 @@ fn desired_documents() {
 #[test]
 fn differences() {
     let (before, after) = (samples::document(), samples::changed_document());
-    assert_snapshot!(desired::diff("box7", &diff(Some(&before), &after), PLAIN));
-    assert_snapshot!("difference_coloured", desired::diff("box7", &diff(Some(&before), &after), COLOURED));
-    assert_snapshot!("difference_first", desired::diff("box7", &diff(None, &before), PLAIN));
-    assert_snapshot!("difference_none", desired::diff("box7", &diff(Some(&before), &before), PLAIN));
+    assert_snapshot!(desired::diff("box7", &diff(Some(&before), &after, &InForce::new()), PLAIN));
+    assert_snapshot!(
+        "difference_coloured",
+        desired::diff("box7", &diff(Some(&before), &after, &InForce::new()), COLOURED)
+    );
+    assert_snapshot!("difference_first", desired::diff("box7", &diff(None, &before, &InForce::new()), PLAIN));
+    assert_snapshot!(
+        "difference_none",
+        desired::diff("box7", &diff(Some(&before), &before, &InForce::new()), PLAIN)
+    );
     let (before, after) = (samples::under_policy(10), samples::under_policy(1));
-    assert_snapshot!("difference_weaker", desired::diff("box7", &diff(Some(&before), &after), PLAIN));
+    assert_snapshot!(
+        "difference_weaker",
+        desired::diff("box7", &diff(Some(&before), &after, &InForce::new()), PLAIN)
+    );
 }
 
 #[test]

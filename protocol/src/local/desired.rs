@@ -4,11 +4,13 @@
 //! it told. What the guest does with it stands in [`Turn`]: before its turn, nothing. Deliberately absent: stacks. They are the
 //! guest's own matter (`/etc/holdfast/stacks.toml`), and no document wishes for them.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::OperationId;
 use crate::job::act::{ReleaseVersion, Sha256Text};
+use crate::maintenance::{RestartRule, SecurityUpgrades};
 
 /// No controller is larger. Ours are a tenth of it.
 pub const CONTROLLER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -20,6 +22,40 @@ pub struct DesiredView {
     /// The controller; none, where nothing is wished for, or what is wished for may not run, or is not on the box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<WantedController>,
+    /// When it may be upgraded and restarted.
+    #[serde(default)]
+    pub maintenance: MaintenanceView,
+}
+
+/// When a guest may be upgraded and restarted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceView {
+    /// Whether security upgrades are installed.
+    pub security_upgrades: SecurityUpgrades,
+    /// The window that is open, else the next one; none, where no point of the schedule is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<MaintenanceWindow>,
+}
+
+/// One maintenance window of one guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceWindow {
+    /// From then on; its jitter is in it.
+    pub begins: Timestamp,
+    /// Nothing is begun from then on.
+    pub ends: Timestamp,
+    /// Whether the guest may be restarted in it.
+    pub restart: RestartRule,
+}
+
+impl MaintenanceWindow {
+    /// Whether something may be begun now.
+    #[must_use]
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        (self.begins..self.ends).contains(&now)
+    }
 }
 
 /// A build of the controller: exactly these bytes.

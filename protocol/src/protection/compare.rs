@@ -4,6 +4,8 @@
 //! as it is in force and is named. So a wish that raises one thing and lowers another raises the one at once. A volume
 //! that a wish does not name keeps its promise. Deliberately absent: who may weaken a promise, and how that is asked for.
 
+mod coverage;
+
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -218,6 +220,15 @@ impl Judge {
             });
         let jitter = (&old.jitter_min, &new.jitter_min);
         let window = (&old.window_min, &new.window_min);
+        // More points make up for more jitter and shorter windows, where they are taken.
+        if as_dense(&points(old), &points(new)) && coverage::covers(old, new) {
+            return Schedule {
+                at,
+                zone,
+                jitter_min: self.weigh(tier, Facet::Jitter, jitter, |_, _| true, ToString::to_string),
+                window_min: self.weigh(tier, Facet::Window, window, |_, _| true, ToString::to_string),
+            };
+        }
         Schedule {
             at,
             zone,

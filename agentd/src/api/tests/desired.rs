@@ -1,6 +1,7 @@
 //! Which controller a guest is told of, and whose bytes it gets.
 
 use holdfast_protocol::local::desired::{DesiredView, Turn};
+use holdfast_protocol::maintenance::{RestartRule, SecurityUpgrades};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
@@ -55,17 +56,13 @@ async fn told(world: &World, token: &str) -> DesiredView {
 async fn a_controller_is_told_when_it_is_wished_approved_and_here() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
-    assert_eq!(told(&world, &token).await, DesiredView::default(), "nothing is wished for");
+    assert_eq!(told(&world, &token).await.controller, None, "nothing is wished for");
     let path = format!("/v1/artifacts/{}", digest());
     wished(&world, 2, "0.2.0", &digest()).await;
     lay(&world);
     approve(&world, "0.3.0", &digest());
     approve(&world, "0.2.0", &"ab".repeat(32));
-    assert_eq!(
-        told(&world, &token).await,
-        DesiredView::default(),
-        "approved is another version, or other bytes"
-    );
+    assert_eq!(told(&world, &token).await.controller, None, "approved is another version, or other bytes");
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(ErrorCode::NotFound));
     approve(&world, "0.2.0", &digest());
     let controller = told(&world, &token).await.controller.unwrap();
@@ -74,7 +71,7 @@ async fn a_controller_is_told_when_it_is_wished_approved_and_here() {
     let had = world.get(WEB_AT, &path, Some(&token)).await;
     assert_eq!((had.status, had.body.as_slice()), (StatusCode::OK, PROGRAM));
     wished(&world, 3, "0.2.0", &"ab".repeat(32)).await;
-    assert_eq!(told(&world, &token).await, DesiredView::default(), "approved and not here");
+    assert_eq!(told(&world, &token).await.controller, None, "approved and not here");
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(ErrorCode::NotFound));
 }
 
@@ -174,4 +171,26 @@ async fn end_provision(world: &World) {
         let parked = Event::Parked { problem, remedy: "none".to_owned() };
         world.store.append(&progress, parked, world.clock.now()).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_guest_is_told_the_maintenance_that_its_document_names() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    let usual = told(&world, &token).await.maintenance;
+    assert_eq!(usual.security_upgrades, SecurityUpgrades::On);
+    assert_eq!(usual.window.unwrap().restart, RestartRule::ByHand);
+    let mut document = document(2, "10.66.0.91/24").document().clone();
+    document.guests[0].maintenance = Some(
+        serde_json::from_value(json!({ "security_upgrades": "off", "windows":
+            { "at": ["Sun 03:00"], "zone": "UTC", "jitter_min": 0, "window_min": 120 } }))
+        .unwrap(),
+    );
+    world.store.offer_desired(Desired::check(document).unwrap(), world.clock.now()).await.unwrap();
+    let named = told(&world, &token).await.maintenance;
+    assert_eq!(named.security_upgrades, SecurityUpgrades::Off);
+    let window = named.window.unwrap();
+    assert_eq!(window.restart, RestartRule::InWindow);
+    assert_eq!(window.ends.duration_since(window.begins).as_secs(), 7_200);
+    assert!(window.ends > world.clock.now());
 }

@@ -188,6 +188,12 @@ async fn version(pve: &dyn Pve) -> Check {
             let detail = format!("{} is too old: {major}.{minor} or newer is needed", version.text);
             Check::new(State::Failed, "Proxmox VE", detail)
         }
+        Err(error @ PveError::PinMismatch { .. }) => {
+            let mend = vec![
+                "agentd setup ...   # with the options of the first time: it reads the new key".to_owned(),
+            ];
+            Check { mend, ..Check::of_error("Proxmox VE", &error) }
+        }
         Err(error) => Check::of_error("Proxmox VE", &error),
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! What comes in: [`Wanted`], [`Seen`], and which secrets we still have. What goes out: every wanted thing as one
 //! [`Step`], done already or with the writes that bring it about, in an order that works. Pure. Running the writes and
-//! settling again gives a list with nothing to do. What our own token had before something narrower was named is taken away.
+//! settling again gives a list with nothing to do. What our own tokens had on storages by other choices is taken away.
 //! Deliberately absent: taking away what somebody else granted; `doctor` shows that.
 
 use std::collections::BTreeSet;
 
 use super::plan::Wanted;
+use super::privilege::pve_roles;
 use super::seen::{AclEntry, PrivSep, Seen, Spread};
 use super::write::Write;
 use crate::port::pve::Role;
@@ -77,19 +78,36 @@ pub fn settle(wanted: &Wanted, seen: &Seen, secrets: &BTreeSet<Role>) -> Vec<Ste
         let what = format!("grant {} on {} to {}!{}", grant.pve_role, grant.path, wanted.user, grant.role);
         steps.push(done_or(what, standing, vec![write]));
     }
-    // The user keeps it: another of its tokens may need it there, and this one has only what it has itself.
-    steps.extend(wanted.no_longer.iter().filter_map(|grant| {
-        let from = format!("{}!{}", wanted.user, grant.role);
-        let is = |e: &&AclEntry| {
-            (e.path.as_str(), e.role.as_str()) == (grant.path.as_str(), grant.pve_role) && e.who == from
-        };
-        seen.acl.iter().find(is)?;
-        let why = "its backups are read by a twin now";
-        let (path, pve_role) = (grant.path.to_string(), grant.pve_role.to_owned());
-        let what = format!("no grant {pve_role} on {path} to {from}");
-        Some(Step::new(what, Standing::Differs(why), vec![Write::Revoke { path, pve_role, from }]))
-    }));
+    steps.extend(left_over(wanted, seen));
     steps
+}
+
+/// Grants on storages that other choices needed, of our roles to our own tokens. The user keeps what another of its tokens needs.
+fn left_over(wanted: &Wanted, seen: &Seen) -> Vec<Step> {
+    let ours = pve_roles(&Role::ALL);
+    let is_needed = |entry: &AclEntry| {
+        wanted.grants.iter().any(|grant| {
+            let here = grant.path.as_str() == entry.path && grant.pve_role == entry.role;
+            here && (entry.who == wanted.user || entry.who == format!("{}!{}", wanted.user, grant.role))
+        })
+    };
+    let is_of_us = |who: &str| {
+        who == wanted.user || wanted.tokens.iter().any(|role| who == format!("{}!{role}", wanted.user))
+    };
+    let left = seen.acl.iter().filter(|entry| {
+        entry.path.starts_with("/storage/")
+            && entry.spreads == Spread::Here
+            && ours.contains_key(entry.role.as_str())
+            && is_of_us(&entry.who)
+            && !is_needed(entry)
+    });
+    let step = |entry: &AclEntry| {
+        let (path, pve_role, from) = (entry.path.clone(), entry.role.clone(), entry.who.clone());
+        let what = format!("no grant {pve_role} on {path} to {from}");
+        let why = Standing::Differs("nothing that was chosen needs it any more");
+        Step::new(what, why, vec![Write::Revoke { path, pve_role, from }])
+    };
+    left.map(step).collect()
 }
 
 fn done_or(what: String, standing: Standing, writes: Vec<Write>) -> Step {
@@ -280,6 +298,34 @@ mod tests {
         assert_eq!(has(&seen, "/storage/off1"), [user.clone(), allocate]);
         assert_eq!(has(&seen, "/storage/off1-read"), [user, scratch]);
         assert_eq!(writes(&settle(&Wanted::of(&tried()), &seen, &secrets)), 0);
+    }
+
+    #[test]
+    fn grants_on_a_storage_that_is_no_longer_chosen_are_taken_away_and_those_of_others_stay() {
+        let mut seen = Seen::default();
+        let before = Wanted::of(&tried());
+        carry_out(&mut seen, &settle(&before, &Seen::default(), &BTreeSet::new()));
+        let by_hand = AclEntry {
+            path: "/storage/labdir".to_owned(),
+            role: "PVEDatastoreUser".to_owned(),
+            who: "holdfast@pve".to_owned(),
+            spreads: Spread::Here,
+        };
+        seen.acl.insert(by_hand.clone());
+        let mut moved = tried();
+        moved.scratch.as_mut().unwrap().storage = "other".parse().unwrap();
+        moved.bulk_storage = None;
+        let (wanted, secrets) = (Wanted::of(&moved), before.tokens.iter().copied().collect());
+        let steps = settle(&wanted, &seen, &secrets);
+        carry_out(&mut seen, &steps);
+        let left: Vec<_> = seen.acl.iter().filter(|entry| entry.path == "/storage/labdir").collect();
+        assert_eq!(left, [&by_hand]);
+        assert!(
+            seen.acl
+                .iter()
+                .any(|entry| entry.path == "/storage/other" && entry.who == "holdfast@pve!scratch")
+        );
+        assert_eq!(writes(&settle(&wanted, &seen, &secrets)), 0);
     }
 
     #[test]

@@ -64,12 +64,12 @@ pub fn steps(choices: &Choices) -> Vec<LocalStep> {
     let what = format!("what the bridge of tests reads, {}", path.display());
     let mut steps = vec![LocalStep { what, standing, act: LocalAct::PlainFile { path, text } }];
     if choices.system_user.is_some() && is_shipped {
-        let what = format!("unit {UNIT}, from boot on");
         let standing = if runs { Standing::Done } else { Standing::Missing };
-        // Restarted too: it may stand with another address.
-        for words in [["systemctl", "enable", UNIT], ["systemctl", "restart", UNIT]] {
-            let act = LocalAct::Command(words.map(str::to_owned).to_vec());
-            steps.push(LocalStep { what: what.clone(), standing: standing.clone(), act });
+        // Restarted too: it may run with another address.
+        for (verb, when) in [("enable", "from boot on"), ("restart", "now, with this address")] {
+            let act = LocalAct::Command(["systemctl", verb, UNIT].map(str::to_owned).to_vec());
+            let what = format!("unit {UNIT}, {when}");
+            steps.push(LocalStep { what, standing: standing.clone(), act });
         }
     }
     steps

@@ -7,6 +7,31 @@ use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::protection::{Schedule, Tier};
 use jiff::{SignedDuration, Timestamp};
 
+/// What begins at the points of a schedule: each is put off by another part of the jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Backups of a tier.
+    Tier(Tier),
+    /// Maintenance of the guest.
+    Maintenance,
+}
+
+impl From<Tier> for Purpose {
+    fn from(tier: Tier) -> Self {
+        Self::Tier(tier)
+    }
+}
+
+impl Purpose {
+    /// Another for each.
+    const fn salt(self) -> u64 {
+        match self {
+            Self::Tier(tier) => tier as u64,
+            Self::Maintenance => 0xff,
+        }
+    }
+}
+
 /// The points on both sides of now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around {
@@ -32,16 +57,21 @@ impl Around {
         &self,
         schedule: &Schedule,
         guest: GuestUid,
-        tier: Tier,
+        purpose: impl Into<Purpose>,
     ) -> Option<(Timestamp, Timestamp)> {
         let point = self.last?;
-        Some((point, begins(schedule, guest, tier, point, self.next)))
+        Some((point, begins(schedule, guest, purpose.into(), point, self.next)))
     }
 
     /// When the next one begins for a guest.
     #[must_use]
-    pub fn next_begins(&self, schedule: &Schedule, guest: GuestUid, tier: Tier) -> Option<Timestamp> {
-        Some(begins(schedule, guest, tier, self.next?, self.after))
+    pub fn next_begins(
+        &self,
+        schedule: &Schedule,
+        guest: GuestUid,
+        purpose: impl Into<Purpose>,
+    ) -> Option<Timestamp> {
+        Some(begins(schedule, guest, purpose.into(), self.next?, self.after))
     }
 }
 
@@ -49,27 +79,27 @@ impl Around {
 fn begins(
     schedule: &Schedule,
     guest: GuestUid,
-    tier: Tier,
+    purpose: Purpose,
     point: Timestamp,
     following: Option<Timestamp>,
 ) -> Timestamp {
     let most = i64::from(schedule.jitter_min.get()) * 60;
     let half = following.map_or(most, |following| following.duration_since(point).as_secs() / 2);
     let span = u64::try_from(most.min(half)).unwrap_or(0);
-    let put_off = scatter(guest, tier, point) % (span + 1);
+    let put_off = scatter(guest, purpose, point) % (span + 1);
     let put_off = SignedDuration::from_secs(i64::try_from(put_off).unwrap_or(0));
     point.checked_add(put_off).unwrap_or(point)
 }
 
 /// A number that is as good as drawn by lot, and always the same. The finisher of splitmix64, twice.
-fn scatter(guest: GuestUid, tier: Tier, point: Timestamp) -> u64 {
+fn scatter(guest: GuestUid, purpose: Purpose, point: Timestamp) -> u64 {
     let (high, low) = guest.uuid().as_u64_pair();
     let mix = |mut number: u64| {
         number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         number ^ (number >> 31)
     };
-    mix(mix(high ^ low.rotate_left(17)) ^ point.as_second().cast_unsigned() ^ ((tier as u64) << 56))
+    mix(mix(high ^ low.rotate_left(17)) ^ point.as_second().cast_unsigned() ^ (purpose.salt() << 56))
 }
 
 #[cfg(test)]

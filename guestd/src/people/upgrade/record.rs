@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::local::hello::{UpgradeOutcome, UpgradeReport, WHY_BYTES_MAX};
 use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
@@ -40,6 +41,12 @@ pub struct Record {
     pub last: Option<UpgradeReport>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotName>,
+    /// When an upgrade was last begun in a maintenance window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<Timestamp>,
+    /// When the guest was last restarted in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarted: Option<Timestamp>,
 }
 
 fn path(place: &Place) -> PathBuf {
@@ -88,6 +95,16 @@ fn note(place: &Place, outcome: UpgradeOutcome, why: &str, snapshot: Option<&Sna
     let mut record = load(place);
     record.last = Some(UpgradeReport { at: clock::now(), outcome, why: short, snapshot: snapshot.cloned() });
     store(place, &record);
+}
+
+/// An upgrade is begun in a maintenance window.
+pub fn attempted(place: &Place, now: Timestamp) {
+    store(place, &Record { attempted: Some(now), ..load(place) });
+}
+
+/// The guest is restarted in a maintenance window.
+pub fn restarted(place: &Place, now: Timestamp) {
+    store(place, &Record { restarted: Some(now), ..load(place) });
 }
 
 /// A snapshot was taken for an upgrade, or is known to be there.

@@ -55,6 +55,22 @@ impl Points {
             && other.minutes & !self.minutes == 0
             && other.second == self.second
     }
+
+    /// Whether they come on every day.
+    #[must_use]
+    pub const fn is_daily(&self) -> bool {
+        let (weekdays, months, days) = (0b111_1111, 0b1_1111_1111_1110, 0xffff_fffe);
+        self.weekdays & weekdays == weekdays && self.months & months == months && self.days & days == days
+    }
+
+    /// The minutes of a day at which they come, on days on which they do.
+    pub fn minutes_of_day(self) -> impl Iterator<Item = u32> {
+        let hours = (0..24_u32).filter(move |hour| self.hours >> hour & 1 == 1);
+        hours.flat_map(move |hour| {
+            let minutes = (0..60_u32).filter(move |minute| self.minutes >> minute & 1 == 1);
+            minutes.map(move |minute| hour * 60 + minute)
+        })
+    }
 }
 
 impl Calendar {

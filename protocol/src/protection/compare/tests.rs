@@ -198,3 +198,24 @@ fn promises_that_nobody_can_write_down_are_not_made() {
     }
     assert_eq!(now.volumes.len(), 64);
 }
+
+/// More points make up for a shorter window; by themselves, a shorter window and a longer jitter are weaker.
+#[test]
+fn a_denser_schedule_may_have_a_shorter_window() {
+    let schedule = |at: &str, jitter: u32, window: u32| {
+        with(
+            "/tiers/local/schedule",
+            json!({ "at": [at], "zone": "UTC", "jitter_min": jitter, "window_min": window }),
+        )
+    };
+    let old = schedule("02:00", 0, 480);
+    let denser = compare(&old, &schedule("*:00", 30, 180));
+    assert_eq!(denser.loosened, [], "{denser:?}");
+    assert_eq!(denser.next, schedule("*:00", 30, 180));
+    let shorter = compare(&old, &schedule("02:00", 0, 180));
+    assert_eq!(shorter.loosened.iter().map(|change| change.facet).collect::<Vec<_>>(), [Facet::Window]);
+    assert_eq!(shorter.next, old);
+    // Hours that the old window reached and the new ones do not.
+    let gaps = compare(&old, &schedule("02,04:00", 0, 180));
+    assert_eq!(gaps.loosened.iter().map(|change| change.facet).collect::<Vec<_>>(), [Facet::Window]);
+}

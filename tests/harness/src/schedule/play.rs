@@ -26,7 +26,7 @@ use super::judge::{Ending, judge};
 use super::script::{Act, Script};
 use super::witness::{Estranges, Witness};
 use super::{Verdict, storage};
-use crate::book::Book;
+use crate::book::{Book, Line};
 use crate::controllers::{Speech, speak_while};
 use crate::ground::Template;
 use crate::invariant::{GONE, Violation};
@@ -126,6 +126,17 @@ pub async fn play(seed: u64, script: &Script, template: &Template) -> Verdict {
     };
     let mut violations = std::mem::take(&mut player.violations);
     violations.extend(judge(&ending));
+    if !violations.is_empty() {
+        // Whoever looks for the cause begins with what the agent wrote down.
+        let line = |line: &Line| {
+            let Line { number, at, action, operation, detail } = line;
+            format!(
+                "   audit {number:>4} at {at} {action} {} {detail}",
+                operation.get(..8).unwrap_or_default()
+            )
+        };
+        player.story.extend(ending.book.audit.iter().map(line));
+    }
     Verdict { seed, story: player.story, violations, hash: world.log.hash() }
 }
 
@@ -339,6 +350,10 @@ impl Player<'_> {
         let before = by_hand.then(|| self.world.scene());
         for order in orders {
             self.tell(format!("{}: {}", mishap.text(), serde_json::to_string(&order).unwrap()));
+            // The agent lives on that node: both have one clock.
+            if let Order::Edit(Edit::Clock { ahead_s }) = &order {
+                self.world.box_clock.set_ahead_s(*ahead_s);
+            }
             if let Outcome::Failed(why) = obey(&self.world.node, &order) {
                 self.tell(format!("which could not be done: {why}"));
             }
