@@ -13,6 +13,7 @@
 //! suites, `cargo ci stacks` one part, each with what it needs; what was not asked for counts as skipped.
 
 mod built;
+mod cpu;
 mod deep;
 mod part;
 mod pick;
@@ -131,7 +132,8 @@ fn tell(ended: &[Ended], left_out: &[LeftOut], prepared: Duration, whole: Durati
         };
         let (suite, name, seconds) = (one.part.suite.name(), one.part.name, one.took.as_secs_f32());
         let why = one.why.as_deref().unwrap_or_default();
-        println!("{suite:<8} {name:<10} {verdict:<9} {seconds:>7.1} s {why}");
+        let cpu = one.cpu.as_secs_f32();
+        println!("{suite:<8} {name:<10} {verdict:<9} {seconds:>7.1} s {cpu:>7.1} s of a core {why}");
     }
     for LeftOut { part, why } in left_out {
         println!("{:<8} {:<10} LEFT OUT  ({why})", part.suite.name(), part.name);

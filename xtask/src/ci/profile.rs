@@ -45,7 +45,8 @@ fn parts(ended: &[Ended], prepared: Duration, whole: Duration) -> Result<String>
     let cores = std::thread::available_parallelism().context("how many processors?")?;
     let mut text = format!(
         "\nMeasured on {} with {cores} cores: {:.1} minutes in all, {:.0} s of them for Debian packages. Parts run side by \
-         side, so their times add up to more.\n\n| suite | part | seconds | verdict |\n| --- | --- | --- | --- |\n",
+         side, so their times add up to more; the seconds of cores add up to what the machine did.\n\n\
+         | suite | part | seconds | seconds of a core | verdict |\n| --- | --- | --- | --- | --- |\n",
         deep::day()?,
         whole.as_secs_f32() / 60.0,
         prepared.as_secs_f32(),
@@ -55,7 +56,7 @@ fn parts(ended: &[Ended], prepared: Duration, whole: Duration) -> Result<String>
     for one in rows {
         let verdict = if one.state == State::Passed { "passed" } else { "FAILED" };
         let (suite, name, seconds) = (one.part.suite.name(), one.part.name, one.took.as_secs());
-        writeln!(text, "| {suite} | {name} | {seconds} | {verdict} |")?;
+        writeln!(text, "| {suite} | {name} | {seconds} | {} | {verdict} |", one.cpu.as_secs())?;
     }
     Ok(text)
 }

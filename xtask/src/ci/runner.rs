@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::cpu;
 use super::part::{Part, Priority};
 use super::pick::{Entry, State, give_up, next};
 use crate::workspace::{program, target};
@@ -48,6 +49,8 @@ pub struct Ended {
     pub state: State,
     /// How long it ran.
     pub took: Duration,
+    /// How long cores worked for it: its own time and that of every process that it waited for.
+    pub cpu: Duration,
     /// What was wrong, in a sentence.
     pub why: Option<String>,
 }
@@ -95,6 +98,7 @@ fn run_by(me: PathBuf, parts: &[&'static Part], began: Instant, limits: Limits) 
         entries: parts.iter().map(|part| Entry { part, state: State::Waiting }).collect(),
         running: Vec::new(),
         ended: Vec::new(),
+        cpu: cpu::of_children(),
         capacity: u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(1),
         began,
         limits,
@@ -105,7 +109,8 @@ fn run_by(me: PathBuf, parts: &[&'static Part], began: Instant, limits: Limits) 
     for entry in shop.entries.iter().filter(|entry| matches!(entry.state, State::Waiting | State::NotReached))
     {
         let why = Some("not reached".to_owned());
-        shop.ended.push(Ended { part: entry.part, state: State::NotReached, took: Duration::ZERO, why });
+        let (took, cpu) = (Duration::ZERO, Duration::ZERO);
+        shop.ended.push(Ended { part: entry.part, state: State::NotReached, took, cpu, why });
     }
     Ok(shop.ended)
 }
@@ -117,6 +122,8 @@ struct Shop {
     entries: Vec<Entry>,
     running: Vec<Running>,
     ended: Vec<Ended>,
+    /// What all parts that have ended used.
+    cpu: Duration,
     capacity: u32,
     began: Instant,
     limits: Limits,
@@ -223,8 +230,10 @@ impl Shop {
             (None, Err(error)) => Some(format!("cannot be waited for: {error}")),
         };
         let took = one.since.elapsed();
+        let all = cpu::of_children();
+        let cpu = all.saturating_sub(std::mem::replace(&mut self.cpu, all));
         show(entry.part, &one.log, why.as_deref(), took, self.began);
-        self.ended.push(Ended { part: entry.part, state: entry.state, took, why });
+        self.ended.push(Ended { part: entry.part, state: entry.state, took, cpu, why });
     }
 }
 
