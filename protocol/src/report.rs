@@ -169,6 +169,9 @@ pub struct GoldenReport {
     pub sha256: Option<String>,
     /// Whether guests may be made from it.
     pub standing: GoldenStanding,
+    /// The size of its root disk, once the host looked: a guest's is at least as large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rootfs_bytes: Option<u64>,
 }
 
 /// Whether guests may be made from a golden.

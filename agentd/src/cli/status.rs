@@ -25,7 +25,7 @@ const NOTE_CHARS_MAX: usize = 60;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 The running agent is asked, nothing is read from files, so what is shown is true now; `seen` says when Proxmox was last \
-looked at. A guest's standing is managed, absent (on its way), unmanaged (the document no longer names it; it is kept), \
+looked at. A guest's standing is managed, absent (on its way), being made, unmanaged (the document no longer names it; it is kept), \
 missing, foreign (not ours, never touched), broken or parked (waiting for a person).")]
 pub struct StatusArguments {
     #[command(flatten)]
@@ -204,7 +204,7 @@ fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
         rows.add_row([
             guest.name.clone(),
             or_dash(guest.vmid.map(|vmid| vmid.to_string())),
-            standing(guest.standing).to_owned(),
+            standing(guest).to_owned(),
             running(guest.run).to_owned(),
             or_dash(size),
             or_dash(guest.address.map(|address| address.to_string())),
@@ -260,8 +260,10 @@ fn shortened(text: &str) -> String {
     }
 }
 
-const fn standing(standing: Standing) -> &'static str {
-    match standing {
+/// A guest that is not there and has a number is being made.
+const fn standing(guest: &GuestReport) -> &'static str {
+    match guest.standing {
+        Standing::Absent if guest.vmid.is_some() => "being made",
         Standing::Managed => "managed",
         Standing::Unmanaged => "unmanaged",
         Standing::Absent => "absent",

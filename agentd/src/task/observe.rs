@@ -126,8 +126,10 @@ impl Eye {
             lost,
             orphaned,
             goldens,
+            golden_roots: BTreeMap::new(),
             shelves,
             controllers,
+            bridge_mtu: None,
         })
     }
 
@@ -268,6 +270,7 @@ fn facts(config: &GuestConfig) -> GuestFacts {
         },
         name: config.hostname.clone(),
         net: config.nets.get(&0).and_then(|line| line.parse().ok()),
+        resolver: config.resolver(),
         more_nets: config.nets.keys().copied().filter(|number| *number != 0).collect(),
         template: match config.template {
             Switch::On => Template::Yes,

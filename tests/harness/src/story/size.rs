@@ -11,6 +11,7 @@ pub(super) fn reconfigure() -> Vec<Story> {
         Operation::Reconfigure(Reconfigure {
             name: None,
             network: None,
+            resolver: None,
             target: target(1),
             cores: Some(1.try_into().unwrap()),
             memory: Some(128.try_into().unwrap()),

@@ -1,0 +1,92 @@
+//! A guest's network and resolver follow the document: made so, changed so while it runs, and taken back.
+
+use agentd::port::pve::GuestConfig;
+use agentd::task::reconcile::LOOK_AT_LEAST;
+use holdfast_protocol::desired::{DesiredGuest, Resolver};
+use holdfast_protocol::id::Vmid;
+use serde_json::json;
+
+use super::drift::{Agent, report, serves, start};
+use super::world::{World, guest};
+
+/// A guest with everything of a network that a document can name.
+fn whole(n: u8) -> DesiredGuest {
+    let mut wanted = guest(n);
+    let network = json!({
+        "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.1", "mtu": { "bytes": 1400 },
+        "rate": { "mib_per_s": 50 }, "firewall": "on",
+        "resolver": { "own": { "servers": ["9.9.9.9", "fd00::1"], "search": ["lan.example"] } }
+    });
+    wanted.network = serde_json::from_value(network).unwrap();
+    wanted
+}
+
+fn value<'a>(config: &'a GuestConfig, key: &str) -> Option<&'a str> {
+    config
+        .nets
+        .get(&0)?
+        .split(',')
+        .find_map(|part| part.split_once('=').filter(|(name, _)| *name == key))
+        .map(|(_, value)| value)
+}
+
+/// What stands in its configuration of all that: packets, limit, flag, servers, domains.
+async fn seen(world: &World, vmid: Vmid) -> [Option<String>; 5] {
+    let config = world.pve().guest_config(vmid).await.unwrap();
+    let own = |key: &str| value(&config, key).map(str::to_owned);
+    [own("mtu"), own("rate"), own("firewall"), config.resolver().servers, config.resolver().search]
+}
+
+fn texts(texts: [&str; 5]) -> [Option<String>; 5] {
+    texts.map(|text| Some(text.to_owned()))
+}
+
+/// Waits until a document's guest is as wanted, by what stands in Proxmox.
+async fn until(agent: &mut Agent, world: &World, vmid: Vmid, wanted: [Option<String>; 5]) {
+    let looks = LOOK_AT_LEAST.as_secs();
+    let mut changes = agent.ports.store.changes();
+    for _ in 0..looks {
+        if seen(world, vmid).await == wanted {
+            return;
+        }
+        tokio::time::timeout(LOOK_AT_LEAST, changes.changed()).await.unwrap().unwrap();
+    }
+    panic!("never {wanted:?}: {:?}", seen(world, vmid).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![guest(1), whole(2)]).await;
+    let view = agent.until("two guests that serve", |view| serves(view, 1) && serves(view, 2)).await;
+    let [first, second] = [1, 2].map(|n| report(&view, n).unwrap().vmid.unwrap());
+    let all = texts(["1400", "50", "1", "9.9.9.9 fd00::1", "lan.example"]);
+    let none = [const { None::<String> }; 5];
+    assert_eq!(
+        (seen(&world, first).await, seen(&world, second).await),
+        (none.clone(), all.clone()),
+        "as they were made"
+    );
+
+    agent.wish(2, vec![whole(1), guest(2)]).await;
+    until(&mut agent, &world, first, all.clone()).await;
+    assert_eq!(seen(&world, second).await, all, "what a document names no more stays");
+
+    // The first one's servers only wait for its next start, by which a delete does nothing.
+    let back = |n: u8| {
+        let mut wanted = whole(n);
+        let network = json!({
+            "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.1", "mtu": "bridge",
+            "rate": "unlimited", "firewall": "off", "resolver": "host"
+        });
+        wanted.network = serde_json::from_value(network).unwrap();
+        assert_eq!(wanted.network.resolver, Some(Resolver::Host));
+        wanted
+    };
+    agent.wish(3, vec![back(1), back(2)]).await;
+    until(&mut agent, &world, first, none.clone()).await;
+    until(&mut agent, &world, second, none).await;
+    agent.until("both serve", |view| serves(view, 1) && serves(view, 2)).await;
+    agent.stop().await;
+}
