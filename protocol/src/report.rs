@@ -3,9 +3,13 @@
 //! A report carries the sections that changed since the acknowledged one, or all of them when the hub asks. A section
 //! that is left out means *as before*, never *empty*.
 
+mod field;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use self::field::{AppliedValue, FieldState, InForce};
 
 use crate::code::ErrorCode;
 use crate::desired::{GuestSize, RunState};
@@ -284,6 +288,9 @@ pub struct GuestReport {
     /// What a person should know, each with its code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// Fields of which document, Proxmox and what was last carried out are not one. The box itself shows all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldState>,
 }
 
 /// How a guest stands to us.

@@ -101,6 +101,7 @@ impl World {
         let observed = Observed {
             at: Timestamp::UNIX_EPOCH,
             guests: seen,
+            read_at: BTreeMap::new(),
             vmids: BTreeMap::new(),
             storages: BTreeMap::new(),
             sight: Sight::Proved,

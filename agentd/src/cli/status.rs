@@ -2,6 +2,8 @@
 //!
 //! Exit code 0: told. 69: no agent runs. What needs a person comes first, in words.
 
+mod fields;
+
 use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -12,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
 use crate::model::view::HeavyWork;
-use crate::port::status_door::{self, AgentStatus, StatusError};
+use crate::port::status_door::{self, AgentStatus, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// A look at Proxmox older than this is worth a word: several cycles were missed.
@@ -30,6 +32,9 @@ missing, foreign (not ours, never touched), broken or parked (waiting for a pers
 pub struct StatusArguments {
     #[command(flatten)]
     config: ConfigPath,
+    /// The fields of this guest, by its name, number or uid: what the document says, what Proxmox has, what was last carried
+    /// out.
+    guest: Option<String>,
     /// Tables for people, or JSON (`holdfast.status/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -63,6 +68,17 @@ impl StatusCommandError {
 /// [`StatusCommandError`].
 pub fn run(arguments: &StatusArguments) -> Result<(), StatusCommandError> {
     let settings = Settings::load(&arguments.config)?;
+    if let Some(guest) = &arguments.guest {
+        let question = Question::Fields { guest: guest.clone() };
+        let Answer::Fields(view) = status_door::put(&settings.state.dir, question)? else {
+            return Err(StatusError::Other.into());
+        };
+        match arguments.output {
+            Output::Json => super::print_json(&view),
+            Output::Table => print!("{}", fields::page(&view)),
+        }
+        return Ok(());
+    }
     let status = status_door::ask(&settings.state.dir)?;
     match arguments.output {
         Output::Json => super::print_json(&status),

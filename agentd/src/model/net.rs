@@ -216,6 +216,15 @@ impl NetLine {
         line
     }
 
+    /// Whether its packets are of this size.
+    #[must_use]
+    pub fn has(&self, mtu: Mtu) -> bool {
+        match mtu {
+            Mtu::Bridge => self.get("mtu").is_none(),
+            Mtu::Bytes(bytes) => self.get("mtu") == Some(bytes.get().to_string().as_str()),
+        }
+    }
+
     /// One of its values by its key, as Proxmox writes it.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {

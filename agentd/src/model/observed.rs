@@ -25,6 +25,8 @@ pub struct Observed {
     pub at: Timestamp,
     /// The containers we see, by VMID.
     pub guests: BTreeMap<Vmid, ObservedGuest>,
+    /// When their configurations were read, of those that could be.
+    pub read_at: BTreeMap<Vmid, Timestamp>,
     /// What was asked about single VMIDs.
     pub vmids: BTreeMap<Vmid, VmidFact>,
     /// The storages in the settings, and the targets in use.

@@ -74,8 +74,10 @@ fn moves<'a>(
     facts: &'a GuestFacts,
 ) -> Option<(NetPlace, &'a NetLine)> {
     let (mut place, line) = (NetPlace::of(&guest.network), facts.net.as_ref()?);
-    // The rest of its place does not wait for a size of packets that its bridge cannot carry.
-    if too_large(inputs, guest).is_some() {
+    // The rest of its place does not wait for a size of packets that its bridge cannot carry. One that is there already is not
+    // written down as new: a guest has it from its next start alone.
+    let there = place.mtu.is_some_and(|mtu| line.has(mtu));
+    if there || too_large(inputs, guest).is_some() {
         place.mtu = None;
     }
     let moves = guest.network.bridge == inputs.policy.bridge && line.at(&place) != *line;

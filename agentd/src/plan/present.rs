@@ -11,8 +11,8 @@ use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
 use super::{
-    Action, Context, Inputs, Judged, controller, detached, expiry, fixed, lost, network, passes, placement,
-    silence,
+    Action, Context, Inputs, Judged, controller, detached, expiry, fields, fixed, lost, network, passes,
+    placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::of::effects;
@@ -69,6 +69,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     judged = differences(judged, context.inputs, (guest, made), facts);
     judged = controller::judge(context, judged, made.record);
     judged = silence::judge(context, judged, made.record, seen);
+    if let Some((code, text)) = fields::ahead(context.inputs, guest.uid, seen, facts) {
+        judged = judged.with(code, text);
+    }
     judged.held.extend(shrinking(context, guest, facts));
     judged.held.extend(network::held(context, guest, made, facts));
     let next =

@@ -15,6 +15,7 @@ mod protect;
 mod returned;
 mod schedule;
 mod seen;
+mod side_by_side;
 mod silence;
 mod snapshots;
 mod trend;
@@ -149,6 +150,7 @@ pub(super) fn world(count: u32) -> World {
     let observed = Observed {
         at: at(0),
         guests: (1..=count).map(|n| (vmid(number(n)), seen(n))).collect(),
+        read_at: BTreeMap::new(),
         vmids: BTreeMap::new(),
         storages: BTreeMap::new(),
         sight: Sight::Proved,
@@ -179,7 +181,7 @@ impl World {
 
     pub(super) fn reports(&self) -> Vec<holdfast_protocol::report::GuestReport> {
         let inputs = self.inputs();
-        report::guests(&inputs, &plan(&inputs))
+        report::guests(&inputs, &plan(&inputs), &fields::all(&inputs))
     }
 
     fn inputs(&self) -> Inputs<'_> {
@@ -551,7 +553,7 @@ fn a_report_has_a_line_for_everybody() {
     world.desired.push(guest(3));
     world.desired.remove(0);
     let inputs = world.inputs();
-    let reports = report::guests(&inputs, &plan(&inputs));
+    let reports = report::guests(&inputs, &plan(&inputs), &BTreeMap::new());
     let lines: Vec<_> = reports.iter().map(|r| (r.name.as_str(), r.standing, r.run)).collect();
     assert_eq!(
         lines,

@@ -15,6 +15,7 @@ use holdfast_protocol::id::{PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::strict::chain;
+use jiff::{SignedDuration, Timestamp};
 
 pub use self::loss::Gone;
 use crate::gate::stranger;
@@ -118,6 +119,7 @@ impl Eye {
         let (goldens, shelves, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Observed {
             at,
+            read_at: self.read_at(at),
             guests,
             vmids,
             storages,
@@ -131,6 +133,16 @@ impl Eye {
             controllers,
             bridge_mtu: None,
         })
+    }
+
+    /// When the configurations were read that are shown now.
+    fn read_at(&self, at: Timestamp) -> BTreeMap<Vmid, Timestamp> {
+        let now = self.clock.monotonic();
+        let read = |known: &Known| {
+            let age = SignedDuration::try_from(now.saturating_sub(known.at)).ok()?;
+            at.checked_sub(age).ok().filter(|_| matches!(known.detail, Detail::Known(_)))
+        };
+        self.known.iter().filter_map(|(vmid, known)| Some((*vmid, read(known)?))).collect()
     }
 
     async fn numbers(

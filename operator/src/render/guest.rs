@@ -3,7 +3,7 @@
 use holdfast_protocol::desired::{GuestSize, RunState};
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::report::{
-    ControllerReport, GuestReport, Health, Running, SilenceKind, SilenceReport, Standing,
+    ControllerReport, FieldState, GuestReport, Health, InForce, Running, SilenceKind, SilenceReport, Standing,
 };
 use jiff::Timestamp;
 
@@ -148,7 +148,27 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         pairs.extend(super::protection::pairs(guest.protection.as_deref(), now));
     }
     pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
+    pairs.extend(guest.fields.iter().map(|state| ("Field", field(state, now))));
     list(&pairs)
+}
+
+/// A field of which document, Proxmox and what was last carried out are not one. As old as the host's last report.
+fn field(state: &FieldState, now: Timestamp) -> String {
+    let or_nothing = |text: Option<&String>| text.cloned().unwrap_or_else(|| NOTHING.to_owned());
+    let last = match &state.applied {
+        Some(applied) => format!("{}, {}", applied.value, when(applied.at, now)),
+        None => NOTHING.to_owned(),
+    };
+    let next = match state.in_force {
+        InForce::Now => "",
+        InForce::NextStart => " from its next start",
+    };
+    format!(
+        "{}: document {}; Proxmox {}{next}; last carried out {last}",
+        state.field.path(),
+        or_nothing(state.desired.as_ref()),
+        or_nothing(state.observed.as_ref()),
+    )
 }
 
 fn standing_sentence(guest: &GuestReport) -> String {

@@ -3,6 +3,9 @@
 //! In: a field by its path in [`super::DesiredGuest`]. Out: its [`Fate`]; and, of two documents, the first change that nothing
 //! carries out. A field that the schema has and this table has not is a failing test, so none is silently ignored.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{DesiredGuest, DesiredVolume};
 
 /// What becomes of a change to a field of a guest that was made.
@@ -55,6 +58,94 @@ pub const FIELDS: &[(&str, Fate)] = &[
     ("volumes.kind", Fate::OneWay),
     ("volumes.storage", Fate::Refused),
 ];
+
+/// A field that is held to the document in the guest's configuration, and can be shown beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum GuestField {
+    /// Its name.
+    #[serde(rename = "name")]
+    Name,
+    /// Whether it runs.
+    #[serde(rename = "run")]
+    Run,
+    /// CPU cores.
+    #[serde(rename = "size.cores")]
+    Cores,
+    /// Memory.
+    #[serde(rename = "size.memory_mib")]
+    Memory,
+    /// Swap.
+    #[serde(rename = "size.swap_mib")]
+    Swap,
+    /// Root disk.
+    #[serde(rename = "size.rootfs_gib")]
+    Rootfs,
+    /// The bridge.
+    #[serde(rename = "network.bridge")]
+    Bridge,
+    /// Its address.
+    #[serde(rename = "network.address")]
+    Address,
+    /// Its way out.
+    #[serde(rename = "network.gateway")]
+    Gateway,
+    /// Its VLAN.
+    #[serde(rename = "network.vlan")]
+    Vlan,
+    /// Its largest packet.
+    #[serde(rename = "network.mtu")]
+    Mtu,
+    /// Its limit.
+    #[serde(rename = "network.rate")]
+    Rate,
+    /// The firewall's flag.
+    #[serde(rename = "network.firewall")]
+    Firewall,
+    /// Whom it asks for names.
+    #[serde(rename = "network.resolver")]
+    Resolver,
+}
+
+impl GuestField {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 14] = [
+        Self::Name,
+        Self::Run,
+        Self::Cores,
+        Self::Memory,
+        Self::Swap,
+        Self::Rootfs,
+        Self::Bridge,
+        Self::Address,
+        Self::Gateway,
+        Self::Vlan,
+        Self::Mtu,
+        Self::Rate,
+        Self::Firewall,
+        Self::Resolver,
+    ];
+
+    /// Its path in a guest of the document.
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Run => "run",
+            Self::Cores => "size.cores",
+            Self::Memory => "size.memory_mib",
+            Self::Swap => "size.swap_mib",
+            Self::Rootfs => "size.rootfs_gib",
+            Self::Bridge => "network.bridge",
+            Self::Address => "network.address",
+            Self::Gateway => "network.gateway",
+            Self::Vlan => "network.vlan",
+            Self::Mtu => "network.mtu",
+            Self::Rate => "network.rate",
+            Self::Firewall => "network.firewall",
+            Self::Resolver => "network.resolver",
+        }
+    }
+}
 
 /// What is known of a guest that was made, by its host's last report.
 #[derive(Clone, Debug)]
@@ -159,6 +250,16 @@ mod tests {
         let decided: BTreeSet<String> = FIELDS.iter().map(|(path, _)| (*path).to_owned()).collect();
         assert_eq!(decided, found, "a field of a guest and what becomes of it go together");
         assert_eq!(decided.len(), FIELDS.len(), "each once");
+    }
+
+    #[test]
+    fn a_field_that_is_shown_is_one_that_is_carried_out() {
+        for field in GuestField::ALL {
+            let fate = FIELDS.iter().find(|(path, _)| *path == field.path()).map(|(_, fate)| *fate);
+            assert!(matches!(fate, Some(Fate::CarriedOut | Fate::OneWay)), "{field:?}: {fate:?}");
+            assert_eq!(serde_json::to_value(field).unwrap(), json!(field.path()));
+        }
+        assert_eq!(GuestField::ALL.iter().collect::<BTreeSet<_>>().len(), GuestField::ALL.len());
     }
 
     fn guest() -> Value {

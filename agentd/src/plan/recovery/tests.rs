@@ -91,6 +91,7 @@ fn host(mark: Mark) -> Observed {
     Observed {
         at: at(),
         guests: BTreeMap::from([(vmid(), guest)]),
+        read_at: BTreeMap::new(),
         vmids: BTreeMap::new(),
         storages: BTreeMap::new(),
         sight: Sight::Proved,

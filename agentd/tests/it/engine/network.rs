@@ -1,13 +1,17 @@
 //! A guest's network and resolver follow the document: made so, changed so while it runs, and taken back.
 
+use agentd::model::view::View;
 use agentd::port::pve::GuestConfig;
 use agentd::task::reconcile::LOOK_AT_LEAST;
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::desired::{DesiredGuest, Resolver};
 use holdfast_protocol::id::Vmid;
+use holdfast_protocol::report::FieldState;
 use serde_json::json;
 
 use super::drift::{Agent, report, serves, start};
-use super::world::{World, guest};
+use super::world::{World, guest, uid};
 
 /// A guest with everything of a network that a document can name.
 fn whole(n: u8) -> DesiredGuest {
@@ -69,8 +73,21 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
         "as they were made"
     );
 
+    let fields = &view.fields[&uid(2)];
+    assert!(fields.read_at.is_some() && fields.fields.iter().all(FieldState::is_settled), "{fields:#?}");
+    let carried = fields.fields.iter().find(|state| state.field == GuestField::Mtu).unwrap().applied.clone();
+    assert_eq!(carried.map(|applied| applied.value).as_deref(), Some("1400"), "by its making");
+
     agent.wish(2, vec![whole(1), guest(2)]).await;
     until(&mut agent, &world, first, all.clone()).await;
+    // It runs on with what it had; by its next start it has the rest.
+    let waits = |view: &View| {
+        let conditions = &report(view, 1).unwrap().conditions;
+        conditions
+            .iter()
+            .any(|one| one.code == ErrorCode::RestartNeeded && one.message.contains("network.mtu 1400"))
+    };
+    agent.until("what waits for a start is told", waits).await;
     assert_eq!(seen(&world, second).await, all, "what a document names no more stays");
 
     // The first one's servers only wait for its next start, by which a delete does nothing.
@@ -87,6 +104,10 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
     agent.wish(3, vec![back(1), back(2)]).await;
     until(&mut agent, &world, first, none.clone()).await;
     until(&mut agent, &world, second, none).await;
-    agent.until("both serve", |view| serves(view, 1) && serves(view, 2)).await;
+    agent.until("what waits is told", |view| !serves(view, 1) && !serves(view, 2)).await;
+    for vmid in [first, second] {
+        world.pve().stop(vmid).await.unwrap();
+    }
+    agent.until("both serve, started anew", |view| serves(view, 1) && serves(view, 2)).await;
     agent.stop().await;
 }
