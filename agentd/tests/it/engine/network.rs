@@ -8,6 +8,7 @@ use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::desired::{DesiredGuest, Resolver};
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::report::FieldState;
+use pve_sim::node::HotMounts;
 use serde_json::json;
 
 use super::drift::{Agent, report, serves, start};
@@ -109,5 +110,29 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
         world.pve().stop(vmid).await.unwrap();
     }
     agent.until("both serve, started anew", |view| serves(view, 1) && serves(view, 2)).await;
+    agent.stop().await;
+}
+
+/// A running guest's limit is set at once or not at all, and with it everything else of the call (`23-net-name`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_the_kernel_does_not_keep_is_told_and_nothing_changes() {
+    let world = World::with(HotMounts::NoAppArmor).await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![guest(1)]).await;
+    let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let vmid = report(&view, 1).unwrap().vmid.unwrap();
+    let before = world.pve().guest_config(vmid).await.unwrap().digest;
+    let mut limited = guest(1);
+    limited.network.rate = Some(serde_json::from_value(json!({ "mib_per_s": 50 })).unwrap());
+    agent.wish(2, vec![limited]).await;
+    let told = |view: &View| {
+        let conditions = &report(view, 1).unwrap().conditions;
+        conditions.iter().any(|one| one.code == ErrorCode::Unavailable && one.message.contains("tc filter"))
+    };
+    let view = agent.until("why it has no limit is told", told).await;
+    let rate = report(&view, 1).unwrap().fields.iter().find(|state| state.field == GuestField::Rate).cloned();
+    let rate = rate.map(|state| (state.desired, state.observed));
+    assert_eq!(rate, Some((Some("50 MiB/s".to_owned()), Some("unlimited".to_owned()))));
+    assert_eq!(world.pve().guest_config(vmid).await.unwrap().digest, before);
     agent.stop().await;
 }
