@@ -3,7 +3,7 @@
 use holdfast_protocol::desired::{DesiredDocument, DesiredGuest, RunState};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
-use holdfast_protocol::report::{GuestReport, Running, Sections, Standing};
+use holdfast_protocol::report::{FieldState, GuestReport, Running, Sections, Standing};
 
 /// Where a host stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,6 +92,10 @@ fn shape(guest: &DesiredGuest, report: &GuestReport) -> Gap {
     }
     if report.address.is_some_and(|address| address != guest.network.address) {
         return Gap::Missing("its address".to_owned());
+    }
+    let behind = |state: &&FieldState| state.desired.is_some() && state.desired != state.observed;
+    if let Some(state) = report.fields.iter().find(behind) {
+        return Gap::Missing(format!("its {}", state.field.path()));
     }
     Gap::None
 }
@@ -212,6 +216,12 @@ mod tests {
         assert_eq!(
             missing(&|s| guest(s, &|g| g.size.as_mut().unwrap().memory_mib = 64.try_into().unwrap())),
             underway("web-1: its size")
+        );
+        let behind = serde_json::json!([{ "field": "network.mtu", "desired": "1400", "observed": "bridge" }]);
+        let behind: Vec<FieldState> = serde_json::from_value(behind).unwrap();
+        assert_eq!(
+            missing(&|s| guest(s, &|g| g.fields = behind.clone())),
+            underway("web-1: its network.mtu")
         );
         assert_eq!(
             missing(&|s| drop(s.guests.as_mut().unwrap().remove(0))),

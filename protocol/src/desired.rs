@@ -4,24 +4,30 @@
 //! devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can wish for them. What a document leaves out
 //! is never destroyed; a guest that it no longer names becomes *unmanaged*.
 
+pub mod field;
+mod network;
+
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::network::{
+    DomainName, FirewallFlag, GuestNetwork, Mtu, NAME_SERVERS_MAX, NameServers, OwnResolver, Rate, Resolver,
+    SEARCH_DOMAINS_MAX, SearchDomains,
+};
 use crate::code::ErrorCode;
 use crate::generation::{ContentHash, Generation, Numbered};
 use crate::id::{
-    BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, PolicyName, StorageName,
-    TargetName, Vmid, VolumeName,
+    CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, PolicyName, StorageName, TargetName, Vmid,
+    VolumeName,
 };
 use crate::job::act::{ReleaseVersion, Sha256Text};
 use crate::maintenance::Maintenance;
-use crate::net::Ipv4Cidr;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
-use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib, VlanTag};
+use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib};
 use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
 use crate::strict::{self, StrictError};
 use crate::text::texts;
@@ -139,22 +145,6 @@ pub struct GuestSize {
     pub swap_mib: SwapMib,
     /// Root disk in GiB. It only grows.
     pub rootfs_gib: DiskGib,
-}
-
-/// A guest's place on a bridge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GuestNetwork {
-    /// The bridge.
-    pub bridge: BridgeName,
-    /// The guest's address with prefix.
-    pub address: Ipv4Cidr,
-    /// Its way out, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<Ipv4Addr>,
-    /// A VLAN, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vlan: Option<VlanTag>,
 }
 
 /// A volume beside the root disk.

@@ -3,9 +3,13 @@
 //! A report carries the sections that changed since the acknowledged one, or all of them when the hub asks. A section
 //! that is left out means *as before*, never *empty*.
 
+mod field;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use self::field::{AppliedValue, FieldState, InForce};
 
 use crate::code::ErrorCode;
 use crate::desired::{GuestSize, RunState};
@@ -169,6 +173,9 @@ pub struct GoldenReport {
     pub sha256: Option<String>,
     /// Whether guests may be made from it.
     pub standing: GoldenStanding,
+    /// The size of its root disk, once the host looked: a guest's is at least as large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rootfs_bytes: Option<u64>,
 }
 
 /// Whether guests may be made from a golden.
@@ -281,6 +288,9 @@ pub struct GuestReport {
     /// What a person should know, each with its code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// Fields of which document, Proxmox and what was last carried out are not one. The box itself shows all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldState>,
 }
 
 /// How a guest stands to us.

@@ -82,8 +82,12 @@ sizes! {
     KeepCount in 1..=9999, "backups"
     /// Memory of a guest in MiB. A Debian with systemd does not start below 64.
     MemoryMib in 64..=4_194_304, "MiB"
+    /// The largest packet of a guest's interface in bytes. IPv4 wants 576 of every network; Proxmox takes up to 65535.
+    MtuBytes in 576..=65_535, "bytes"
     /// How often an agent asks the hub when nothing is new, in seconds.
     PollSeconds in 1..=3600, "s"
+    /// How much a guest's interface lets through. 100000 MiB/s is above any card we meet.
+    RateMib in 1..=100_000, "MiB/s"
     /// Swap of a guest in MiB; 0 is none.
     SwapMib in 0..=4_194_304, "MiB"
     /// How many days may pass between two tests that restore a backup.

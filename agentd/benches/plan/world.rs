@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agentd::model::mark::Mark;
-use agentd::model::net::{NetLine, NetPlace};
+use agentd::model::net::{NetLine, NetPlace, ResolverText};
 use agentd::model::observed::{
     BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight, Template,
 };
@@ -101,6 +101,7 @@ impl World {
         let observed = Observed {
             at: Timestamp::UNIX_EPOCH,
             guests: seen,
+            read_at: BTreeMap::new(),
             vmids: BTreeMap::new(),
             storages: BTreeMap::new(),
             sight: Sight::Proved,
@@ -108,8 +109,10 @@ impl World {
             lost: BTreeMap::new(),
             orphaned: BTreeMap::new(),
             goldens: BTreeMap::new(),
+            golden_roots: BTreeMap::new(),
             shelves: BTreeMap::new(),
             controllers: BTreeMap::new(),
+            bridge_mtu: None,
         };
         let (policies, policy) = (Vec::new(), policy()?);
         Ok(Self { desired, observed, records, policies, policy, now: Timestamp::UNIX_EPOCH })
@@ -224,6 +227,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
             .parse::<NetLine>()
             .ok()
             .map(|line| line.at(&NetPlace::of(&guest.network))),
+        resolver: ResolverText::default(),
         more_nets: BTreeSet::new(),
         template: Template::No,
         address: Some(guest.network.address),

@@ -2,6 +2,8 @@
 //!
 //! Exit code 0: told. 69: no agent runs. What needs a person comes first, in words.
 
+mod fields;
+
 use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -12,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
 use crate::model::view::HeavyWork;
-use crate::port::status_door::{self, AgentStatus, StatusError};
+use crate::port::status_door::{self, AgentStatus, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// A look at Proxmox older than this is worth a word: several cycles were missed.
@@ -25,11 +27,14 @@ const NOTE_CHARS_MAX: usize = 60;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 The running agent is asked, nothing is read from files, so what is shown is true now; `seen` says when Proxmox was last \
-looked at. A guest's standing is managed, absent (on its way), unmanaged (the document no longer names it; it is kept), \
+looked at. A guest's standing is managed, absent (on its way), being made, unmanaged (the document no longer names it; it is kept), \
 missing, foreign (not ours, never touched), broken or parked (waiting for a person).")]
 pub struct StatusArguments {
     #[command(flatten)]
     config: ConfigPath,
+    /// The fields of this guest, by its name, number or uid: what the document says, what Proxmox has, what was last carried
+    /// out.
+    guest: Option<String>,
     /// Tables for people, or JSON (`holdfast.status/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -63,6 +68,17 @@ impl StatusCommandError {
 /// [`StatusCommandError`].
 pub fn run(arguments: &StatusArguments) -> Result<(), StatusCommandError> {
     let settings = Settings::load(&arguments.config)?;
+    if let Some(guest) = &arguments.guest {
+        let question = Question::Fields { guest: guest.clone() };
+        let Answer::Fields(view) = status_door::put(&settings.state.dir, question)? else {
+            return Err(StatusError::Other.into());
+        };
+        match arguments.output {
+            Output::Json => super::print_json(&view),
+            Output::Table => print!("{}", fields::page(&view)),
+        }
+        return Ok(());
+    }
     let status = status_door::ask(&settings.state.dir)?;
     match arguments.output {
         Output::Json => super::print_json(&status),
@@ -204,7 +220,7 @@ fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
         rows.add_row([
             guest.name.clone(),
             or_dash(guest.vmid.map(|vmid| vmid.to_string())),
-            standing(guest.standing).to_owned(),
+            standing(guest).to_owned(),
             running(guest.run).to_owned(),
             or_dash(size),
             or_dash(guest.address.map(|address| address.to_string())),
@@ -260,8 +276,10 @@ fn shortened(text: &str) -> String {
     }
 }
 
-const fn standing(standing: Standing) -> &'static str {
-    match standing {
+/// A guest that is not there and has a number is being made.
+const fn standing(guest: &GuestReport) -> &'static str {
+    match guest.standing {
+        Standing::Absent if guest.vmid.is_some() => "being made",
         Standing::Managed => "managed",
         Standing::Unmanaged => "unmanaged",
         Standing::Absent => "absent",

@@ -7,10 +7,10 @@ use super::identity::{own_config, vmid};
 use super::step_archive;
 use super::trouble::Trouble;
 use crate::model::mark::{self, Mark};
-use crate::model::net::NetLine;
+use crate::model::net::{NetLine, ResolverText};
 use crate::operation::step::Step;
 use crate::operation::{KeepProtection, Operation, Reconfigure};
-use crate::port::pve::change::{Description, NetSlot, Tag};
+use crate::port::pve::change::{Description, NameKey, NetSlot, Tag};
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig};
 
@@ -32,12 +32,35 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let config = own_config(context).await?;
-    let changes = match context.step {
-        Step::Mark => mark_changes(context)?,
-        Step::Protect => vec![ConfigChange::Protect],
-        _ => sizes(context)?.changes(&config),
+    let (config, changes) = match context.step {
+        Step::Mark => (config, mark_changes(context)?),
+        Step::Protect => (config, vec![ConfigChange::Protect]),
+        _ => {
+            let wanted = sizes(context)?;
+            let config = without_waiting_names(context, wanted, config).await?;
+            let changes = wanted.changes(&config);
+            (config, changes)
+        }
     };
+    if changes.is_empty() {
+        return Ok(Acted::Done);
+    }
     change(context, config, changes).await
+}
+
+/// Name servers that wait for a guest's next start are not taken back by a `delete`, which Proxmox answers with success and
+/// does not do (`23-net-name`): they are withdrawn first.
+async fn without_waiting_names(
+    context: &Context<'_>,
+    wanted: &Reconfigure,
+    config: GuestConfig,
+) -> Result<GuestConfig, Trouble> {
+    let deletes = |change: &ConfigChange| matches!(change, ConfigChange::HostNames(_));
+    if !wanted.changes(&config).iter().any(deletes) {
+        return Ok(config);
+    }
+    change(context, config, vec![ConfigChange::WithdrawNames]).await?;
+    own_config(context).await
 }
 
 /// Sends changes, bound to the state they were decided on.
@@ -98,9 +121,23 @@ impl Reconfigure {
             let wanted = line.at(place);
             changes.extend((wanted != line).then(|| ConfigChange::Net(NetSlot(0), wanted)));
         }
+        if let Some(wanted) = &self.resolver {
+            changes.extend(names(&ResolverText::of(wanted), &config.resolver()));
+        }
         if self.protection == KeepProtection::PutBack && config.protection == Switch::Off {
             changes.push(ConfigChange::Protect);
         }
         changes
     }
+}
+
+/// What makes a guest's resolver the one that is wanted.
+fn names(wanted: &ResolverText, seen: &ResolverText) -> Vec<ConfigChange> {
+    let parts =
+        [(NameKey::Servers, &wanted.servers, &seen.servers), (NameKey::Search, &wanted.search, &seen.search)];
+    let differ = parts.into_iter().filter(|(_, wanted, seen)| wanted != seen);
+    let (set, gone): (Vec<_>, Vec<_>) = differ.partition(|(_, wanted, _)| wanted.is_some());
+    let set = set.into_iter().filter_map(|(key, wanted, _)| Some(ConfigChange::Names(key, wanted.clone()?)));
+    let gone: Vec<NameKey> = gone.into_iter().map(|(key, ..)| key).collect();
+    set.chain((!gone.is_empty()).then_some(ConfigChange::HostNames(gone))).collect()
 }

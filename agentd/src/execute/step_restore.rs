@@ -10,6 +10,7 @@ use super::identity;
 use super::step_archive::archive;
 use super::trouble::Trouble;
 use super::{lost, step_beside, step_test};
+use crate::model::net::ResolverText;
 use crate::model::record::VolumeId;
 use crate::operation::log::Fact;
 use crate::operation::{Operation, Provision};
@@ -93,7 +94,11 @@ fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreReques
             address: Address::Static { cidr: guest.network.address, gateway: guest.network.gateway },
             vlan: guest.network.vlan,
             hardware: provision.lost().and_then(|lost| lost.hardware),
+            mtu: guest.network.mtu,
+            rate: guest.network.rate,
+            firewall: guest.network.firewall,
         },
+        resolver: guest.network.resolver.as_ref().map(ResolverText::of).unwrap_or_default(),
         env,
         hostname: guest.name.clone(),
         memory: guest.size.memory_mib,

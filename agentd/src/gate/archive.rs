@@ -137,6 +137,12 @@ pub fn judge_golden(lines: &Lines, rootfs_wanted: DiskGib) -> Result<(), Archive
     }
 }
 
+/// The size of an archive's root disk in bytes, where its configuration says it.
+#[must_use]
+pub fn rootfs_bytes(lines: &Lines) -> Option<u64> {
+    disk_bytes(&lines.get("rootfs")?.value)
+}
+
 /// Judges the configuration inside a backup of a guest of ours: as a golden's, but with its volumes, and it must carry the
 /// guest's own mark.
 ///

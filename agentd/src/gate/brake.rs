@@ -108,6 +108,8 @@ pub const fn counts(operation: &Operation) -> bool {
                 || change.memory.is_some()
                 || change.swap.is_some()
                 || change.network.is_some()
+                // Without the right one its programs find nobody after its next start.
+                || change.resolver.is_some()
         }
         Operation::Provision(_)
         | Operation::Start(_)

@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-use holdfast_protocol::desired::GuestNetwork;
+use holdfast_protocol::desired::{FirewallFlag, GuestNetwork, Mtu, OwnResolver, Rate, Resolver};
 use holdfast_protocol::id::BridgeName;
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::size::VlanTag;
@@ -38,14 +38,61 @@ pub struct NetPlace {
     /// The guest's address; none where it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Cidr>,
+    /// The largest packet; none where it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Mtu>,
+    /// The limit; none where it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// The firewall's flag; none where it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firewall: Option<FirewallFlag>,
 }
 
 impl NetPlace {
-    /// As a document wants it.
+    /// As a document wants it. The resolver is no part of the line: see [`ResolverText`].
     #[must_use]
     pub fn of(network: &GuestNetwork) -> Self {
-        let GuestNetwork { bridge, address, gateway, vlan } = network;
-        Self { bridge: bridge.clone(), vlan: *vlan, gateway: *gateway, address: Some(*address) }
+        let GuestNetwork { bridge, address, gateway, vlan, mtu, rate, firewall, resolver: _ } = network;
+        Self {
+            bridge: bridge.clone(),
+            vlan: *vlan,
+            gateway: *gateway,
+            address: Some(*address),
+            mtu: *mtu,
+            rate: *rate,
+            firewall: *firewall,
+        }
+    }
+}
+
+/// Whom a guest asks for names, as Proxmox writes it; none of a part is the host's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResolverText {
+    /// `nameserver`: addresses, a blank between them.
+    pub servers: Option<String>,
+    /// `searchdomain`: domains, a blank between them.
+    pub search: Option<String>,
+}
+
+impl ResolverText {
+    /// As a document wants it.
+    #[must_use]
+    pub fn of(resolver: &Resolver) -> Self {
+        let Resolver::Own(OwnResolver { servers, search }) = resolver else { return Self::default() };
+        let servers: Vec<String> = servers.as_slice().iter().map(ToString::to_string).collect();
+        let search: Vec<&str> = search.as_slice().iter().map(|domain| domain.as_str()).collect();
+        Self { servers: Some(servers.join(" ")), search: (!search.is_empty()).then(|| search.join(" ")) }
+    }
+}
+
+impl fmt::Display for ResolverText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.servers {
+            Some(servers) => f.write_str(servers)?,
+            None => f.write_str("the host's own")?,
+        }
+        self.search.as_ref().map_or(Ok(()), |search| write!(f, " in {search}"))
     }
 }
 
@@ -59,8 +106,23 @@ impl fmt::Display for NetPlace {
             write!(f, " VLAN {}", vlan.get())?;
         }
         match self.gateway {
-            Some(gateway) => write!(f, " by {gateway}"),
-            None => f.write_str(" without a gateway"),
+            Some(gateway) => write!(f, " by {gateway}")?,
+            None => f.write_str(" without a gateway")?,
+        }
+        match self.mtu {
+            Some(Mtu::Bytes(mtu)) => write!(f, " with packets of {mtu}")?,
+            Some(Mtu::Bridge) => f.write_str(" with its bridge's packets")?,
+            None => {}
+        }
+        match self.rate {
+            Some(Rate::MibPerS(rate)) => write!(f, " at {rate}")?,
+            Some(Rate::Unlimited) => f.write_str(" without a limit")?,
+            None => {}
+        }
+        match self.firewall {
+            Some(FirewallFlag::On) => f.write_str(" behind the firewall"),
+            Some(FirewallFlag::Off) => f.write_str(" without the firewall"),
+            None => Ok(()),
         }
     }
 }
@@ -135,11 +197,54 @@ impl NetLine {
                 None => line.0.remove(key),
             };
         }
+        match place.mtu {
+            Some(Mtu::Bytes(mtu)) => line = line.with("mtu", &mtu.get().to_string()),
+            Some(Mtu::Bridge) => line = line.without("mtu"),
+            None => {}
+        }
+        match place.rate {
+            Some(Rate::MibPerS(rate)) => line = line.with("rate", &rate.get().to_string()),
+            Some(Rate::Unlimited) => line = line.without("rate"),
+            None => {}
+        }
+        match place.firewall {
+            Some(FirewallFlag::On) => line = line.with("firewall", "1"),
+            // Written out or left out, it is the same.
+            Some(FirewallFlag::Off) if line.get("firewall") != Some("0") => line = line.without("firewall"),
+            Some(FirewallFlag::Off) | None => {}
+        }
         line
+    }
+
+    /// Whether the firewall looks at it.
+    #[must_use]
+    pub fn firewall(&self) -> FirewallFlag {
+        if self.get("firewall") == Some("1") { FirewallFlag::On } else { FirewallFlag::Off }
+    }
+
+    /// Whether its packets are of this size.
+    #[must_use]
+    pub fn has(&self, mtu: Mtu) -> bool {
+        match mtu {
+            Mtu::Bridge => self.get("mtu").is_none(),
+            Mtu::Bytes(bytes) => self.get("mtu") == Some(bytes.get().to_string().as_str()),
+        }
+    }
+
+    /// One of its values by its key, as Proxmox writes it.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.get(key)
     }
 
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
+    }
+
+    fn without(&self, key: &str) -> Self {
+        let mut parts = self.0.clone();
+        parts.remove(key);
+        Self(parts)
     }
 
     fn with(&self, key: &str, value: &str) -> Self {
@@ -233,6 +338,9 @@ mod tests {
             vlan: vlan.map(|tag| tag.try_into().unwrap()),
             gateway: gateway.map(|text| text.parse().unwrap()),
             address: None,
+            mtu: None,
+            rate: None,
+            firewall: None,
         };
         assert_eq!(own.at(&place("vmbr0", Some(5), Some("10.66.0.1"))), own);
         assert_eq!(
@@ -244,6 +352,35 @@ mod tests {
             ..place("vmbr0", Some(5), Some("10.66.0.1"))
         };
         assert_eq!(own.at(&moved).to_string(), OWN.replace("0.20/24", "0.30/24"));
+    }
+
+    #[test]
+    fn packets_limit_and_firewall_are_set_taken_back_or_left() {
+        let by_hand: NetLine =
+            "name=eth0,bridge=vmbr0,firewall=1,ip=10.66.0.20/24,mtu=1400,rate=2.5".parse().unwrap();
+        let place = |mtu, rate, firewall| NetPlace {
+            bridge: "vmbr0".parse().unwrap(),
+            vlan: None,
+            gateway: None,
+            address: None,
+            mtu,
+            rate,
+            firewall,
+        };
+        assert_eq!(by_hand.at(&place(None, None, None)), by_hand, "what no document names stays");
+        let set = place(
+            Some(Mtu::Bytes(9000.try_into().unwrap())),
+            Some(Rate::MibPerS(50.try_into().unwrap())),
+            Some(FirewallFlag::On),
+        );
+        assert_eq!(
+            by_hand.at(&set).to_string(),
+            "name=eth0,bridge=vmbr0,firewall=1,ip=10.66.0.20/24,mtu=9000,rate=50"
+        );
+        let back = place(Some(Mtu::Bridge), Some(Rate::Unlimited), Some(FirewallFlag::Off));
+        assert_eq!(by_hand.at(&back).to_string(), "name=eth0,bridge=vmbr0,ip=10.66.0.20/24");
+        let off: NetLine = "name=eth0,bridge=vmbr0,firewall=0".parse().unwrap();
+        assert_eq!(off.at(&back), off, "off is off, however it is written");
     }
 
     #[test]

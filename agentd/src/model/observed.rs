@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
-use super::net::NetLine;
+use super::net::{NetLine, ResolverText};
 use super::offsite::Verification;
 use super::policy::Sha256Hex;
 use super::record::{BackupRecord, VolumeId};
@@ -25,6 +25,8 @@ pub struct Observed {
     pub at: Timestamp,
     /// The containers we see, by VMID.
     pub guests: BTreeMap<Vmid, ObservedGuest>,
+    /// When their configurations were read, of those that could be.
+    pub read_at: BTreeMap<Vmid, Timestamp>,
     /// What was asked about single VMIDs.
     pub vmids: BTreeMap<Vmid, VmidFact>,
     /// The storages in the settings, and the targets in use.
@@ -39,10 +41,14 @@ pub struct Observed {
     pub orphaned: BTreeMap<GuestUid, BTreeSet<VolumeId>>,
     /// The archives of goldens that guests are to be made from, as they are now.
     pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
+    /// The sizes of their root disks in bytes, once their archives were looked into.
+    pub golden_roots: BTreeMap<GoldenVersion, u64>,
     /// What storages of backups list, as they were last asked.
     pub shelves: BTreeMap<StorageName, Shelf>,
     /// The controllers whose bytes lie on the box, with their sizes.
     pub controllers: BTreeMap<Sha256Hex, u64>,
+    /// The largest packet of the guests' bridge in bytes, where the kernel says it.
+    pub bridge_mtu: Option<u32>,
 }
 
 /// The loss of a guest of ours.
@@ -170,6 +176,8 @@ pub struct GuestFacts {
     pub name: Option<String>,
     /// Its first network, where it could be read.
     pub net: Option<NetLine>,
+    /// Whom it asks for names, with what waits for its next start.
+    pub resolver: ResolverText,
     /// The numbers of its other networks.
     pub more_nets: BTreeSet<u16>,
     /// Whether it was turned into a template.

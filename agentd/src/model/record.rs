@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disks::Disks;
 use super::escrow::CodeRecord;
+use super::field::Applied;
 use super::hardware::HardwareAddress;
 use super::left::Left;
 use super::policy::Sha256Hex;
@@ -495,6 +496,8 @@ pub struct Records {
     /// The last tests of each guest's backups: of each storage the last of each verdict, and of those that came back as many
     /// as a trend is told by; sorted by guest and time.
     pub tests: Vec<TestRecord>,
+    /// What was last carried out of each guest's fields.
+    pub applied: Arc<BTreeMap<GuestUid, Applied>>,
 }
 
 impl Records {

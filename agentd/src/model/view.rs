@@ -9,6 +9,7 @@ use holdfast_protocol::report::{GuestReport, HostSection, WaitingForSignature};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::field::GuestFields;
 use super::timekeeper::Anchor;
 
 /// The latest cycle's picture.
@@ -24,6 +25,8 @@ pub struct View {
     pub guests: Vec<GuestReport>,
     /// The paths of the volumes that are attached to each guest of ours whose configuration could be read.
     pub mounts: BTreeMap<GuestUid, BTreeSet<String>>,
+    /// The fields of each guest of ours whose configuration could be read.
+    pub fields: BTreeMap<GuestUid, GuestFields>,
     /// What waits for an operator's signature.
     pub waiting: Vec<WaitingForSignature>,
     /// What keeps the agent from its work.

@@ -27,6 +27,7 @@
 //! | [`progress`] | the fold of a log: facts found, and the view for people |
 
 pub mod adopt;
+mod applied;
 pub mod attach;
 pub mod backup;
 pub mod destroy;
@@ -52,6 +53,7 @@ use holdfast_protocol::operation::OperationKind;
 use serde::{Deserialize, Serialize};
 
 pub use adopt::Adopt;
+pub use applied::AppliedBy;
 pub use attach::AttachVolume;
 pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;

@@ -1,5 +1,6 @@
 //! *reconfigure* and *grow*: a guest's sizes, name, network and protection.
 
+use holdfast_protocol::desired::Resolver;
 use holdfast_protocol::id::GuestName;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Reconfigure {
     /// Where its first network is plugged in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetPlace>,
+    /// Whom it asks for names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolver: Option<Resolver>,
     /// Whether protection, which somebody took off, is put back.
     pub protection: KeepProtection,
 }

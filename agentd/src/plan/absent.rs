@@ -6,7 +6,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
 use super::placement::Placed;
-use super::{Action, Context, Judged, adopt, golden, number, passes, placement};
+use super::{Action, Context, Judged, adopt, golden, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::held::{Held, Remedy};
 use crate::gate::of::effects;
@@ -45,6 +45,9 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
             return judged;
         }
     };
+    if let Some(text) = golden::too_large(context.inputs, guest) {
+        return judged.with(ErrorCode::Range, text);
+    }
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
@@ -91,6 +94,9 @@ fn placed(context: &Context<'_>, guest: &DesiredGuest) -> Result<Placed, (ErrorC
             policy.bridge, guest.network.bridge
         );
         return Err((ErrorCode::Forbidden, text));
+    }
+    if let Some(why) = network::too_large(context.inputs, guest) {
+        return Err((ErrorCode::Range, format!("{why}; it is not made until then")));
     }
     placement::whole(context.inputs, guest)
 }

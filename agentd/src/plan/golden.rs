@@ -79,6 +79,19 @@ pub(super) fn archive<'a>(
     }
 }
 
+/// Why a guest is not made with the root disk that the document wants: its image does not fit.
+pub(super) fn too_large(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<String> {
+    let (wanted, image) = (guest.size.rootfs_gib, *inputs.observed.golden_roots.get(&guest.golden)?);
+    (u64::from(wanted.get()) << 30 < image).then(|| {
+        format!(
+            "the document wants a root disk of {wanted}, and that of golden {} has {image} bytes: write size.rootfs_gib = {} or more \
+             into the document; it is not made until then",
+            guest.golden,
+            image.div_ceil(1 << 30)
+        )
+    })
+}
+
 /// What is told of each golden on the box.
 pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
     let approved = approved(inputs.policy, inputs.records);
@@ -95,7 +108,8 @@ pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
             _ => GoldenStanding::Unread,
         };
         let sha256 = bytes.map(|sha256| sha256.as_str().to_owned());
-        GoldenReport { version: version.clone(), sha256, standing }
+        let rootfs_bytes = inputs.observed.golden_roots.get(version).copied();
+        GoldenReport { version: version.clone(), sha256, standing, rootfs_bytes }
     });
     told.collect()
 }

@@ -16,7 +16,7 @@ use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
 use super::survivor::{self, Nothing};
-use super::{Action, Context, Judged, disks, left, number, passes, placement};
+use super::{Action, Context, Judged, disks, left, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::of::effects;
 use crate::model::hardware::HardwareAddress;
@@ -131,7 +131,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     };
     let told = disks::told(context.inputs, guest, (backup, disks.as_ref()), (vmid, made.volumes));
     let operation = Operation::Provision(Box::new(Provision {
-        guest: guest.clone(),
+        guest: network::carried(context.inputs, guest),
         number,
         source: Source::Backup(Box::new(Lost {
             backup: source,

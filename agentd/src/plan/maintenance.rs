@@ -1,8 +1,8 @@
-//! Maintenance windows of guests, and the last step for a silent guest agent.
+//! Maintenance windows of guests, and restarts in them.
 //!
 //! In: the document's maintenance of one guest, and the time. Out: the window that is open, else the next, for the guest agent,
-//! which upgrades and restarts in it; and a stop, after which the guest is started again like any other. Deliberately absent:
-//! upgrades themselves.
+//! which upgrades and restarts in it; and why a guest is stopped there, after which it is started again like any other: its
+//! configuration waits for a start, or its guest agent is silent. Deliberately absent: upgrades themselves.
 
 use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::GuestUid;
@@ -12,8 +12,8 @@ use holdfast_protocol::report::Running;
 use jiff::{SignedDuration, Timestamp};
 
 use super::schedule::points::{Around, Purpose};
-use super::{Inputs, silence};
-use crate::model::observed::ObservedGuest;
+use super::{Inputs, fields, silence};
+use crate::model::observed::{GuestFacts, ObservedGuest};
 use crate::model::record::GuestRecord;
 
 /// So long a guest agent is silent before its guest is restarted: systemd has restarted it in the guest many times by then.
@@ -47,27 +47,33 @@ fn window(uid: GuestUid, maintenance: &Maintenance, now: Timestamp) -> Option<Ma
     last.filter(|last| now < last.ends).or_else(|| next().map(window))
 }
 
-/// Why a guest is stopped and started again in its window: its guest agent is silent, and nothing inside has brought it back.
-/// At most once in a window, since the guest must run for longer than that is open.
-pub(super) fn last_step(
+/// Why a guest is stopped and started again in its window. At most once in a window, since the guest must run for longer than
+/// that is open.
+pub(super) fn restart(
     inputs: &Inputs<'_>,
     guest: &DesiredGuest,
     record: &GuestRecord,
-    seen: &ObservedGuest,
+    (seen, facts): (&ObservedGuest, &GuestFacts),
 ) -> Option<String> {
-    let since = silence::since(inputs, record, seen)?;
     let now = inputs.time.at;
-    let silent = now.duration_since(since);
     let window = window(guest.uid, guest.maintenance.as_ref()?, now).filter(|window| window.is_open(now))?;
     let open_s = now.duration_since(window.begins).as_secs();
     let up_before = i64::try_from(seen.up_s).is_ok_and(|up_s| up_s > open_s);
     let runs = guest.run == RunState::Running && seen.run == Running::Running;
-    let may = window.restart == RestartRule::InWindow && runs && up_before;
-    (may && (SILENT..GIVEN_UP).contains(&silent)).then(|| {
-        format!(
-            "its guest agent has been silent since {}, so it is restarted in its maintenance window, as a last step",
-            silence::stamp(since)
-        )
+    if !(window.restart == RestartRule::InWindow && runs && up_before) {
+        return None;
+    }
+    let ahead = fields::ahead(inputs, guest.uid, seen, facts);
+    ahead.map(|(_, why)| format!("{why}: it is restarted in its maintenance window")).or_else(|| {
+        // Nothing inside has brought the guest agent back.
+        let since = silence::since(inputs, record, seen)?;
+        let is_last_step = (SILENT..GIVEN_UP).contains(&now.duration_since(since));
+        is_last_step.then(|| {
+            format!(
+                "its guest agent has been silent since {}, so it is restarted in its maintenance window, as a last step",
+                silence::stamp(since)
+            )
+        })
     })
 }
 

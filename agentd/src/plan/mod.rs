@@ -57,6 +57,8 @@ mod disks;
 pub mod entry;
 pub mod escrow;
 mod expiry;
+pub mod fields;
+mod fixed;
 mod golden;
 mod hand;
 mod health;

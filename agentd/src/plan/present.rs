@@ -11,8 +11,8 @@ use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
 use super::{
-    Action, Context, Inputs, Judged, controller, detached, expiry, lost, maintenance, network, passes,
-    placement, silence,
+    Action, Context, Inputs, Judged, controller, detached, expiry, fields, fixed, lost, maintenance, network,
+    passes, placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::of::effects;
@@ -21,8 +21,7 @@ use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
 use crate::model::planted::{Bug, planted};
-use crate::model::policy::Policy;
-use crate::model::record::{Access, GuestRecord, Records, VolumeId};
+use crate::model::record::{Access, GuestRecord, VolumeId};
 use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
 
 /// A guest that was made.
@@ -70,6 +69,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     judged = differences(judged, context.inputs, (guest, made), facts);
     judged = controller::judge(context, judged, made.record);
     judged = silence::judge(context, judged, made.record, seen);
+    if let Some((code, text)) = fields::ahead(context.inputs, guest.uid, seen, facts) {
+        judged = judged.with(code, text);
+    }
     judged.held.extend(shrinking(context, guest, facts));
     judged.held.extend(network::held(context, guest, made, facts));
     let next =
@@ -133,6 +135,10 @@ pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
         Mark::Broken => return Some("its mark was changed".to_owned()),
     }
     let gone = made.volumes.difference(&facts.volumes).next();
+    if gone.is_some() && facts.template == Template::Yes {
+        let text = "somebody turned it into a template: it cannot be started, and Proxmox gave its volumes other names";
+        return Some(text.to_owned());
+    }
     gone.map(|volume| {
         format!("its volume {volume} is in its configuration no more, as if it was detached, moved or exchanged by hand")
     })
@@ -145,8 +151,11 @@ fn differences(
     (guest, made): (&DesiredGuest, &Made<'_>),
     facts: &GuestFacts,
 ) -> Judged {
-    for (code, text) in network::unlike(inputs.policy, guest, made.vmid, facts) {
+    for (code, text) in network::unlike(inputs, guest, made.vmid, facts) {
         judged = judged.with(code, text);
+    }
+    for text in fixed::told(guest, made, facts) {
+        judged = judged.with(ErrorCode::Unsupported, text);
     }
     for text in placement::elsewhere(guest, facts) {
         judged = judged.with(ErrorCode::Forbidden, text);
@@ -246,7 +255,7 @@ fn next_operation(
     facts: &GuestFacts,
 ) -> Option<(Operation, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
-    if let Some((change, reason)) = reconfigure((inputs.policy, inputs.records), guest, facts, target) {
+    if let Some((change, reason)) = reconfigure(inputs, guest, facts, target) {
         return Some((Operation::Reconfigure(change), reason));
     }
     let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
@@ -269,7 +278,7 @@ fn next_operation(
         }
         // What was stopped is started again by the rule above.
         (RunState::Running, Running::Running) => {
-            let why = maintenance::last_step(inputs, guest, made.record, seen)?;
+            let why = maintenance::restart(inputs, guest, made.record, (seen, facts))?;
             Some((Operation::Stop(target()), why))
         }
         (RunState::Running, Running::Stopped | Running::Unknown)
@@ -278,7 +287,7 @@ fn next_operation(
 }
 
 fn reconfigure(
-    named: (&Policy, &Records),
+    inputs: &Inputs<'_>,
     guest: &DesiredGuest,
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
@@ -302,9 +311,13 @@ fn reconfigure(
         why.push(format!("host name {}, wanted {}", facts.name.as_deref().unwrap_or("none"), guest.name));
         guest.name.clone()
     });
-    let network = network::place(named, guest, facts).map(|(place, text)| {
+    let network = network::place(inputs, guest, facts).map(|(place, text)| {
         why.push(text);
         place
+    });
+    let resolver = network::resolver(guest, facts).map(|(wanted, text)| {
+        why.push(text);
+        wanted
     });
     let protection = match facts.protection {
         Protection::On => KeepProtection::AsItIs,
@@ -314,7 +327,9 @@ fn reconfigure(
         }
     };
     (!why.is_empty()).then(|| {
-        (Reconfigure { target: target(), cores, memory, swap, name, network, protection }, why.join("; "))
+        let target = target();
+        let change = Reconfigure { target, cores, memory, swap, name, network, resolver, protection };
+        (change, why.join("; "))
     })
 }
 

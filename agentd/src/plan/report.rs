@@ -9,12 +9,13 @@ use holdfast_protocol::id::{GuestUid, NodeName};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
-    ControllerReport, GuestReport, HostSection, Running, Standing, StorageReport, StorageState,
+    ControllerReport, FieldState, GuestReport, HostSection, Running, Standing, StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{GuestVerdict, Inputs, Plan, posture, silence};
+use crate::model::field::GuestFields;
 use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, StorageFact};
 use crate::model::record::{GuestRecord, Place, Records};
@@ -28,11 +29,25 @@ const ROUND_BYTES: u64 = 64 << 20;
 
 /// One report per verdict.
 #[must_use]
-pub fn guests(inputs: &Inputs<'_>, plan: &Plan) -> Vec<GuestReport> {
-    plan.verdicts.iter().map(|verdict| guest(inputs, verdict)).collect()
+pub fn guests(
+    inputs: &Inputs<'_>,
+    plan: &Plan,
+    fields: &BTreeMap<GuestUid, GuestFields>,
+) -> Vec<GuestReport> {
+    plan.verdicts.iter().map(|verdict| guest(inputs, verdict, fields)).collect()
 }
 
-fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
+/// Fields that are not settled: those that are, say nothing that the document does not.
+fn unsettled(fields: Option<&GuestFields>) -> Vec<FieldState> {
+    let all = fields.iter().flat_map(|fields| &fields.fields);
+    all.filter(|state| !state.is_settled()).cloned().collect()
+}
+
+fn guest(
+    inputs: &Inputs<'_>,
+    verdict: &GuestVerdict,
+    fields: &BTreeMap<GuestUid, GuestFields>,
+) -> GuestReport {
     let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
     let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
     let seen = verdict.vmid.and_then(|vmid| inputs.observed.guests.get(&vmid));
@@ -78,6 +93,7 @@ fn guest(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> GuestReport {
         controller,
         protection: verdict.protection.clone().or_else(|| record.and_then(unpromised)),
         conditions: verdict.conditions.clone(),
+        fields: unsettled(record.and_then(|record| fields.get(&record.uid))),
     }
 }
 

@@ -5,6 +5,7 @@ mod beside;
 mod bulk;
 mod detached;
 mod disks;
+mod fixed;
 mod goldens;
 mod lost;
 mod network;
@@ -13,6 +14,8 @@ mod posture;
 mod protect;
 mod returned;
 mod schedule;
+mod seen;
+mod side_by_side;
 mod silence;
 mod snapshots;
 mod trend;
@@ -28,6 +31,7 @@ use holdfast_protocol::size::{DiskGib, MemoryMib};
 use holdfast_protocol::storage::StorageTarget;
 use serde_json::json;
 
+use self::seen::facts;
 use super::*;
 use crate::model::mark;
 use crate::model::observed::{
@@ -101,35 +105,6 @@ fn volumes(number: u32) -> BTreeSet<VolumeId> {
     (0..2).map(|disk| VolumeId::new(format!("fast:{number}/vm-{number}-disk-{disk}.raw"))).collect()
 }
 
-fn facts(n: u32, number: u32) -> GuestFacts {
-    let mount = MountFacts {
-        volume: volumes(number).last().cloned(),
-        path: "/srv/db".to_owned(),
-        bytes: Some(4 << 30),
-        backup: BackupFlag::On,
-    };
-    GuestFacts {
-        mark: mark::Mark::Of(uid(n)),
-        cores: Some(2),
-        memory_mib: 512,
-        swap_mib: 0,
-        rootfs_bytes: Some(8 << 30),
-        rootfs_storage: None,
-        mounts: BTreeMap::from([(0, mount)]),
-        volumes: volumes(number),
-        detached: BTreeSet::new(),
-        protection: Protection::On,
-        name: Some(format!("web-{n}")),
-        net: None,
-        more_nets: BTreeSet::new(),
-        template: Template::No,
-        address: None,
-        hardware: BTreeSet::new(),
-        bridges: BTreeSet::new(),
-        alien: None,
-    }
-}
-
 fn snapshot(n: u32, name: &str, lives_s: i64) -> SnapshotRecord {
     SnapshotRecord {
         guest: uid(n),
@@ -176,6 +151,7 @@ pub(super) fn world(count: u32) -> World {
     let observed = Observed {
         at: at(0),
         guests: (1..=count).map(|n| (vmid(number(n)), seen(n))).collect(),
+        read_at: BTreeMap::new(),
         vmids: BTreeMap::new(),
         storages: BTreeMap::new(),
         sight: Sight::Proved,
@@ -183,8 +159,10 @@ pub(super) fn world(count: u32) -> World {
         lost: BTreeMap::new(),
         orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),
+        golden_roots: BTreeMap::new(),
         shelves: BTreeMap::new(),
         controllers: BTreeMap::new(),
+        bridge_mtu: None,
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
     World {
@@ -204,7 +182,7 @@ impl World {
 
     pub(super) fn reports(&self) -> Vec<holdfast_protocol::report::GuestReport> {
         let inputs = self.inputs();
-        report::guests(&inputs, &plan(&inputs))
+        report::guests(&inputs, &plan(&inputs), &fields::all(&inputs))
     }
 
     fn inputs(&self) -> Inputs<'_> {
@@ -576,7 +554,7 @@ fn a_report_has_a_line_for_everybody() {
     world.desired.push(guest(3));
     world.desired.remove(0);
     let inputs = world.inputs();
-    let reports = report::guests(&inputs, &plan(&inputs));
+    let reports = report::guests(&inputs, &plan(&inputs), &BTreeMap::new());
     let lines: Vec<_> = reports.iter().map(|r| (r.name.as_str(), r.standing, r.run)).collect();
     assert_eq!(
         lines,

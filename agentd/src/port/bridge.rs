@@ -1,6 +1,6 @@
 //! Bridges of this host, as the kernel shows them: whether one is there, and what is plugged into it.
 //!
-//! What comes in: `/sys/class/net`. What goes out: the names of a bridge's ports. Deliberately absent: making or changing
+//! What comes in: `/sys/class/net`. What goes out: the names of a bridge's ports, and its largest packet. Deliberately absent: making or changing
 //! one, which takes root (`systemd/holdfast-test-bridge.service`), and firewall rules, which nobody without root can read;
 //! whether those hold is found out from inside the throwaway guest (`guestd`).
 
@@ -61,6 +61,13 @@ impl Bridges {
         names.sort();
         Ok(names)
     }
+
+    /// The largest packet of a bridge in bytes, where the kernel says it.
+    #[must_use]
+    pub fn mtu(&self, bridge: &BridgeName) -> Option<u32> {
+        let text = std::fs::read_to_string(self.root.join(bridge.as_str()).join("mtu")).ok()?;
+        text.trim().parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -80,5 +87,8 @@ mod tests {
             std::fs::write(brif.join(port), "").unwrap();
         }
         assert_eq!(bridges.ports(&name).unwrap(), ["enp1s0", "veth901i0"]);
+        assert_eq!(bridges.mtu(&name), None);
+        std::fs::write(dir.path().join("hftest0/mtu"), "9000\n").unwrap();
+        assert_eq!(bridges.mtu(&name), Some(9000));
     }
 }

@@ -21,8 +21,8 @@ use tokio::net::UnixListener;
 
 pub use escrow::{Begun, EscrowAnswer, EscrowQuestion, EscrowStatus, TargetCode, Wrapped};
 pub use words::{
-    AgentStatus, Answer, DoorSchema, GuestTests, QUESTION_BYTES_MAX, Question, Request, StatusSchema,
-    TestLine, Waiting,
+    AgentStatus, Answer, DoorSchema, FieldsView, GuestTests, QUESTION_BYTES_MAX, Question, Request,
+    StatusSchema, TestLine, Waiting,
 };
 
 /// As large as a report may be, and a little around it.

@@ -1,8 +1,9 @@
-//! What the archives of goldens hash to now, for those that a guest is to be made from.
+//! What the archives of goldens hash to, and how large their root disks are.
 //!
 //! What comes in: which goldens, and where root said that their archives lie. What goes out: a fact for each. A file that
 //! did not change since is not read again; one that did is read whole, which takes some seconds for a gigabyte, on a
-//! thread where nothing else waits. Deliberately absent: whether these bytes may be used.
+//! thread where nothing else waits. The size of a root disk stands in the archive's configuration, for which Proxmox is asked
+//! once. Deliberately absent: whether these bytes may be used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,10 +13,12 @@ use holdfast_protocol::id::GoldenVersion;
 use holdfast_protocol::strict::chain;
 
 use crate::execute::DigestCache;
+use crate::gate::archive::{Lines, rootfs_bytes};
 use crate::model::observed::GoldenFact;
 use crate::model::policy::{Golden, Policy, Sha256Hex};
 use crate::model::record::VolumeId;
 use crate::port::golden_dump::{self, LyingGolden};
+use crate::port::pve::{Pve, Role};
 
 /// Looks at the archives of these goldens. One that root did not name is left out.
 pub(super) async fn archives(
@@ -30,6 +33,51 @@ pub(super) async fn archives(
         }
     }
     facts
+}
+
+/// The sizes of root disks, by the bytes of their archives.
+#[derive(Default)]
+pub(super) struct Roots(BTreeMap<Sha256Hex, u64>);
+
+impl Roots {
+    /// The sizes that are known. One golden in a look is asked for, so that an archive that cannot be read costs one call.
+    pub async fn look(
+        &mut self,
+        pve: &dyn Pve,
+        policy: &Policy,
+        facts: &BTreeMap<GoldenVersion, GoldenFact>,
+    ) -> BTreeMap<GoldenVersion, u64> {
+        let bytes = |version: &GoldenVersion, golden: &Golden| match facts.get(version) {
+            Some(GoldenFact::Is(sha256)) => Some(sha256.clone()),
+            Some(GoldenFact::Unread(_)) => None,
+            None => golden.sha256.clone(),
+        };
+        let unknown = policy.goldens.iter().find_map(|(version, golden)| {
+            let sha256 = bytes(version, golden).filter(|_| facts.contains_key(version))?;
+            (!self.0.contains_key(&sha256)).then_some((golden, sha256))
+        });
+        if let Some((golden, sha256)) = unknown
+            && let Some(size) = root(pve, golden).await
+        {
+            self.0.insert(sha256, size);
+        }
+        let known = |(version, golden): (&GoldenVersion, &Golden)| {
+            Some((version.clone(), *self.0.get(&bytes(version, golden)?)?))
+        };
+        policy.goldens.iter().filter_map(known).collect()
+    }
+}
+
+/// The size of one root disk; none, where the archive cannot be looked into. Then its restore says why.
+async fn root(pve: &dyn Pve, golden: &Golden) -> Option<u64> {
+    let archive = golden.archive.as_str().parse().ok()?;
+    match pve.archive_config(Role::Allocate, &archive).await {
+        Ok(text) => rootfs_bytes(&Lines::read(text.expose()).ok()?),
+        Err(error) => {
+            tracing::debug!(archive = golden.archive.as_str(), "{}", chain(&error));
+            None
+        }
+    }
 }
 
 /// Takes up the goldens that were built into root's folder since, and names them all. One that root named himself stays as

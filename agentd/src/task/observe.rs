@@ -15,6 +15,7 @@ use holdfast_protocol::id::{PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::strict::chain;
+use jiff::{SignedDuration, Timestamp};
 
 pub use self::loss::Gone;
 use crate::gate::stranger;
@@ -118,6 +119,7 @@ impl Eye {
         let (goldens, shelves, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Observed {
             at,
+            read_at: self.read_at(at),
             guests,
             vmids,
             storages,
@@ -126,9 +128,21 @@ impl Eye {
             lost,
             orphaned,
             goldens,
+            golden_roots: BTreeMap::new(),
             shelves,
             controllers,
+            bridge_mtu: None,
         })
+    }
+
+    /// When the configurations were read that are shown now.
+    fn read_at(&self, at: Timestamp) -> BTreeMap<Vmid, Timestamp> {
+        let now = self.clock.monotonic();
+        let read = |known: &Known| {
+            let age = SignedDuration::try_from(now.saturating_sub(known.at)).ok()?;
+            at.checked_sub(age).ok().filter(|_| matches!(known.detail, Detail::Known(_)))
+        };
+        self.known.iter().filter_map(|(vmid, known)| Some((*vmid, read(known)?))).collect()
     }
 
     async fn numbers(
@@ -268,6 +282,7 @@ fn facts(config: &GuestConfig) -> GuestFacts {
         },
         name: config.hostname.clone(),
         net: config.nets.get(&0).and_then(|line| line.parse().ok()),
+        resolver: config.resolver(),
         more_nets: config.nets.keys().copied().filter(|number| *number != 0).collect(),
         template: match config.template {
             Switch::On => Template::Yes,

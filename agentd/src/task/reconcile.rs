@@ -146,6 +146,8 @@ struct State {
     timekeeper: Timekeeper,
     /// What storages of backups list.
     shelves: Shelves,
+    /// How large the root disks of goldens are.
+    roots: measure::Roots,
     /// Looks for backups of guests of a lost box.
     finder: Finder,
     /// Counts the looks that prove a guest gone.
@@ -250,7 +252,10 @@ impl Reconcile {
         let goldens =
             wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(lying).collect();
         observed.controllers = self.ports.artifacts.lying();
+        observed.bridge_mtu = self.ports.bridges.mtu(&self.policy.bridge);
         observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;
+        let pve = self.ports.pve.as_ref();
+        observed.golden_roots = state.roots.look(pve, &self.policy, &observed.goldens).await;
         let inputs = Inputs {
             generation,
             desired: desired.guests(),

@@ -17,6 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
 mod escrow;
+mod fields;
 mod left;
 mod restore_tests;
 
@@ -158,6 +159,7 @@ impl StatusTask {
             Question::Recovery { last } => told(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
             Question::TakeUp { without } => self.take_up(without, by).await,
+            Question::Fields { guest } => self.fields(&guest),
             Question::RestoreTests { guest } => self.restore_tests(&guest).await,
             Question::Parked => told(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {

@@ -163,5 +163,6 @@ fn guest(number: u32) -> GuestReport {
         controller: None,
         protection: None,
         conditions: Vec::new(),
+        fields: Vec::new(),
     }
 }

@@ -227,6 +227,9 @@ impl From<PutError> for ApiError {
         if let PutError::Moved { current, .. } = &error {
             problem = problem.with("current", current.to_string());
         }
+        if let Some(path) = error.path() {
+            problem = problem.with("path", path);
+        }
         Self { problem, cause: None }
     }
 }

@@ -1,13 +1,17 @@
 //! Whether an offered desired document is taken, and whether a host is told of it now.
 //!
 //! In: what is current, what the operator saw (`If-Match`), what is offered; or what a host holds and refused. Out: a
-//! verdict. The law of generations itself is [`holdfast_protocol::generation`], the same on both sides. Deliberately
-//! absent: the documents.
+//! verdict. The law of generations itself is [`holdfast_protocol::generation`], the same on both sides; what becomes of a
+//! change to a field is [`holdfast_protocol::desired::field`]. Deliberately absent: where documents and reports are kept.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::field::{MadeGuest, unchangeable};
+use holdfast_protocol::desired::{DesiredDocument, DesiredGuest};
 use holdfast_protocol::generation::{self, Generation, GenerationError, JUMP_MAX, Numbered, Offer};
+use holdfast_protocol::report::{GuestReport, Sections, Standing};
 
 /// What the operator saw before they wrote: `If-Match: "7"`, and `"0"` where there was nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +57,42 @@ pub enum PutError {
         /// What the host holds.
         held: Generation,
     },
+    /// A change to a guest that was made, which nothing carries out.
+    #[error("{path} of a guest that was made is changed, and nothing carries that out: {instead}")]
+    Unchangeable {
+        /// The JSON path.
+        path: String,
+        /// What a person does.
+        instead: &'static str,
+    },
+    /// A root disk into which the image does not fit.
+    #[error(
+        "{path} is {wanted_gib} GiB, and the root disk of golden {golden} has {image_bytes} bytes: ask for {least_gib} GiB or more"
+    )]
+    TooSmall {
+        /// The JSON path.
+        path: String,
+        /// What is asked for.
+        wanted_gib: u32,
+        /// The image.
+        golden: String,
+        /// The size of its root disk.
+        image_bytes: u64,
+        /// The smallest size that holds it.
+        least_gib: u64,
+    },
 }
 
 impl PutError {
+    /// The JSON path of the mistake, where there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Unchangeable { path, .. } | Self::TooSmall { path, .. } => Some(path),
+            Self::Moved { .. } | Self::Law(_) | Self::Behind { .. } => None,
+        }
+    }
+
     /// The stable code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
@@ -63,6 +100,8 @@ impl PutError {
             Self::Moved { .. } => ErrorCode::PreconditionFailed,
             Self::Law(law) => law.code(),
             Self::Behind { .. } => ErrorCode::StaleGeneration,
+            Self::Unchangeable { .. } => ErrorCode::Unsupported,
+            Self::TooSmall { .. } => ErrorCode::Range,
         }
     }
 }
@@ -92,6 +131,68 @@ pub fn judge_put(
         return Ok(Offer::Newer);
     }
     Ok(generation::judge(current, offered)?)
+}
+
+/// Judges what a document says of its guests, by what the host last said of them. What the host never said is not judged
+/// here: its agent tells it.
+///
+/// # Errors
+/// [`PutError`]; the current document stays.
+pub fn judge_guests(
+    current: Option<&DesiredDocument>,
+    offered: &DesiredDocument,
+    told: &Sections,
+) -> Result<(), PutError> {
+    let before: BTreeMap<_, _> =
+        current.into_iter().flat_map(|document| &document.guests).map(|guest| (guest.uid, guest)).collect();
+    let reports: BTreeMap<_, _> =
+        told.guests.iter().flatten().filter_map(|report| Some((report.uid?, report))).collect();
+    for (at, guest) in offered.guests.iter().enumerate() {
+        match reports.get(&guest.uid).and_then(|report| made(report)) {
+            Some(made) => {
+                let was = before.get(&guest.uid);
+                if let Some(found) = was.and_then(|was| unchangeable(was, guest, &made)) {
+                    let path = format!("guests[{at}].{}", found.path);
+                    return Err(PutError::Unchangeable { path, instead: found.instead });
+                }
+            }
+            None => fits(at, guest, told)?,
+        }
+    }
+    Ok(())
+}
+
+/// What its host said of a guest that was made; none of one that is not there yet.
+fn made(report: &GuestReport) -> Option<MadeGuest<'_>> {
+    match report.standing {
+        Standing::Absent | Standing::Beside => None,
+        Standing::Managed
+        | Standing::Unmanaged
+        | Standing::Missing
+        | Standing::Foreign
+        | Standing::Broken
+        | Standing::Parked => {
+            Some(MadeGuest { vmid: report.vmid?, golden: report.golden.as_ref(), volumes: &report.volumes })
+        }
+    }
+}
+
+/// Whether the root disk of a guest that is not made yet holds its image, where the host said how large that is.
+fn fits(at: usize, guest: &DesiredGuest, told: &Sections) -> Result<(), PutError> {
+    let goldens = told.host.iter().flat_map(|host| &host.goldens);
+    let image =
+        goldens.filter(|golden| golden.version == guest.golden).find_map(|golden| golden.rootfs_bytes);
+    let wanted_gib = guest.size.rootfs_gib.get();
+    match image {
+        Some(image_bytes) if u64::from(wanted_gib) << 30 < image_bytes => Err(PutError::TooSmall {
+            path: format!("guests[{at}].size.rootfs_gib"),
+            wanted_gib,
+            golden: guest.golden.to_string(),
+            image_bytes,
+            least_gib: image_bytes.div_ceil(1 << 30),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a host is told of a document at once.
@@ -145,6 +246,66 @@ mod tests {
         assert_eq!(put(five, 9, seen(5), numbered(6, "b")), Err(ErrorCode::StaleGeneration));
         assert_eq!(put(five, 9, seen(5), numbered(10, "b")), Ok(Offer::Newer));
         assert_eq!(put(five, 9, seen(5), numbered(u64::MAX, "b")), Err(ErrorCode::GenerationJump));
+    }
+
+    fn document(guest: &serde_json::Value) -> DesiredDocument {
+        let text = serde_json::json!({ "schema": "holdfast.desired/v1", "generation": 2, "poll_interval_s": 30, "guests": [guest] });
+        serde_json::from_value(text).unwrap()
+    }
+
+    fn guest() -> serde_json::Value {
+        serde_json::json!({
+            "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1", "customer": "acme", "run": "running",
+            "golden": "2026.11.1", "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 2 },
+            "network": { "bridge": "vmbr0", "address": "10.66.0.1/24" }
+        })
+    }
+
+    /// What a host tells: the guest, and an image of 2 GiB and one byte.
+    fn told(standing: &str) -> Sections {
+        let report = serde_json::json!([{
+            "uid": guest()["uid"], "name": "web-1", "vmid": 300, "standing": standing, "run": "running", "golden": "2026.11.1",
+            "volumes": ["fast:300/a.raw"]
+        }]);
+        let host = serde_json::json!({
+            "node": "pve1", "proxmox_version": "9", "cpus": 1, "memory_bytes": 1, "memory_used_bytes": 1, "storages": [],
+            "goldens": [{ "version": "2026.12.1", "standing": "approved", "rootfs_bytes": 2_147_483_649_u64 }]
+        });
+        Sections {
+            guests: serde_json::from_value(report).unwrap(),
+            host: serde_json::from_value(host).unwrap(),
+            ..Sections::default()
+        }
+    }
+
+    #[test]
+    fn what_nothing_carries_out_is_refused_for_guests_that_were_made() {
+        let mut other = guest();
+        other["customer"] = "umbrella".into();
+        let (was, next) = (document(&guest()), document(&other));
+        let refused = judge_guests(Some(&was), &next, &told("managed")).unwrap_err();
+        assert_eq!((refused.code(), refused.path()), (ErrorCode::Unsupported, Some("guests[0].customer")));
+        assert!(refused.to_string().contains("name a new guest with a new uid"), "{refused}");
+        // Until it is made it can be another, and what its host never said of it is its agent's to tell.
+        for (current, told) in
+            [(Some(&was), told("absent")), (None, told("managed")), (Some(&was), Sections::default())]
+        {
+            assert_eq!(judge_guests(current, &next, &told), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_root_disk_is_as_large_as_its_image() {
+        let wish = |gib: u32| {
+            let mut new = guest();
+            new["golden"] = "2026.12.1".into();
+            new["size"]["rootfs_gib"] = gib.into();
+            document(&new)
+        };
+        let refused = judge_guests(None, &wish(2), &told("absent")).unwrap_err();
+        assert_eq!((refused.code(), refused.path()), (ErrorCode::Range, Some("guests[0].size.rootfs_gib")));
+        assert!(refused.to_string().contains("2147483649 bytes: ask for 3 GiB or more"), "{refused}");
+        assert_eq!(judge_guests(None, &wish(3), &told("absent")), Ok(()));
     }
 
     #[test]

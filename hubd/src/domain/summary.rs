@@ -138,6 +138,7 @@ mod tests {
             controller: None,
             protection: None,
             conditions: Vec::new(),
+            fields: Vec::new(),
         }
     }
 

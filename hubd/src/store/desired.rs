@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Number, Time, Word};
 use super::events::emit;
-use super::hosts::find;
+use super::hosts::{find, report, sections};
 use super::idempotency::By;
 use super::writer::Tx;
 use super::{Failed, Store, StoreError, WriteError};
-use crate::domain::desired::{IfMatch, PutError, judge_put};
+use crate::domain::desired::{IfMatch, PutError, judge_guests, judge_put};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 
@@ -127,6 +127,11 @@ impl Store {
                 }
                 Ok(Offer::Newer) => {}
             }
+            // One that was taken once is read again; were it damaged, nothing is known of what it said.
+            let was = current.as_ref().and_then(|version| Desired::parse(version.document.as_bytes()).ok());
+            let told = sections(report(tx, record.number)?)?;
+            judge_guests(was.as_ref().map(Desired::document), put.desired.document(), &told)
+                .map_err(Failed::Refused)?;
             let version = version(by, &put);
             insert(tx, record.number, &version, &put)?;
             let event = NewEvent {

@@ -2,8 +2,9 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::operator::{DesiredVersion, Page};
+use holdfast_protocol::report::Sections;
 use reqwest::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{World, document};
 
@@ -52,6 +53,50 @@ async fn the_law_of_generations_holds_and_a_refusal_changes_nothing() {
     assert_eq!(same.await.data(StatusCode::OK).document, document(5));
     let page: Page<DesiredVersion> = admin.get("/v1/hosts/box7/desired/history").await.data(StatusCode::OK);
     assert_eq!(page.items.len(), 1);
+}
+
+/// What its host last said of a guest decides whether it was made, and what its image takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nothing_carries_out_is_refused_with_its_path() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    let admin = world.admin();
+    let text = |generation: u64, golden: &str, customer: &str, n: u32| {
+        let guest = json!({
+            "uid": format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}"), "name": format!("web-{n}"), "customer": customer, "run": "running",
+            "golden": golden, "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 2 },
+            "network": { "bridge": "vmbr0", "address": "10.66.0.1/24" }
+        });
+        json!({ "schema": "holdfast.desired/v1", "generation": generation, "poll_interval_s": 30, "guests": [guest] }).to_string()
+    };
+    let first = text(1, "2026.11.1", "acme", 1);
+    admin.put_desired::<DesiredVersion>("box7", Some("\"0\""), first).await.data(StatusCode::OK);
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let guests = json!([{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1", "vmid": 300, "standing": "managed",
+        "run": "running", "golden": "2026.11.1" }]);
+    let about = json!({ "node": "pve1", "proxmox_version": "9", "cpus": 1, "memory_bytes": 1, "memory_used_bytes": 1,
+        "storages": [], "goldens": [{ "version": "2026.11.1", "standing": "approved", "rootfs_bytes": 3_u64 << 30 }] });
+    let sections = Sections {
+        guests: serde_json::from_value(guests).unwrap(),
+        host: serde_json::from_value(about).unwrap(),
+        ..Sections::default()
+    };
+    host.check_in(&host.changed(2, 0, sections), "0s").await.data(StatusCode::OK);
+    let cases = [
+        (text(2, "2026.11.1", "umbrella", 1), ErrorCode::Unsupported, "guests[0].customer"),
+        (text(2, "2026.12.1", "acme", 1), ErrorCode::Unsupported, "guests[0].golden"),
+        (text(2, "2026.11.1", "acme", 2), ErrorCode::Range, "guests[0].size.rootfs_gib"),
+    ];
+    for (offered, code, path) in cases {
+        let refused = admin.put_desired::<Value>("box7", Some("\"1\""), offered).await;
+        assert_eq!(
+            (refused.code(), refused.envelope.error.unwrap().details["path"].clone()),
+            (code, path.into())
+        );
+    }
+    // The guest that is there needs no room for its image any more.
+    let same = text(2, "2026.11.1", "acme", 1);
+    admin.put_desired::<DesiredVersion>("box7", Some("\"1\""), same).await.data(StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,7 +59,8 @@ pub fn placed(host: &HostName, sections: &Sections) -> Vec<PlacedGolden> {
         guests: Vec::new(),
         newer: None,
     };
-    for GoldenReport { version, sha256, standing } in sections.host.iter().flat_map(|host| &host.goldens) {
+    for GoldenReport { version, sha256, standing, .. } in sections.host.iter().flat_map(|host| &host.goldens)
+    {
         let golden = PlacedGolden { sha256: sha256.clone(), standing: Some(*standing), ..empty(version) };
         found.insert(version.age_key(), golden);
     }

@@ -3,7 +3,7 @@
 use holdfast_protocol::desired::{GuestSize, RunState};
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::report::{
-    ControllerReport, GuestReport, Health, Running, SilenceKind, SilenceReport, Standing,
+    ControllerReport, FieldState, GuestReport, Health, InForce, Running, SilenceKind, SilenceReport, Standing,
 };
 use jiff::Timestamp;
 
@@ -43,7 +43,7 @@ fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
         plain(&guest.name),
         plain(host),
         or_nothing(guest.vmid.map(|vmid| vmid.to_string())),
-        standing(guest.standing),
+        standing(guest),
         run(guest),
         or_nothing(guest.wanted.map(|wanted| run_word(wanted).to_owned())),
         or_nothing(guest.address.map(|address| address.to_string())),
@@ -53,14 +53,22 @@ fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
     ]
 }
 
-fn standing(standing: Standing) -> Field {
-    let tone = match standing {
+fn standing(guest: &GuestReport) -> Field {
+    let tone = match guest.standing {
         Standing::Managed => Tone::Good,
         Standing::Absent | Standing::Unmanaged | Standing::Beside => Tone::Look,
         Standing::Foreign => Tone::Plain,
         Standing::Missing | Standing::Broken | Standing::Parked => Tone::Bad,
     };
-    (standing_word(standing).to_owned(), tone)
+    (standing_words(guest).to_owned(), tone)
+}
+
+/// A guest that is not there and has a number is being made.
+fn standing_words(guest: &GuestReport) -> &'static str {
+    match guest.standing {
+        Standing::Absent if guest.vmid.is_some() => "being made",
+        standing => standing_word(standing),
+    }
 }
 
 fn run(guest: &GuestReport) -> Field {
@@ -120,7 +128,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         ("Host", host.to_string()),
         ("Uid", guest.uid.map_or_else(|| "none: it is not ours".to_owned(), |uid| uid.to_string())),
         ("VMID", guest.vmid.map_or_else(|| "none yet".to_owned(), |vmid| vmid.to_string())),
-        ("Standing", standing_sentence(guest.standing)),
+        ("Standing", standing_sentence(guest)),
         ("Runs", run(guest).0),
         (
             "Wanted",
@@ -140,15 +148,36 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         pairs.extend(super::protection::pairs(guest.protection.as_deref(), now));
     }
     pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
+    pairs.extend(guest.fields.iter().map(|state| ("Field", field(state, now))));
     list(&pairs)
 }
 
-fn standing_sentence(standing: Standing) -> String {
-    let means = match standing {
+/// A field of which document, Proxmox and what was last carried out are not one. As old as the host's last report.
+fn field(state: &FieldState, now: Timestamp) -> String {
+    let or_nothing = |text: Option<&String>| text.cloned().unwrap_or_else(|| NOTHING.to_owned());
+    let last = match &state.applied {
+        Some(applied) => format!("{}, {}", applied.value, when(applied.at, now)),
+        None => NOTHING.to_owned(),
+    };
+    let next = match state.in_force {
+        InForce::Now => "",
+        InForce::NextStart => " from its next start",
+    };
+    format!(
+        "{}: document {}; Proxmox {}{next}; last carried out {last}",
+        state.field.path(),
+        or_nothing(state.desired.as_ref()),
+        or_nothing(state.observed.as_ref()),
+    )
+}
+
+fn standing_sentence(guest: &GuestReport) -> String {
+    let means = match guest.standing {
         Standing::Managed => "ours, and named by the document",
         Standing::Unmanaged => {
             "ours, but the document no longer names it; it runs on until a signed decommission"
         }
+        Standing::Absent if guest.vmid.is_some() => "named by the document; an operation makes it",
         Standing::Absent => "named by the document, not there yet",
         Standing::Missing => {
             "ours by the records, but it cannot be seen; unknown is not gone, look at the box"
@@ -158,7 +187,7 @@ fn standing_sentence(standing: Standing) -> String {
         Standing::Parked => "an operation on it was parked; left for a person",
         Standing::Beside => "a copy of a guest of ours, restored beside it; never started by the agent",
     };
-    format!("{} ({means})", standing_word(standing))
+    format!("{} ({means})", standing_words(guest))
 }
 
 fn size(size: GuestSize) -> String {

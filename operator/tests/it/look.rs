@@ -53,6 +53,20 @@ async fn a_guest_is_found_by_name_uid_or_vmid_and_never_guessed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_that_are_not_settled_are_shown_side_by_side() {
+    let hub = FakeHub::logged_in().await;
+    let mut web = guest("web", 101);
+    web["fields"] = json!([{ "field": "network.mtu", "desired": "1400", "observed": "1400",
+        "applied": { "value": "1400", "at": "2026-11-21T11:00:00Z" }, "in_force": "next_start" }]);
+    hub.on("GET /v1/hosts/box1", Reply::Data(detail("box1", 1, json!([web]))));
+    let shown = stdout(&hub.holdfast(&["guest", "show", "web", "--host", "box1"]));
+    assert!(
+        shown.contains("network.mtu: document 1400; Proxmox 1400 from its next start; last carried out 1400"),
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_cannot_reach_another_path() {
     let hub = FakeHub::logged_in().await;
     assert_eq!(hub.holdfast(&["host", "show", "../whoami?x"]).status.code(), Some(4));

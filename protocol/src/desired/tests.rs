@@ -38,6 +38,27 @@ fn a_good_document_passes_and_spacing_does_not_matter() {
     assert_eq!(compact.guests().len(), 2);
 }
 
+/// A document from before packets, limit, firewall and resolver were in it says what it said, also by its hash.
+#[test]
+fn what_a_network_leaves_out_is_not_written() {
+    let network = &Desired::parse(document().to_string().as_bytes()).unwrap().guests()[0].network.clone();
+    let written = serde_json::to_value(network).unwrap();
+    assert_eq!(written, guest(1)["network"]);
+    let mut more = document();
+    let all = json!({
+        "bridge": "vmbr0", "address": "10.66.0.1/24", "mtu": { "bytes": 1400 }, "rate": { "mib_per_s": 50 },
+        "firewall": "on", "resolver": { "own": { "servers": ["9.9.9.9", "fd00::1"], "search": ["lan.example"] } }
+    });
+    more["guests"][0]["network"] = all.clone();
+    let read = Desired::parse(more.to_string().as_bytes()).unwrap();
+    assert_eq!(serde_json::to_value(&read.guests()[0].network).unwrap(), all);
+    more["guests"][0]["network"] = json!({
+        "bridge": "vmbr0", "address": "10.66.0.1/24", "mtu": "bridge", "rate": "unlimited", "firewall": "off",
+        "resolver": "host"
+    });
+    assert!(Desired::parse(more.to_string().as_bytes()).is_ok());
+}
+
 #[test]
 fn every_bad_document_has_its_code_and_place() {
     let cases: &[(&str, Value, ErrorCode)] = &[
@@ -46,6 +67,36 @@ fn every_bad_document_has_its_code_and_place() {
         ("/guests/1/vmid", json!(101), ErrorCode::DuplicateVmid),
         ("/guests/1/network/address", json!("10.66.0.1/24"), ErrorCode::DuplicateAddress),
         ("/guests/0/network/gateway", json!("10.67.0.1"), ErrorCode::Range),
+        ("/guests/0/network/mtu", json!({ "bytes": 575 }), ErrorCode::Range),
+        ("/guests/0/network/mtu", json!({ "bytes": 65_536 }), ErrorCode::Range),
+        ("/guests/0/network/mtu", json!("jumbo"), ErrorCode::Version),
+        ("/guests/0/network/rate", json!({ "mib_per_s": 0 }), ErrorCode::Range),
+        ("/guests/0/network/rate", json!({ "mib_per_s": -1 }), ErrorCode::Range),
+        ("/guests/0/network/rate", json!("5"), ErrorCode::Version),
+        ("/guests/0/network/firewall", json!("maybe"), ErrorCode::Version),
+        ("/guests/0/network/resolver", json!({ "own": { "servers": [] } }), ErrorCode::Range),
+        (
+            "/guests/0/network/resolver",
+            json!({ "own": { "servers": ["9.9.9.9", "9.9.9.9"] } }),
+            ErrorCode::Range,
+        ),
+        ("/guests/0/network/resolver", json!({ "own": { "servers": ["dns.example"] } }), ErrorCode::Range),
+        ("/guests/0/network/resolver", json!({ "own": { "servers": ["224.0.0.1"] } }), ErrorCode::Range),
+        (
+            "/guests/0/network/resolver",
+            json!({ "own": { "servers": ["9.9.9.9"], "search": ["a_b"] } }),
+            ErrorCode::Range,
+        ),
+        (
+            "/guests/0/network/resolver",
+            json!({ "own": { "servers": ["9.9.9.9"], "search": ["lan\nnameserver: x"] } }),
+            ErrorCode::Range,
+        ),
+        (
+            "/guests/0/network/resolver",
+            json!({ "own": { "servers": ["9.9.9.9"], "via": 1 } }),
+            ErrorCode::UnknownField,
+        ),
         ("/guests/0/volumes/1/name", json!("db"), ErrorCode::DuplicateVolume),
         ("/guests/0/volumes/1/mount", json!("/srv/db"), ErrorCode::DuplicateVolume),
         ("/guests/0/volumes/1/kind", json!("bulk"), ErrorCode::Range),

@@ -173,7 +173,12 @@ mod tests {
     use super::*;
 
     fn report(version: &str, standing: GoldenStanding) -> GoldenReport {
-        GoldenReport { version: version.parse().unwrap(), sha256: Some("cd".repeat(32)), standing }
+        GoldenReport {
+            version: version.parse().unwrap(),
+            sha256: Some("cd".repeat(32)),
+            standing,
+            rootfs_bytes: None,
+        }
     }
 
     fn guest(name: &str, golden: &str) -> GuestReport {

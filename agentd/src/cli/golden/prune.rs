@@ -206,7 +206,12 @@ mod tests {
     }
 
     fn report(version: &str, standing: GoldenStanding) -> GoldenReport {
-        GoldenReport { version: version.parse().unwrap(), sha256: Some("ab".repeat(32)), standing }
+        GoldenReport {
+            version: version.parse().unwrap(),
+            sha256: Some("ab".repeat(32)),
+            standing,
+            rootfs_bytes: None,
+        }
     }
 
     fn guest(name: &str, golden: &str) -> GuestReport {

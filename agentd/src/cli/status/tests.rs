@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::port::status_door::FieldsView;
 
 fn status() -> AgentStatus {
     let uid = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
@@ -56,4 +57,22 @@ fn an_old_look_is_said_to_be_old() {
     assert!(page(&old).contains("what is shown of the guests is old"));
     old.seen_at = None;
     assert!(page(&old).contains("seen never"));
+}
+
+#[test]
+fn the_fields_of_a_guest_stand_side_by_side() {
+    let view: FieldsView = serde_json::from_value(json!({
+        "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web", "at": "2026-11-21T12:00:00Z",
+        "read_at": "2026-11-21T11:58:00Z",
+        "fields": [
+            {"field": "size.memory_mib", "desired": "512 MiB", "observed": "256 MiB",
+                "applied": {"value": "512 MiB", "at": "2026-11-20T12:00:00Z"}},
+            {"field": "network.mtu", "desired": "1400", "observed": "1400",
+                "applied": {"value": "1400", "at": "2026-11-21T11:00:00Z"}, "in_force": "next_start"},
+            {"field": "network.rate", "observed": "unlimited"}]
+    }))
+    .unwrap();
+    insta::assert_snapshot!(fields::page(&view));
+    let unread = FieldsView { read_at: None, fields: Vec::new(), ..view };
+    assert!(fields::page(&unread).contains("could not be read at the last look"));
 }

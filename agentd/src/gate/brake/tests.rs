@@ -73,6 +73,7 @@ fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
         Operation::Reconfigure(Reconfigure {
             name: None,
             network: None,
+            resolver: None,
             target: target(),
             cores: cores.then(|| 2.try_into().unwrap()),
             memory: memory.then(|| 512.try_into().unwrap()),
@@ -89,6 +90,9 @@ fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
     ] {
         assert!(counts(&counted), "{counted:?}");
     }
+    let Operation::Reconfigure(mut names) = change(false, false, false) else { panic!("it is one") };
+    names.resolver = Some(holdfast_protocol::desired::Resolver::Host);
+    assert!(counts(&Operation::Reconfigure(names)), "name servers");
     let size = 9.try_into().unwrap();
     for free in [
         Operation::Start(target()),

@@ -7,6 +7,7 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::report::Running;
 
 use super::*;
+use crate::model::net::ResolverText;
 use crate::model::observed::{GuestFacts, ObservedGuest, Protection, Sight, Template};
 use crate::operation::log::{Entry, Event, Then};
 use crate::operation::progress::ReplayError;
@@ -71,6 +72,7 @@ fn host(mark: Mark) -> Observed {
         protection: Protection::On,
         name: None,
         net: None,
+        resolver: ResolverText::default(),
         more_nets: BTreeSet::new(),
         template: Template::No,
         address: None,
@@ -89,6 +91,7 @@ fn host(mark: Mark) -> Observed {
     Observed {
         at: at(),
         guests: BTreeMap::from([(vmid(), guest)]),
+        read_at: BTreeMap::new(),
         vmids: BTreeMap::new(),
         storages: BTreeMap::new(),
         sight: Sight::Proved,
@@ -96,8 +99,10 @@ fn host(mark: Mark) -> Observed {
         lost: BTreeMap::new(),
         orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),
+        golden_roots: BTreeMap::new(),
         shelves: BTreeMap::new(),
         controllers: BTreeMap::new(),
+        bridge_mtu: None,
     }
 }
 

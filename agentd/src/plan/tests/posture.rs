@@ -12,7 +12,6 @@ use super::*;
 use crate::model::observed::Shelf;
 use crate::model::offsite::Verification;
 use crate::model::record::{OpenOperation, TestRecord, VolumeId};
-use crate::plan::report;
 
 pub(super) fn posture(life: &Life) -> PostureReport {
     life.plan().verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap()
@@ -76,7 +75,7 @@ fn what_is_missing_missed_dark_or_never_promised_is_told_as_it_is() {
     assert!(posture(&missed).why[0].contains("was missed"), "{:?}", posture(&missed));
 
     let world = world(1);
-    let reports = report::guests(&world.inputs(), &world.plan());
+    let reports = world.reports();
     let told = reports[0].protection.as_ref().unwrap();
     assert_eq!(told.posture.as_ref().unwrap().is, Posture::Unprotected);
     assert!(told.in_force.is_none());

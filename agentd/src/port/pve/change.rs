@@ -143,8 +143,34 @@ pub enum ConfigChange {
     Hostname(GuestName),
     /// Whether it starts with the node.
     AtBoot(Switch),
+    /// `nameserver` and `searchdomain`, one of them. A running guest has it from its next start.
+    Names(NameKey, String),
+    /// These are the host's own again. What is only pending is not taken back by it: see [`Self::WithdrawNames`].
+    HostNames(Vec<NameKey>),
+    /// Takes back what of these waits for the next start.
+    WithdrawNames,
     /// One network, whole, under the number it has. It takes effect at once, in a running guest as well.
     Net(NetSlot, NetLine),
+}
+
+/// What of a guest's resolver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKey {
+    /// The servers.
+    Servers,
+    /// The domains in which short names are looked for.
+    Search,
+}
+
+impl NameKey {
+    /// As Proxmox names it.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Servers => "nameserver",
+            Self::Search => "searchdomain",
+        }
+    }
 }
 
 /// What people read of a guest's identity.
@@ -192,6 +218,12 @@ impl ConfigChange {
             Self::Hostname(name) => ("hostname".into(), name.as_str().into()),
             Self::AtBoot(Switch::On) => ("onboot".into(), Value::On),
             Self::AtBoot(Switch::Off) => ("onboot".into(), Value::Text("0".to_owned())),
+            Self::Names(key, text) => (key.key().into(), text.as_str().into()),
+            Self::HostNames(keys) => {
+                let keys: Vec<&str> = keys.iter().map(|key| key.key()).collect();
+                ("delete".into(), keys.join(",").into())
+            }
+            Self::WithdrawNames => ("revert".into(), "nameserver,searchdomain".into()),
             Self::Net(NetSlot(number), line) => (format!("net{number}").into(), line.to_string().into()),
             Self::WithdrawWish(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::volume::{Backing, Disk, VolumeId};
 use super::wire::{Row, Unreadable, split_tags};
+use crate::model::net::ResolverText;
 
 /// Names one state of a configuration. A change that carries it fails when the state is another by then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -122,6 +123,13 @@ impl GuestConfig {
         lines.extend(self.rootfs.iter().map(|disk| ("rootfs".to_owned(), behind(disk))));
         lines.extend(self.mounts.iter().map(|(n, disk)| (format!("mp{n}"), behind(disk))));
         lines
+    }
+
+    /// Whom it asks for names, with what waits for its next start.
+    #[must_use]
+    pub fn resolver(&self) -> ResolverText {
+        let text = |key: &str| self.other.get(key).cloned();
+        ResolverText { servers: text("nameserver"), search: text("searchdomain") }
     }
 
     /// The bridges it is plugged in to; an empty name for a network without one.

@@ -8,6 +8,7 @@
 
 use std::net::Ipv4Addr;
 
+use holdfast_protocol::desired::{FirewallFlag, Mtu, Rate};
 use holdfast_protocol::id::{BridgeName, GuestName, PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::secret::Secret;
@@ -17,6 +18,7 @@ use super::call::{Params, Value};
 use super::volume::VolumeId;
 use crate::model::disks::{Disks, MountDisk};
 use crate::model::hardware::HardwareAddress;
+use crate::model::net::ResolverText;
 use crate::model::observed::BackupFlag;
 
 /// The name under which a guest finds its bootstrap.
@@ -49,6 +51,12 @@ pub struct NetSpec {
     pub vlan: Option<VlanTag>,
     /// The hardware address of a guest that is made again. Without one Proxmox makes a fresh one.
     pub hardware: Option<HardwareAddress>,
+    /// The largest packet; none is as its bridge has it.
+    pub mtu: Option<Mtu>,
+    /// The limit; none is without one.
+    pub rate: Option<Rate>,
+    /// The firewall's flag; none is off.
+    pub firewall: Option<FirewallFlag>,
 }
 
 impl NetSpec {
@@ -71,6 +79,15 @@ impl NetSpec {
         }
         if let Some(vlan) = self.vlan {
             text.push_str(&format!(",tag={}", vlan.get()));
+        }
+        if let Some(Mtu::Bytes(mtu)) = self.mtu {
+            text.push_str(&format!(",mtu={}", mtu.get()));
+        }
+        if let Some(Rate::MibPerS(rate)) = self.rate {
+            text.push_str(&format!(",rate={}", rate.get()));
+        }
+        if self.firewall == Some(FirewallFlag::On) {
+            text.push_str(",firewall=1");
         }
         text
     }
@@ -155,6 +172,8 @@ pub struct RestoreRequest {
     pub pool: PoolName,
     /// The first network.
     pub net0: NetSpec,
+    /// Whom it asks for names; what is not named comes from the archive, and a golden names none.
+    pub resolver: ResolverText,
     /// The bootstrap. Always passed: what the archive may carry must not live again.
     pub env: BootstrapEnv,
     /// Host name.
@@ -185,6 +204,10 @@ impl RestoreRequest {
             ("swap".into(), self.swap.get().into()),
             ("cores".into(), self.cores.get().into()),
         ]);
+        let ResolverText { servers, search } = &self.resolver;
+        let names = [("nameserver", servers), ("searchdomain", search)];
+        let named = names.into_iter().filter_map(|(key, text)| Some((key.into(), text.as_deref()?.into())));
+        params.extend(named);
         params
     }
 }
@@ -204,11 +227,20 @@ mod tests {
             },
             vlan: Some(VlanTag::try_from(5).unwrap()),
             hardware: None,
+            mtu: None,
+            rate: None,
+            firewall: None,
         };
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=10.66.0.91/24,gw=10.66.0.1,tag=5");
         net.address = Address::Dhcp;
         net.vlan = None;
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=dhcp");
+        net.mtu = Some(Mtu::Bytes(1400.try_into().unwrap()));
+        net.rate = Some(Rate::MibPerS(5.try_into().unwrap()));
+        net.firewall = Some(FirewallFlag::On);
+        assert_eq!(net.property(), "name=eth0,bridge=vmbr0,ip=dhcp,mtu=1400,rate=5,firewall=1");
+        (net.mtu, net.rate, net.firewall) =
+            (Some(Mtu::Bridge), Some(Rate::Unlimited), Some(FirewallFlag::Off));
         net.hardware = Some("BC:24:11:EE:25:8E".parse().unwrap());
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:EE:25:8E,ip=dhcp");
     }

@@ -5,7 +5,7 @@ use holdfast_protocol::id::{GuestUid, HostName, OperationId};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::protection::{Tier, TierTested, Took};
-use holdfast_protocol::report::{GuestReport, Sections};
+use holdfast_protocol::report::{FieldState, GuestReport, Sections};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,11 @@ pub enum Question {
     },
     /// About recovery codes.
     Escrow(EscrowQuestion),
+    /// The fields of a guest, each as the document, Proxmox and the last change have it.
+    Fields {
+        /// Its name, number or uid.
+        guest: String,
+    },
     /// What restore tests of a guest's backups showed.
     RestoreTests {
         /// Its name, number or uid.
@@ -104,6 +109,8 @@ pub enum Answer {
     Recovery(Vec<RecoveryReport>),
     /// About recovery codes.
     Escrow(EscrowAnswer),
+    /// The fields of a guest.
+    Fields(Box<FieldsView>),
     /// What restore tests of a guest's backups showed.
     RestoreTests(Box<GuestTests>),
     /// What waits for a person.
@@ -131,6 +138,23 @@ pub struct Waiting {
     pub parked: Vec<ParkedEntry>,
     /// Guests that would not stay up.
     pub broken: Vec<GuestReport>,
+}
+
+/// The fields of a guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldsView {
+    /// Which guest.
+    pub uid: GuestUid,
+    /// Its name.
+    pub name: String,
+    /// When this was told.
+    pub at: Timestamp,
+    /// When its configuration was read; none, where it could not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+    /// The fields; none, where its configuration could not be read.
+    pub fields: Vec<FieldState>,
 }
 
 /// What restore tests of a guest's backups showed.

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, audit, backup, beside, controller, guest, release, restore_test, snapshot, tier,
-    window,
+    Part, Store, StoreError, applied, audit, backup, beside, controller, guest, release, restore_test,
+    snapshot, tier, window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
@@ -359,6 +359,9 @@ fn end(
         return super::parked::set_forgotten(transaction, after, serial, entry);
     }
     window::ended(transaction, after)?;
+    if after.status() == Status::Done {
+        applied::done(transaction, after, entry.at)?;
+    }
     match (&after.operation, after.status()) {
         (Operation::Provision(provision), Status::Done) => {
             guest::set_made(transaction, uid, &after.volumes())?;

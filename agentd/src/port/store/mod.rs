@@ -38,6 +38,7 @@
 //! | `migration` | the file's version, and the way to it from every older one |
 
 pub mod access;
+mod applied;
 pub mod audit;
 pub mod audit_file;
 pub mod backup;
@@ -168,6 +169,7 @@ pub struct Store {
     listening_since: Timestamp,
     mail: Arc<mail::Mail>,
     kept: Arc<backup::Kept>,
+    applied: Arc<applied::KeptApplied>,
     unwritten: Arc<window::Unwritten>,
 }
 
@@ -227,9 +229,9 @@ impl Store {
         };
         let (changes, _) = watch::channel(Changes::default());
         let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
-        let (kept, unwritten) = (Arc::default(), Arc::default());
+        let (kept, applied, unwritten) = (Arc::default(), Arc::default(), Arc::default());
         let changes = Arc::new(changes);
-        Ok(Self { worker, changes, health, heard, listening_since, mail, kept, unwritten })
+        Ok(Self { worker, changes, health, heard, listening_since, mail, kept, applied, unwritten })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>

@@ -171,7 +171,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn records(&self, generation: Generation, now: Timestamp) -> Result<Records, StoreError> {
-        let kept = Arc::clone(&self.kept);
+        let (kept, applied) = (Arc::clone(&self.kept), Arc::clone(&self.applied));
         let mut records = self
             .read(move |connection| {
                 let protections = protection::all(connection)?;
@@ -201,6 +201,7 @@ impl Store {
                     tests: restore_test::last(connection, now)?,
                     asked_backups: request::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,
+                    applied: applied.all(connection)?,
                 })
             })
             .await?;

@@ -15,7 +15,7 @@ use super::{CycleError, Reconcile, State};
 use crate::model::observed::Sight;
 use crate::model::timekeeper::Timekeeper;
 use crate::model::view::View;
-use crate::plan::{Inputs, old_goldens, plan, report, room, waiting_goldens};
+use crate::plan::{Inputs, fields, old_goldens, plan, report, room, waiting_goldens};
 use crate::port::store::Refusal;
 /// How long a host may go unseen before what was seen of it is called unknown.
 fn two_polls(every: Duration) -> SignedDuration {
@@ -41,12 +41,14 @@ impl Reconcile {
             );
             problems.push(Problem::new(ErrorCode::Unavailable, text));
         }
+        let fields = fields::all(inputs);
         self.view.send_replace(Arc::new(View {
             seen_at: Some(inputs.observed.at),
             unobserved_since: None,
             host: report::host(&self.node, inputs),
-            guests: report::guests(inputs, plan),
+            guests: report::guests(inputs, plan, &fields),
             mounts: report::mounts(inputs),
+            fields,
             waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
             problems,
             lanes: report::lanes(inputs.records),

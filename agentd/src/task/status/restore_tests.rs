@@ -1,11 +1,10 @@
 //! What restore tests of one guest showed, for who asks at the box: each that is kept, and what the report tells of them.
 //! Deliberately absent: guests that the last look did not find on record, and any judgement.
 
-use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::report::GuestReport;
 
+use super::fields::called_so;
 use super::{StatusTask, told};
 use crate::model::limits;
 use crate::model::record::{BackupRecord, TestRecord};
@@ -19,16 +18,10 @@ const SHOWN: u32 = 2 * limits::TESTS_PER_VERDICT;
 impl StatusTask {
     pub(super) async fn restore_tests(&self, called: &str) -> Answer {
         let view = std::sync::Arc::clone(&self.view.borrow());
-        let mut found = view.guests.iter().filter_map(|guest| Some((guest.uid?, guest)));
-        let found: Vec<_> = found.by_ref().filter(|(uid, guest)| is(*uid, guest, called)).collect();
-        let problem = match found.as_slice() {
-            [(uid, guest)] => return told(self.tests_of(*uid, guest).await),
-            [] => "no guest of ours is called so: `agentd status` shows them",
-            _ => {
-                "more than one guest is called so: name it by its uid, as `agentd status --output json` shows it"
-            }
-        };
-        Answer::Refused(Problem::new(ErrorCode::NotFound, format!("{called:?}: {problem}")))
+        match called_so(&view, called) {
+            Ok((uid, guest)) => told(self.tests_of(uid, guest).await),
+            Err(problem) => Answer::Refused(problem),
+        }
     }
 
     async fn tests_of(&self, uid: GuestUid, guest: &GuestReport) -> Result<Answer, StoreError> {
@@ -38,12 +31,6 @@ impl StatusTask {
         let tested = guest.protection.as_ref().map(|report| report.tested.clone()).unwrap_or_default();
         Ok(Answer::RestoreTests(Box::new(GuestTests { uid, name: guest.name.clone(), tested, tests: lines })))
     }
-}
-
-fn is(uid: GuestUid, guest: &GuestReport, called: &str) -> bool {
-    guest.name == called
-        || uid.to_string() == called
-        || guest.vmid.is_some_and(|vmid| vmid.to_string() == called)
 }
 
 fn line(test: TestRecord, guest: &GuestReport, backups: &[BackupRecord]) -> TestLine {

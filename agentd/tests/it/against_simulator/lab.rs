@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::cli::setup::{SetupArguments, SetupError};
+use agentd::model::net::ResolverText;
 use agentd::port::pve::change::{Description, MountSlot, NewVolume};
 use agentd::port::pve::error::PveError;
 use agentd::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
@@ -140,7 +141,11 @@ pub fn request(number: u32, archive: &str) -> RestoreRequest {
             },
             vlan: None,
             hardware: None,
+            mtu: None,
+            rate: None,
+            firewall: None,
         },
+        resolver: ResolverText::default(),
         env: BootstrapEnv::new(Secret::new("eyJjbGFpbSI6MX0".to_owned())).unwrap(),
         hostname: "web-1".parse().unwrap(),
         memory: 256.try_into().unwrap(),

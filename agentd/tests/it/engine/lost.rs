@@ -8,6 +8,7 @@ use agentd::cli::setup::plan::Places;
 use agentd::execute::Ports;
 use agentd::model::hardware::HardwareAddress;
 use agentd::model::mark;
+use agentd::model::net::ResolverText;
 use agentd::model::record::{BackupRecord, BackupWhy, Place, VolumeId};
 use agentd::model::view::View;
 use agentd::operation::log::Status;
@@ -80,7 +81,11 @@ async fn newcomer(world: &World) {
             address: Address::Dhcp,
             vlan: None,
             hardware: None,
+            mtu: None,
+            rate: None,
+            firewall: None,
         },
+        resolver: ResolverText::default(),
         env: BootstrapEnv::new(Secret::new("theirs".to_owned())).unwrap(),
         hostname: "newcomer".parse().unwrap(),
         memory: 128.try_into().unwrap(),

@@ -7,6 +7,7 @@
 //! | `detached` | a volume that somebody detached |
 //! | `destroy` | a signed destroy takes exactly what was signed for |
 //! | `brake` | a bulk change in small documents gets no further than in a large one |
+//! | `network` | a guest's network and resolver follow the document |
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
 //! | `bulk` | a bulk volume is in the archives that go to its target, and in no others |
@@ -56,6 +57,7 @@ mod left;
 mod long;
 mod lost;
 mod lost_disks;
+mod network;
 mod offsite;
 mod parked;
 mod protection;

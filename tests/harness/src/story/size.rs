@@ -1,16 +1,19 @@
-//! Changing a guest's sizes.
+//! Changing a guest's sizes and network.
 
+use agentd::model::net::NetPlace;
 use agentd::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure};
+use holdfast_protocol::desired::{FirewallFlag, Mtu, Rate, Resolver};
 
 use super::Story;
 use crate::ground::Ground;
-use crate::kit::target;
+use crate::kit::{guest, target};
 
 pub(super) fn reconfigure() -> Vec<Story> {
     vec![Story::done("reconfigure", Ground::GuestRuns, |_| {
         Operation::Reconfigure(Reconfigure {
             name: None,
-            network: None,
+            network: Some(network()),
+            resolver: Some(resolver()),
             target: target(1),
             cores: Some(1.try_into().unwrap()),
             memory: Some(128.try_into().unwrap()),
@@ -18,6 +21,21 @@ pub(super) fn reconfigure() -> Vec<Story> {
             protection: KeepProtection::AsItIs,
         })
     })]
+}
+
+/// Its own place, with everything else that a document can name of it.
+fn network() -> NetPlace {
+    NetPlace {
+        mtu: Some(Mtu::Bytes(1400.try_into().unwrap())),
+        rate: Some(Rate::MibPerS(50.try_into().unwrap())),
+        firewall: Some(FirewallFlag::On),
+        ..NetPlace::of(&guest(1).network)
+    }
+}
+
+fn resolver() -> Resolver {
+    let servers = serde_json::json!({ "own": { "servers": ["9.9.9.9"], "search": ["lan.example"] } });
+    serde_json::from_value(servers).unwrap()
 }
 
 pub(super) fn grow() -> Vec<Story> {

@@ -1,7 +1,8 @@
 //! The rules of the wire guard, as tables: which parameter may not stand on which call, and which must.
 //!
 //! In: one request's method, path and parameters. Out: everything about it that must never be sent, each with the reason. Pure. A
-//! parameter offends by being there, whatever its value: `force=0` was thought of, and should not have been.
+//! parameter offends by being there, whatever its value: `force=0` was thought of, and should not have been. Only a `revert` of name
+//! servers may be sent: Proxmox has no other way to take back what waits, and a document owns them.
 use serde_json::Value;
 
 use crate::http::params::Params;
@@ -112,7 +113,8 @@ pub(super) fn judge(method: &str, segments: &[String], params: &Params) -> Vec<(
     let kind = Kind::of(method, segments);
     let mut found: Vec<(String, String)> = Vec::new();
     for (name, why) in ANYWHERE.iter().chain(kind.forbidden()) {
-        if params.contains_key(*name) {
+        let names = *name == "revert" && params.get(*name).and_then(Value::as_str).is_some_and(of_names);
+        if params.contains_key(*name) && !names {
             found.push(((*name).to_owned(), (*why).to_owned()));
         }
     }
@@ -140,6 +142,11 @@ pub(super) fn judge(method: &str, segments: &[String], params: &Params) -> Vec<(
     let bound = params.iter().filter(|(name, value)| is_host_path(name, value));
     found.extend(bound.map(|(name, _)| (name.clone(), "it mounts a path of the node".to_owned())));
     found
+}
+
+/// Whether nothing is taken back but name servers.
+fn of_names(given: &str) -> bool {
+    given.split(',').all(|name| matches!(name, "nameserver" | "searchdomain"))
 }
 
 /// Whether each pattern is what lies beneath one plain absolute path.

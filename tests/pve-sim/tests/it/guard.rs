@@ -64,6 +64,7 @@ const NEVER: &[(&str, &str, &str, &str)] = &[
     ("PUT", "/nodes/pve1/lxc/100/config", "dev0=/dev/sda", "dev0"),
     ("PUT", "/nodes/pve1/lxc/100/config", "lock=backup", "lock"),
     ("PUT", "/nodes/pve1/lxc/100/config", "revert=memory", "revert"),
+    ("PUT", "/nodes/pve1/lxc/100/config", "revert=nameserver,mp0", "revert"),
 ];
 
 #[test]
@@ -117,6 +118,7 @@ fn what_we_send_passes_and_an_instance_without_guard_is_only_proxmox() {
     assert_eq!(client.task("POST", "/nodes/pve1/lxc", &form), "OK");
     assert_eq!(client.ask("PUT", "/nodes/pve1/lxc/150/config", "mp5=labbtrfs:1,mp%3D/x").0, 200);
     assert_eq!(client.ask("PUT", "/nodes/pve1/lxc/150/config", "delete=mp5").0, 200);
+    assert_eq!(client.ask("PUT", "/nodes/pve1/lxc/150/config", "revert=nameserver,searchdomain").0, 200);
     assert_eq!(client.task("POST", "/nodes/pve1/vzdump", "vmid=150&storage=backup2&remove=0"), "OK");
     assert_eq!(client.task("DELETE", "/nodes/pve1/lxc/150", ""), "OK");
     assert_eq!(opened.node.guard.offences(), Vec::new());

@@ -13,6 +13,7 @@ use super::*;
 use crate::gate::warrant::{Allows, Seen, Warrant};
 use crate::model::disks::{Content, Disks, MountDisk, RootDisk};
 use crate::model::mark;
+use crate::model::net::ResolverText;
 use crate::model::observed::BackupFlag;
 use holdfast_protocol::id::{GuestUid, JobId};
 use serde_json::{Value as Json, json};
@@ -52,7 +53,11 @@ fn restore() -> RestoreRequest {
             address: Address::Static { cidr: "10.66.0.91/24".parse().unwrap(), gateway: None },
             vlan: None,
             hardware: None,
+            mtu: None,
+            rate: None,
+            firewall: None,
         },
+        resolver: ResolverText::default(),
         env: BootstrapEnv::new(Secret::new("c2VjcmV0".to_owned())).unwrap(),
         hostname: "web-1".parse().unwrap(),
         memory: 512.try_into().unwrap(),

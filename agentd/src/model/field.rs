@@ -1,0 +1,168 @@
+//! Fields of a guest as text: of the document, of Proxmox, and as they were last carried out.
+//!
+//! One form for all three, so that they can be compared and shown side by side.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::desired::field::GuestField;
+use holdfast_protocol::desired::{DesiredGuest, FirewallFlag, Mtu, Rate, Resolver, RunState};
+use holdfast_protocol::report::{FieldState, InForce};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::net::{NetLine, NetPlace, ResolverText};
+use super::observed::GuestFacts;
+use holdfast_protocol::report::Running;
+
+/// Fields with their texts.
+pub type Texts = BTreeMap<GuestField, String>;
+
+/// What was last carried out of a guest's fields.
+pub type Applied = BTreeMap<GuestField, AppliedField>;
+
+/// One field as it was carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppliedField {
+    /// Its value.
+    pub value: String,
+    /// When.
+    pub at: Timestamp,
+    /// From when on a guest has it that ran then.
+    pub takes: InForce,
+}
+
+/// All fields of a guest, where they could be told, and when they were read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestFields {
+    /// When its configuration was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+    /// The fields.
+    pub fields: Vec<FieldState>,
+}
+
+const NONE: &str = "none";
+
+/// Of a running guest's fields those that it has from its next start alone, as it was recorded (`23-net-name`).
+#[must_use]
+pub const fn takes(field: GuestField) -> InForce {
+    match field {
+        GuestField::Name | GuestField::Mtu | GuestField::Resolver => InForce::NextStart,
+        GuestField::Run
+        | GuestField::Cores
+        | GuestField::Memory
+        | GuestField::Swap
+        | GuestField::Rootfs
+        | GuestField::Bridge
+        | GuestField::Address
+        | GuestField::Gateway
+        | GuestField::Vlan
+        | GuestField::Rate
+        | GuestField::Firewall => InForce::Now,
+    }
+}
+
+/// What the document says. What it does not name is left out.
+#[must_use]
+pub fn wanted(guest: &DesiredGuest) -> Texts {
+    let size = guest.size;
+    let run = match guest.run {
+        RunState::Running => Running::Running,
+        RunState::Stopped => Running::Stopped,
+    };
+    let mut texts = Texts::from([
+        (GuestField::Name, guest.name.to_string()),
+        (GuestField::Run, running(run).to_owned()),
+        (GuestField::Cores, size.cores.get().to_string()),
+        (GuestField::Memory, size.memory_mib.to_string()),
+        (GuestField::Swap, size.swap_mib.to_string()),
+        (GuestField::Rootfs, size.rootfs_gib.to_string()),
+    ]);
+    texts.extend(of_place(&NetPlace::of(&guest.network)));
+    texts.extend(guest.network.resolver.as_ref().map(|wish| (GuestField::Resolver, resolver(wish))));
+    texts
+}
+
+/// A place of the network. What stays as it is is left out.
+#[must_use]
+pub fn of_place(place: &NetPlace) -> Texts {
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
+    let mtu = |mtu| match mtu {
+        Mtu::Bridge => "bridge".to_owned(),
+        Mtu::Bytes(bytes) => bytes.get().to_string(),
+    };
+    let rate = |rate| match rate {
+        Rate::Unlimited => "unlimited".to_owned(),
+        Rate::MibPerS(rate) => rate.to_string(),
+    };
+    let firewall = |flag| match flag {
+        FirewallFlag::On => "on".to_owned(),
+        FirewallFlag::Off => "off".to_owned(),
+    };
+    let named = [
+        (GuestField::Bridge, Some(place.bridge.to_string())),
+        (GuestField::Address, place.address.map(|address| address.to_string())),
+        (GuestField::Gateway, Some(or_none(place.gateway.map(|gateway| gateway.to_string())))),
+        (GuestField::Vlan, Some(or_none(place.vlan.map(|tag| tag.get().to_string())))),
+        (GuestField::Mtu, place.mtu.map(mtu)),
+        (GuestField::Rate, place.rate.map(rate)),
+        (GuestField::Firewall, place.firewall.map(firewall)),
+    ];
+    named.into_iter().filter_map(|(field, text)| Some((field, text?))).collect()
+}
+
+/// Whom a guest is to ask for names.
+#[must_use]
+pub fn resolver(wish: &Resolver) -> String {
+    resolver_text(&ResolverText::of(wish))
+}
+
+fn resolver_text(text: &ResolverText) -> String {
+    match text {
+        ResolverText { servers: None, search: None } => "host".to_owned(),
+        text => text.to_string(),
+    }
+}
+
+/// What Proxmox has.
+#[must_use]
+pub fn seen(run: Running, facts: &GuestFacts) -> Texts {
+    let mut texts = Texts::from([
+        (GuestField::Run, running(run).to_owned()),
+        (GuestField::Cores, facts.cores.map_or_else(|| "all".to_owned(), |cores| cores.to_string())),
+        (GuestField::Memory, format!("{} MiB", facts.memory_mib)),
+        (GuestField::Swap, format!("{} MiB", facts.swap_mib)),
+        (GuestField::Resolver, resolver_text(&facts.resolver)),
+    ]);
+    texts.extend(facts.name.clone().map(|name| (GuestField::Name, name)));
+    texts.extend(facts.rootfs_bytes.map(|bytes| (GuestField::Rootfs, format!("{} GiB", bytes >> 30))));
+    texts.extend(facts.net.iter().flat_map(of_line));
+    texts
+}
+
+fn of_line(line: &NetLine) -> Texts {
+    let or = |key: &str, none: &str| line.value(key).unwrap_or(none).to_owned();
+    let rate = line.value("rate").map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate} MiB/s"));
+    let firewall = if line.value("firewall") == Some("1") { "on" } else { "off" };
+    Texts::from([
+        (GuestField::Bridge, or("bridge", NONE)),
+        (GuestField::Address, or("ip", NONE)),
+        (GuestField::Gateway, or("gw", NONE)),
+        (GuestField::Vlan, or("tag", NONE)),
+        (GuestField::Mtu, or("mtu", "bridge")),
+        (GuestField::Rate, rate),
+        (GuestField::Firewall, firewall.to_owned()),
+    ])
+}
+
+/// Whether it runs, as documents write it.
+#[must_use]
+pub const fn running(run: Running) -> &'static str {
+    match run {
+        Running::Running => "running",
+        Running::Stopped => "stopped",
+        Running::Unknown => "unknown",
+    }
+}

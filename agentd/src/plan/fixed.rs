@@ -1,0 +1,42 @@
+//! What a document says of a made guest and nothing carries out.
+//!
+//! In: the document, our record of the guest, its configuration. Out: a sentence for each, with what a person does. The hub
+//! refuses such a change (`protocol::desired::field`); one that comes all the same, from an older hub or because the guest is
+//! another than the hub knew, is told here. Where its disks lie is told in [`super::placement`].
+
+use holdfast_protocol::desired::DesiredGuest;
+
+use super::present::Made;
+use crate::model::observed::GuestFacts;
+
+/// What is told of a guest.
+pub(super) fn told(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) -> Vec<String> {
+    let (vmid, record) = (made.vmid, made.record);
+    let mut told = Vec::new();
+    if let Some(wanted) = guest.vmid.filter(|wanted| *wanted != vmid) {
+        told.push(format!(
+            "the document names VMID {wanted}, and it is {vmid}: no guest changes its number; write {vmid}, or leave it out"
+        ));
+    }
+    let unlike = [
+        ("customer", record.customer.as_str(), guest.customer.as_str()),
+        ("golden", record.golden.as_str(), guest.golden.as_str()),
+    ];
+    told.extend(unlike.into_iter().filter(|(_, made, wanted)| made != wanted).map(|(what, made, wanted)| {
+        format!(
+            "the document names {what} {wanted}, and it was made with {made}: that stays so; put {made} back, or name a new guest \
+             with a new uid"
+        )
+    }));
+    let unnamed = facts.mounts.values().filter(|mount| {
+        mount.volume.is_some() && !guest.volumes.iter().any(|volume| volume.mount.as_str() == mount.path)
+    });
+    told.extend(unnamed.map(|mount| {
+        format!(
+            "it has a volume at {} that the document does not name: it is kept as it is; name it again with this mount, or let an \
+             operator decide what becomes of its data",
+            mount.path
+        )
+    }));
+    told
+}

@@ -1,0 +1,186 @@
+//! A guest's place on the network, as the document says it.
+//!
+//! Bridge, address, gateway and VLAN are always meant: left out, a guest has no gateway and no VLAN. The rest is meant where
+//! it is written: left out, it stays as it is on the host. So a document from before these fields changes nothing, and what
+//! somebody set by hand stays. Each has a word for the host's own way, by which a value is taken back.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::BridgeName;
+use crate::net::Ipv4Cidr;
+use crate::size::{MtuBytes, RateMib, VlanTag};
+use crate::text::texts;
+
+/// The resolver of a C library asks three servers at most.
+pub const NAME_SERVERS_MAX: usize = 3;
+
+/// The domains that old C libraries search.
+pub const SEARCH_DOMAINS_MAX: usize = 6;
+
+/// A guest's place on a bridge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestNetwork {
+    /// The bridge.
+    pub bridge: BridgeName,
+    /// The guest's address with prefix.
+    pub address: Ipv4Cidr,
+    /// Its way out, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Ipv4Addr>,
+    /// A VLAN, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanTag>,
+    /// The largest packet of its interface. Left out, it stays as it is. A running guest has it from its next start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Mtu>,
+    /// How much its interface lets through in each direction. Left out, it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Whether Proxmox's firewall looks at its interface. Left out, it stays as it is; `off` where it is on waits for a person.
+    /// Rules are not the document's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firewall: Option<FirewallFlag>,
+    /// Whom it asks for names. Left out, it stays as it is. A running guest has it from its next start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolver: Option<Resolver>,
+}
+
+/// The largest packet of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mtu {
+    /// As its bridge has it.
+    Bridge,
+    /// So many bytes; at most what its bridge has.
+    Bytes(MtuBytes),
+}
+
+/// How much an interface lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rate {
+    /// As much as comes.
+    Unlimited,
+    /// So many MiB a second, which Proxmox calls MB/s.
+    MibPerS(RateMib),
+}
+
+/// Whether Proxmox's firewall looks at an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FirewallFlag {
+    /// It does, where it is switched on for the guest and for the cluster.
+    On,
+    /// It does not.
+    Off,
+}
+
+/// Whom a guest asks for names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolver {
+    /// Whom the host asks.
+    Host,
+    /// These.
+    Own(OwnResolver),
+}
+
+/// Name servers of a guest's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnResolver {
+    /// The servers, asked in this order.
+    pub servers: NameServers,
+    /// The domains in which a short name is looked for; without any, the host's own.
+    #[serde(default, skip_serializing_if = "SearchDomains::is_empty")]
+    pub search: SearchDomains,
+}
+
+/// One to three name servers, each once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<IpAddr>", into = "Vec<IpAddr>")]
+pub struct NameServers(#[schemars(length(min = 1, max = 3))] Vec<IpAddr>);
+
+/// At most six domains, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<DomainName>", into = "Vec<DomainName>")]
+pub struct SearchDomains(#[schemars(length(max = 6))] Vec<DomainName>);
+
+texts! {
+    /// A domain, such as `lan.example`: labels of lower-case letters, digits and inner hyphens.
+    DomainName, 1..=253, "a domain is made of labels of lower-case letters, digits and inner hyphens, such as lan.example",
+        |text| text.split('.').all(label);
+}
+
+fn label(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+impl NameServers {
+    /// The servers, in their order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[IpAddr] {
+        &self.0
+    }
+}
+
+impl SearchDomains {
+    /// The domains, in their order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[DomainName] {
+        &self.0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn once<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().all(|(at, one)| !list.iter().take(at).any(|before| before == one))
+}
+
+impl TryFrom<Vec<IpAddr>> for NameServers {
+    type Error = &'static str;
+    fn try_from(list: Vec<IpAddr>) -> Result<Self, &'static str> {
+        let single = |address: &IpAddr| !address.is_unspecified() && !address.is_multicast();
+        if (1..=NAME_SERVERS_MAX).contains(&list.len()) && list.iter().all(single) && once(&list) {
+            Ok(Self(list))
+        } else {
+            Err("name servers are one to three addresses of single machines, each once")
+        }
+    }
+}
+
+impl From<NameServers> for Vec<IpAddr> {
+    fn from(list: NameServers) -> Self {
+        list.0
+    }
+}
+
+impl TryFrom<Vec<DomainName>> for SearchDomains {
+    type Error = &'static str;
+    fn try_from(list: Vec<DomainName>) -> Result<Self, &'static str> {
+        if list.len() <= SEARCH_DOMAINS_MAX && once(&list) {
+            Ok(Self(list))
+        } else {
+            Err("search domains are at most six, each once")
+        }
+    }
+}
+
+impl From<SearchDomains> for Vec<DomainName> {
+    fn from(list: SearchDomains) -> Self {
+        list.0
+    }
+}
