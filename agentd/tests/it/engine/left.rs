@@ -202,6 +202,36 @@ async fn a_guest_comes_back_from_a_backup_under_a_former_vmid() {
     agent.stop().await;
 }
 
+/// Nobody took the lost guests up. Whoever got the VMID of one would write into the group that holds its last backups.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_guest_gets_no_vmid_under_which_backups_lie() {
+    let world = World::start().await;
+    let ports = two_guests(&world).await;
+    lose(&world, ports, Gone::Guests);
+    let ports = world.sound().await;
+    let _controllers = Controllers::start(&ports);
+    let done = end(&ports, 30, world.provision(3)).await;
+    assert_eq!((done.status(), done.view().vmid), (Status::Done, Some(vmid(302))), "{}", told(&done));
+}
+
+/// While the server that operators attached cannot be read nobody knows what lies there: a new guest waits, and it is said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_guest_waits_for_the_list_of_a_backup_server() {
+    let world = World::start().await;
+    let ports = two_guests(&world).await;
+    lose(&world, ports, Gone::Guests);
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    attach(&agent, None, approval(&key())).await;
+    let place = world.dir.path().join("pve/run/outside/10.66.0.1");
+    std::fs::rename(&place, place.with_extension("away")).unwrap();
+    agent.wish(1, vec![guest(3)]).await;
+    let waits = |view: &View| says(view, 3, ErrorCode::Unavailable, "backup server off1 cannot be read");
+    agent.until("it waits", waits).await;
+    assert_eq!(world.guests().len(), 0, "{:?}", world.guests());
+    agent.stop().await;
+}
+
 /// The hub, or whoever shares the server, names a number whose archives are another guest's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_of_another_guest_makes_nobody() {
@@ -217,9 +247,10 @@ async fn an_archive_of_another_guest_makes_nobody() {
     let refused = |view: &View| says(view, 3, ErrorCode::Parked, "does not carry the mark");
     agent.until("left for a person", refused).await;
     let guests = world.guests();
-    let whose = guests.get("301.conf").unwrap();
+    // Not 301: backups of somebody lie under that.
+    let whose = guests.get("302.conf").unwrap();
     assert!(whose.contains(&uid(1).to_string()) && !whose.contains(&uid(3).to_string()), "{whose}");
-    assert_eq!(world.pve().guest_status(vmid(301)).await.unwrap().power, Power::Stopped, "it never ran");
+    assert_eq!(world.pve().guest_status(vmid(302)).await.unwrap().power, Power::Stopped, "it never ran");
     let way = agent.ports.store.way_back().await.unwrap().unwrap();
     assert!(left::told(&way).unwrap().message.starts_with("0 of 1 guests"), "{way:?}");
     agent.stop().await;
