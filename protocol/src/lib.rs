@@ -47,6 +47,7 @@ pub mod job;
 pub mod local;
 pub mod net;
 pub mod operation;
+pub mod operation_tries;
 pub mod operator;
 pub mod pin;
 pub mod protection;
