@@ -274,7 +274,12 @@ async fn who_is_handed_over_as_lost_and_stands_here_is_touched_by_nobody() {
         (1..=2).all(|n| says(view, n, ErrorCode::ForeignGuest, "handed over as lost"))
             && report(view, 1).is_some_and(|one| one.standing == Standing::Foreign)
     };
-    agent.until("told", foreign).await;
+    let view = agent.until("told", foreign).await;
+    // One advice for each, and none that would have anybody destroy what stands here.
+    let said: Vec<&str> =
+        view.guests.iter().flat_map(|one| &one.conditions).map(|one| one.message.as_str()).collect();
+    assert_eq!(said.iter().filter(|text| text.contains("--take-up --without")).count(), 2, "{said:#?}");
+    assert!(said.iter().all(|text| !text.contains("destroy")), "{said:#?}");
     for _ in 0..2 {
         let seen = agent.view.borrow().seen_at;
         agent.until("another look", |view| view.seen_at > seen).await;
