@@ -14,7 +14,7 @@ use holdfast_protocol::desired::{Desired, DesiredGuest};
 use holdfast_protocol::id::{KeyFingerprint, OperationId};
 use holdfast_protocol::job::JobState;
 use holdfast_protocol::job::act::args;
-use holdfast_protocol::job::{Act, Draft, Target};
+use holdfast_protocol::job::{Act, Draft, Fingerprint, Target};
 use holdfast_protocol::operation::{OperationKind, OperationStatus};
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::{GuestReport, Standing};
@@ -134,6 +134,15 @@ async fn the_guests_of_a_lost_box_come_back_from_what_left_it() {
     let list = [heard(1, vmid(300)), heard(2, vmid(301))];
     take_up(&agent, taken(&list, &wanted, &[])).await;
     agent.wish(1, wanted.to_vec()).await;
+
+    // What of it can be tried nobody is shown before it is back, and no grant would mend that.
+    let fingerprint = Fingerprint { name: guest(1).name, volumes: Default::default() };
+    let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
+    let mail = order(&agent, Draft { target, act: Act::RestoreTest(args::RestoreTest { tier: None }) }).await;
+    leave(&agent, &mail).await;
+    let refused = ended(&agent, mail.id).await.problem.unwrap();
+    assert_eq!(refused.code, ErrorCode::Unavailable, "{refused}");
+    assert!(refused.message.contains("web-1 is not back"), "{refused}");
 
     // Nothing that anybody vouches for: nothing is made, above all nothing empty. The same with another key than was signed.
     let nothing =
