@@ -12,7 +12,7 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, bulk, detach, hand, protect, schedule, swap, trial};
+use super::{Action, Context, Inputs, adopt, bulk, detach, hand, placement, protect, schedule, swap, trial};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -148,7 +148,9 @@ fn build(
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             let pinned = inputs.desired.iter().filter_map(|guest| guest.vmid).collect();
             let beside = RestoreBeside::new(warrant, inputs.policy, pinned).map_err(|error| fault(&error))?;
-            Ok(Operation::RestoreBeside(Box::new(beside)))
+            let (root, volumes) = placement::of_copy(inputs, target.uid, facts)
+                .map_err(|(code, why)| refused(code, format!("the copy has no place: {why}")))?;
+            Ok(Operation::RestoreBeside(Box::new(beside.placed(root, volumes))))
         }
         Act::HandOverVolume(args) => hand::build(context, job, args),
         Act::SwapGuest(args) => swap::build(context, job, args, (target, facts)),
