@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::id::{SnapshotName, StackName};
+use holdfast_protocol::protection::Tier;
 
 use crate::stacks::Class;
 
@@ -106,8 +107,30 @@ pub struct BackupArgs {
     /// Stop no stack for it: it holds this guest as after a power cut.
     #[arg(long, conflicts_with = "list")]
     pub crash_consistent: bool,
+    /// Of which tier of this guest's policy; without it of the one that is due, else of the local one.
+    #[arg(long, value_enum, conflicts_with = "list")]
+    pub tier: Option<BackupTier>,
     #[command(flatten)]
     pub work: WorkArgs,
+}
+
+/// A tier that has backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackupTier {
+    /// On another storage of the host, or beside it.
+    Local,
+    /// In another place, encrypted.
+    OffSite,
+}
+
+impl BackupTier {
+    /// As the agent is asked.
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::Local => Tier::Local,
+            Self::OffSite => Tier::OffSite,
+        }
+    }
 }
 
 /// Of `guestd try`.

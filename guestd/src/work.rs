@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::agent::{Agent, AgentError};
 use crate::args::{
-    BackupArgs, EXIT_BUSY, EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP, EXIT_UNAVAILABLE, Output,
-    PlaceArgs, RollBackArgs, SnapshotArgs, WorkArgs,
+    BackupArgs, BackupTier, EXIT_BUSY, EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP,
+    EXIT_UNAVAILABLE, Output, PlaceArgs, RollBackArgs, SnapshotArgs, WorkArgs,
 };
 use crate::kept::{self, KeptError};
 use crate::place::Place;
@@ -169,7 +169,8 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, WorkError> {
         print(args.work.output, &view, || backups(&view))?;
         return Ok(EXIT_DONE);
     }
-    session.do_work("/v1/backups", &BackupRequest::default(), &args.work).await
+    let wish = BackupRequest { guest: None, tier: args.tier.map(BackupTier::tier) };
+    session.do_work("/v1/backups", &wish, &args.work).await
 }
 
 pub fn print<T: Serialize>(

@@ -8,6 +8,7 @@ use holdfast_protocol::id::{HostName, KnockId, OperatorName, SnapshotName, Targe
 use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
+use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::HostRecipient;
 
 use crate::exit::EXIT_CODES;
@@ -186,8 +187,20 @@ pub struct SignArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub also: Option<PathBuf>,
     /// Take a backup of the guest now.
-    #[arg(long, group = "act", requires = "what", help_heading = "Instead of what waits")]
+    #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
     pub backup_now: bool,
+    /// Restore a backup of the guest into a throwaway guest now, and check what comes of it.
+    #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
+    pub restore_test: bool,
+    /// Of --backup-now and --restore-test: of which tier of the guest's policy.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TIER",
+        requires = "tiered",
+        help_heading = "Instead of what waits"
+    )]
+    pub tier: Option<BackupTier>,
     /// Roll the guest back to this snapshot: what was written since is lost.
     #[arg(
         long,
@@ -235,6 +248,25 @@ pub struct SignArgs {
     /// Leave it for the host at once.
     #[arg(long, help_heading = "The job")]
     pub submit: bool,
+}
+
+/// A tier that has backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackupTier {
+    /// On another storage of the host, or beside it.
+    Local,
+    /// In another place, encrypted.
+    OffSite,
+}
+
+impl BackupTier {
+    /// As a job says it.
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::Local => Tier::Local,
+            Self::OffSite => Tier::OffSite,
+        }
+    }
 }
 
 /// With what and how to sign.

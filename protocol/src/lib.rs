@@ -49,6 +49,7 @@ pub mod local;
 pub mod maintenance;
 pub mod net;
 pub mod operation;
+pub mod operation_tries;
 pub mod operator;
 pub mod pin;
 pub mod protection;

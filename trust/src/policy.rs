@@ -61,6 +61,7 @@ impl Rule {
             | Verb::HandOverVolume
             | Verb::ReleaseBrake
             | Verb::Restore
+            | Verb::RestoreTest
             | Verb::SwapGuest => Self::default(),
         }
     }

@@ -46,10 +46,11 @@ async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
     let taken = own.at_work.iter().any(taking);
     let known = Known {
         guest: uid,
+        vmid: None,
         backups: &own.backups,
         snapshots: &[],
         tiers: &own.tiers,
-        returned: own.returned,
+        renumbered: own.renumbered,
         open: None,
         tests: &[],
         proofs: &BTreeMap::new(),

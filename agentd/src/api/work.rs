@@ -125,7 +125,7 @@ pub(super) async fn take_backup(
     let wish: BackupRequest =
         if bytes.is_empty() { BackupRequest::default() } else { body::parse("the backup", &bytes)? };
     own(&scope, wish.guest)?;
-    write_down(&local, &scope, (fresh_id(), Ask::Backup), call.key(&bytes)?).await
+    write_down(&local, &scope, (fresh_id(), Ask::Backup { tier: wish.tier }), call.key(&bytes)?).await
 }
 
 pub(super) async fn snapshots(

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
+use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::protection::Posture;
 use holdfast_protocol::report::{GuestReport, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
@@ -242,8 +243,9 @@ fn posture(guest: &GuestReport) -> Option<String> {
 fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
     let mut rows = table(&["OPERATION", "GUEST", "STATUS", "STEP", "NOTE", "OPENED"]);
     // What is under way first, then what ended, newest first.
-    let (open, ended): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| !operation.status.is_end());
-    for operation in open.into_iter().chain(ended.into_iter().rev()) {
+    let (open, ended): (Vec<_>, Vec<_>) =
+        tries(operations).into_iter().partition(|line| !line.last.status.is_end());
+    for Tries { last: operation, count, first_at } in open.into_iter().chain(ended.into_iter().rev()) {
         let done = operation.steps.iter().filter(|step| step.status == StepStatus::Done).count();
         let current = operation.steps.iter().find(|step| step.status != StepStatus::Done);
         let step = match current {
@@ -254,7 +256,10 @@ fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
         };
         let note = operation.problem.as_ref().map(ToString::to_string);
         let note = note.or_else(|| current.and_then(|step| step.note.clone())).unwrap_or_default();
-        let note = shortened(&note);
+        let note = match count {
+            1 => shortened(&note),
+            more => format!("{more} tries, the first {}: {}", ago(first_at, at), shortened(&note)),
+        };
         let status = format!("{:?}", operation.status).to_lowercase();
         rows.add_row([
             operation.kind.as_str().to_owned(),

@@ -12,7 +12,7 @@ use super::step_twin::without_key;
 use super::trouble::Trouble;
 use crate::operation::step::Step;
 use crate::operation::{Operation, RestoreTest};
-use crate::port::pve::unpack::{Culprit, Told};
+use crate::port::pve::unpack::{Culprit, Told, shortened};
 
 /// How a task of `pct start` ends when the container itself does not come up.
 const NO_START: &str = "startup for container '";
@@ -23,7 +23,7 @@ pub(super) fn no_backup(code: ErrorCode, why: &str) -> Trouble {
 }
 
 pub(super) async fn trouble(context: &Context<'_>, text: &str, told: &Told) -> Trouble {
-    let mut message = format!("Proxmox could not {}: {text}", context.step.name());
+    let mut message = format!("Proxmox could not {}: {}", context.step.name(), shortened(text));
     let mut code = ErrorCode::Unavailable;
     match (context.step, &context.progress.operation) {
         (Step::Restore, operation) => {

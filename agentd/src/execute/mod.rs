@@ -26,6 +26,7 @@
 //! | [`failpoint`] | where tests stop the world |
 
 mod attempt;
+mod backup_vmids;
 mod digest;
 mod disks;
 pub mod entry;

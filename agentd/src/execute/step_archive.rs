@@ -104,12 +104,14 @@ fn whole(guest: &DesiredGuest) -> Share {
 /// Looks into a lost guest's backup, as far as Proxmox lets us.
 async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &Lost) -> Result<Acted, Trouble> {
     let volume = archive(&lost.backup)?;
+    // Proxmox asks for a right over the VMID in the archive's name, which may be one from before a swap or a return.
+    let under = lost.backup.backup_vmid().unwrap_or(lost.vmid);
     let text = match context.ports.pve.archive_config(Role::Allocate, &volume).await {
         Ok(text) => text,
-        Err(PveError::Permission { path: Some(path), .. }) if path == AclPath::guest(lost.vmid).as_str() => {
+        Err(PveError::Permission { path: Some(path), .. }) if path == AclPath::guest(under).as_str() => {
             let text = format!(
-                "its own backup {}; {} is in no pool, so it is judged once it is restored",
-                lost.backup, lost.vmid
+                "its own backup {}; {under} is in no pool, so it is judged once it is restored",
+                lost.backup
             );
             return Ok(Acted::Learnt(Learnt::note(text)));
         }

@@ -3,7 +3,7 @@
 //! The archive brings along what made the guest the guest. So the restore call itself says what the copy is, and by that
 //! line, which names this very operation, the copy is known from its first moment on. Deliberately absent: starting it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
@@ -84,24 +84,37 @@ pub(super) async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
 pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     let layout = judge(context).await?;
     let beside = spec(context)?;
-    let (storage, archive) = (&beside.storage, record::VolumeId::new(from(beside)?.as_str()));
-    let restored = Restored {
-        guest: beside.guest().uid,
-        archive: &archive,
-        disks: layout.bytes(),
-        content: Content::Held,
-        most_percent: limits::SNAPSHOT_FILL_MAX_PERCENT,
-    };
-    if let Some(why) = lacks(context, storage, restored).await? {
-        let text =
-            format!("the copy would lie on {storage}, which {why}: nothing is restored until there is room");
-        return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+    let archive = record::VolumeId::new(from(beside)?.as_str());
+    for (storage, disks) in shares(beside, &layout) {
+        let restored = Restored {
+            guest: beside.guest().uid,
+            archive: &archive,
+            disks,
+            content: Content::Held,
+            most_percent: limits::SNAPSHOT_FILL_MAX_PERCENT,
+        };
+        if let Some(why) = lacks(context, storage, restored).await? {
+            let text = format!(
+                "disks of the copy would lie on {storage}, which {why}: nothing is restored until there is room"
+            );
+            return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+        }
     }
     let mut note = format!("its own backup {archive}");
     if !layout.left_out.is_empty() {
         note.push_str(&format!("; not in any backup, and not made: {}", layout.left_out.join(", ")));
     }
     Ok(Acted::Learnt(Learnt::note(note)))
+}
+
+/// The bytes of its disks, by where they lie.
+fn shares<'a>(beside: &'a RestoreBeside, layout: &Layout) -> BTreeMap<&'a StorageName, u64> {
+    let mounts = layout.mounts.values().map(|mount| (beside.storage_of(&mount.path), mount.size));
+    let mut shares: BTreeMap<&StorageName, u64> = BTreeMap::new();
+    for (storage, size) in mounts.chain([(&beside.storage, layout.rootfs)]) {
+        *shares.entry(storage).or_default() += u64::from(size.get()) << 30;
+    }
+    shares
 }
 
 /// Judged once more, right before: the archive may have been exchanged meanwhile.
@@ -120,6 +133,11 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         vmid: vmid(context)?,
         archive: source,
         storage: beside.storage.clone(),
+        elsewhere: layout
+            .mounts
+            .iter()
+            .map(|(slot, mount)| (*slot, beside.storage_of(&mount.path).clone()))
+            .collect(),
         pool: beside.pool.clone(),
         nets: layout.nets,
         bridge: beside.bridge.clone(),

@@ -15,8 +15,8 @@ use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::Trouble;
 use crate::model::planted::{Bug, planted};
-use crate::operation::Operation;
 use crate::operation::step::Step;
+use crate::operation::{Lost, Operation, Whence};
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
 use crate::port::store::test_access::TestHolder;
@@ -25,13 +25,24 @@ use crate::port::store::test_access::TestHolder;
 /// asks more than once.
 const LIFE_LEFT: SignedDuration = SignedDuration::from_secs(240);
 
+/// Of a running container Proxmox only notes what goes with its next stop.
+const SPENT: &str = "the used claim opens nothing; it stays in the configuration, and in backups, until the guest's next restart";
+
 pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let config = own_config(context).await?;
     let happened = match context.step {
         Step::DropClaim => config.env.is_none() || planted(Bug::LeaveTicket),
         _ => is_fresh(context, &config).await?,
     };
-    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+    let stays = happened && context.step == Step::DropClaim && was_started(&context.progress.operation);
+    let learnt = if stays { Learnt::note(SPENT.to_owned()) } else { Learnt::nothing() };
+    Ok(if happened { Probed::Happened(learnt) } else { Probed::Not })
+}
+
+/// Whether the guest runs when the claim is taken out. Of one that came back with its own token it is before its first start.
+fn was_started(operation: &Operation) -> bool {
+    let is_new = |lost: Option<&Lost>| lost.is_none_or(|lost| lost.whence == Whence::LostBox);
+    matches!(operation, Operation::Provision(provision) if is_new(provision.lost()))
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {

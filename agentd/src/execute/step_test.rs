@@ -6,6 +6,7 @@
 //! out: one [`Fact::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
 //! itself, and judging what a failure says of the backup (`operation::restore_test`).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
@@ -157,6 +158,7 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         vmid: vmid(context)?,
         archive: source,
         storage: test.place.storage.clone(),
+        elsewhere: BTreeMap::new(),
         pool: test.place.pool.clone(),
         nets: layout.nets,
         bridge: test.place.net_bridge().clone(),

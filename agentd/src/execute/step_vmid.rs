@@ -1,4 +1,7 @@
-//! Choosing a number: free in the whole cluster, and never used for another guest of ours.
+//! Choosing a number: free in the whole cluster, never used for another guest of ours, and without backups.
+//!
+//! What comes in: the wish of the operation. What goes out: a number, reserved for its guest. While a backup server cannot be
+//! read a new guest waits; one that comes back, and a copy that operators signed for, do not (`docs/adr/0053`).
 
 use std::collections::BTreeSet;
 
@@ -6,6 +9,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, Vmid};
 
 use super::attempt::{Acted, Context, Learnt};
+use super::backup_vmids::{self, BackupVmids};
 use super::trouble::Trouble;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
@@ -25,25 +29,49 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         other => return Err(Trouble::fault(format!("a {} chooses no VMID", other.kind().as_str()))),
     };
     let uid = context.progress.operation.uid();
-    let chosen = match number {
+    let (chosen, aside) = match number {
         NumberWish::Exactly(vmid) => {
             if take(context, uid, *vmid).await? {
-                Some(*vmid)
+                (Some(*vmid), String::new())
             } else {
                 let text =
                     format!("VMID {vmid} is taken by somebody else: it is not touched; choose another");
                 return Err(Trouble::give_up(ErrorCode::VmidForeign, text));
             }
         }
-        NumberWish::AnyOf { range, except } => any(context, uid, *range, except).await?,
+        NumberWish::AnyOf { range, except } => {
+            let backups = backup_vmids::read(context.ports).await?;
+            let aside = unread(context, &backups)?;
+            (any(context, uid, (*range, except), &backups).await?, aside)
+        }
     };
     let chosen = chosen.ok_or_else(|| {
         Trouble::give_up(
             ErrorCode::VmidRangeFull,
-            "no free VMID is left in the range: widen vmid_range in the settings",
+            "no VMID is left in the range that is free and has no backups: widen vmid_range in the settings",
         )
     })?;
-    Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(chosen)], note: Some(format!("VMID {chosen}")) }))
+    let note = Some(format!("VMID {chosen}{aside}"));
+    Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(chosen)], note }))
+}
+
+/// What is waited for before a number is chosen, or what is said with it.
+fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, Trouble> {
+    let is_new =
+        matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost().is_none());
+    if let Some((server, why)) = backups.unread_servers().next().filter(|_| is_new) {
+        let text = format!(
+            "no VMID is chosen while backup server {server} cannot be read, since backups of another guest may lie there under \
+             it ({why}): bring the server back, or have its target detached"
+        );
+        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+    }
+    let names: Vec<&str> = backups.unread.keys().map(|storage| storage.as_str()).collect();
+    Ok(if names.is_empty() {
+        String::new()
+    } else {
+        format!("; not known whether backups lie under it on {}", names.join(", "))
+    })
 }
 
 /// Numbers for throwaway guests are used again and again: nobody's identity hangs on them.
@@ -60,19 +88,21 @@ async fn throwaway(context: &Context<'_>, range: VmidRange) -> Result<Acted, Tro
     ))
 }
 
-/// Those reserved for this guest before come first, so that a repeat takes the same.
+/// Those reserved for this guest before come first, so that a repeat takes the same: backups under these are its own.
 async fn any(
     context: &Context<'_>,
     uid: GuestUid,
-    range: VmidRange,
-    except: &[Vmid],
+    (range, except): (VmidRange, &[Vmid]),
+    backups: &BackupVmids,
 ) -> Result<Option<Vmid>, Trouble> {
     let used = context.ports.store.used_vmids().await?;
     let in_range = |vmid: &Vmid| *vmid >= range.first() && *vmid <= range.last();
     let own = used.iter().filter(|(_, of)| *of == uid).map(|(vmid, _)| *vmid);
     let own: Vec<Vmid> = own.filter(in_range).filter(|vmid| !except.contains(vmid)).collect();
     let others = used.iter().filter(|_| !planted(Bug::ReuseNumber));
-    let closed: BTreeSet<Vmid> = others.map(|(vmid, _)| *vmid).chain(except.iter().copied()).collect();
+    let closed = others.map(|(vmid, _)| *vmid).chain(except.iter().copied());
+    let backups = backups.under.keys().filter(|_| !planted(Bug::ReuseNumber));
+    let closed: BTreeSet<Vmid> = closed.chain(backups.copied()).collect();
     let fresh = range.iter().filter(|vmid| !closed.contains(vmid)).take(limits::VMID_CANDIDATES);
     for vmid in own.into_iter().chain(fresh) {
         if take(context, uid, vmid).await? {

@@ -23,6 +23,13 @@ pub const LOCAL_FRESH: jiff::SignedDuration = jiff::SignedDuration::from_hours(2
 /// So many backups of a lost guest are looked at: the retention of both tiers together, many times over.
 pub const REMAINS_MAX: u32 = 1_000;
 
+/// A guest whose only backup is the one that its making took is not tried before another may be there, in hours: nothing
+/// ran in it then that could be checked. A denser interval of tests waits less.
+pub const TEST_WAITS_FOR_MORE_H: i64 = 24;
+
+/// Former VMIDs of a guest that are reported and handed over.
+pub const FORMER_VMIDS_MAX: usize = 8;
+
 /// Work on the host's storages at once.
 pub const STORAGE_AT_ONCE: usize = 1;
 

@@ -24,4 +24,5 @@ pub mod silence;
 pub mod storage;
 pub mod timekeeper;
 pub mod view;
+pub mod volume_id;
 pub mod warrant;

@@ -2,7 +2,6 @@
 //! the mark and the volumes, never a VMID alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{
@@ -27,37 +26,7 @@ use super::left::Left;
 use super::policy::Sha256Hex;
 use super::request::QueuedRequest;
 use super::storage::TargetRecord;
-
-/// The name of a volume, as Proxmox writes it: `storage:path-on-it`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct VolumeId(String);
-
-impl VolumeId {
-    /// Takes the name as Proxmox wrote it.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The name as Proxmox wrote it.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// On which storage it lies.
-    #[must_use]
-    pub fn storage(&self) -> Option<&str> {
-        self.0.split_once(':').map(|(storage, _)| storage)
-    }
-}
-
-impl fmt::Display for VolumeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+pub use super::volume_id::VolumeId;
 
 /// One guest of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -442,6 +411,26 @@ pub struct Touched {
     pub at: Timestamp,
 }
 
+/// How a guest came to the VMID that it has, where an earlier one was its own: what lies under that is an earlier state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renumbered {
+    /// What gave it the number.
+    pub by: RenumberedBy,
+    /// When that was begun. A backup from then on is of the guest under its present VMID.
+    pub began_at: Timestamp,
+    /// When it was done.
+    pub at: Timestamp,
+}
+
+/// What gave a guest another VMID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RenumberedBy {
+    /// It was lost, and made again from a backup.
+    Return,
+    /// A restored copy took its place.
+    Swap,
+}
+
 /// All that is written down, as the plan takes it. Sorted by uid where a list is of guests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
@@ -483,8 +472,8 @@ pub struct Records {
     pub backups: Arc<Vec<BackupRecord>>,
     /// What was tried for tiers that are promised, sorted by guest and tier.
     pub tiers: Vec<TierRecord>,
-    /// When guests came back from their loss, where that is how they were made.
-    pub returned: BTreeMap<GuestUid, Timestamp>,
+    /// How guests came to the VMIDs that they have, where an earlier one was theirs.
+    pub renumbered: BTreeMap<GuestUid, Renumbered>,
     /// When a backup was last proved by restoring it, by the operation that took it.
     pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.

@@ -44,7 +44,11 @@ pub enum Ask {
         snapshot: SnapshotName,
     },
     /// Take a backup.
-    Backup,
+    Backup {
+        /// Of which tier; without it to the host's own backup storage.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+    },
     /// Take a backup while the guest's programs stand still.
     QuiescedBackup {
         /// For which tier; without it for the one that is due, else for the local one.
@@ -63,7 +67,7 @@ impl Ask {
             Self::Snapshot { .. } => OperationKind::Snapshot,
             Self::ExpireSnapshot { .. } => OperationKind::ExpireSnapshot,
             Self::RollBack { .. } => OperationKind::RollBack,
-            Self::Backup => OperationKind::Backup,
+            Self::Backup { .. } => OperationKind::Backup,
             Self::QuiescedBackup { .. } => OperationKind::QuiescedBackup,
         }
     }
@@ -74,7 +78,7 @@ impl Ask {
         match self {
             Self::Snapshot { name, .. } | Self::ExpireSnapshot { name } => Some(name),
             Self::RollBack { snapshot } => Some(snapshot),
-            Self::Backup | Self::QuiescedBackup { .. } => None,
+            Self::Backup { .. } | Self::QuiescedBackup { .. } => None,
         }
     }
 }

@@ -5,7 +5,11 @@
 //! the archive brings all of that along, so the restore call itself says what the copy is and which networks and disks it
 //! has. What is between the two, a swap, is work of its own.
 
-use holdfast_protocol::id::{BridgeName, GuestName, GuestUid, OperationId, PoolName, StorageName, Vmid};
+use std::collections::BTreeMap;
+
+use holdfast_protocol::id::{
+    BridgeName, GuestName, GuestUid, MountPath, OperationId, PoolName, StorageName, Vmid,
+};
 use serde::{Deserialize, Serialize};
 
 use super::NumberWish;
@@ -28,8 +32,11 @@ pub struct RestoreBeside {
     pub number: NumberWish,
     /// The pool.
     pub pool: PoolName,
-    /// All its disks.
+    /// Its root disk, and volumes whose places are not named.
     pub storage: StorageName,
+    /// Where its volumes are made, by their paths: each as if it were new, so that nothing bulk fills fast storage.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volume_storages: BTreeMap<MountPath, StorageName>,
     /// Where its unplugged networks would be plugged in: the one bridge that the agent was given.
     pub bridge: BridgeName,
 }
@@ -50,8 +57,21 @@ impl RestoreBeside {
             },
             pool: policy.pool.clone(),
             storage: policy.storage.clone(),
+            volume_storages: BTreeMap::new(),
             bridge: policy.bridge.clone(),
         })
+    }
+
+    /// With its disks where they belong.
+    #[must_use]
+    pub fn placed(self, root: StorageName, volumes: BTreeMap<MountPath, StorageName>) -> Self {
+        Self { storage: root, volume_storages: volumes, ..self }
+    }
+
+    /// Where the volume that is mounted there is made.
+    #[must_use]
+    pub fn storage_of(&self, path: &MountPath) -> &StorageName {
+        self.volume_storages.get(path).unwrap_or(&self.storage)
     }
 
     /// What was signed.
@@ -123,6 +143,7 @@ mod tests {
             },
             pool: "holdfast".parse().unwrap(),
             storage: "tank".parse().unwrap(),
+            volume_storages: BTreeMap::new(),
             bridge: "vmbr0".parse().unwrap(),
         }
     }

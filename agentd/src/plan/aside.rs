@@ -4,6 +4,9 @@
 //! What comes in: a tier's newest good backup, all of the guest's by our records, and what their storage said. What goes out:
 //! words to be put behind the reason. Pure. Deliberately absent: the word itself (`plan/posture`).
 
+use std::collections::BTreeMap;
+
+use holdfast_protocol::id::Vmid;
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::report::PrunedBy;
 
@@ -26,6 +29,18 @@ fn verified(backup: &BackupRecord, shelf: Option<&Shelf>) -> Option<Verification
 #[must_use]
 pub fn is_damaged(backup: &BackupRecord, shelf: Option<&Shelf>) -> bool {
     verified(backup, shelf).is_some_and(|said| !said.well)
+}
+
+/// Backups under VMIDs that the guest no longer has, by count. None of them is pruned: our token is not shown what lies under
+/// a VMID that is in no pool.
+fn former<'a>(backups: impl Iterator<Item = &'a BackupRecord>, now: Option<Vmid>) -> Option<String> {
+    let mut counts: BTreeMap<Vmid, usize> = BTreeMap::new();
+    for backup in backups.filter(|backup| Some(backup.vmid) != now) {
+        *counts.entry(backup.vmid).or_default() += 1;
+    }
+    let each: Vec<String> = counts.iter().map(|(vmid, count)| format!("{count} under {vmid}")).collect();
+    (!each.is_empty())
+        .then(|| format!("{} lie under former VMIDs, where no retention removes them", each.join(" and ")))
 }
 
 /// The words; none, where there is nothing to say.
@@ -59,12 +74,10 @@ pub fn words(
             .iter()
             .filter(|backup| backup.is_of(promised.tier, target) && backup.missing_since.is_none())
     };
-    let former =
-        of_tier().filter(|backup| backup.vmid != newest.vmid || backup.storage != newest.storage).count();
-    if former > 0 {
-        said.push(format!(
-            "{former} older ones lie under a former number or target, where no retention removes them"
-        ));
+    said.extend(former(of_tier(), known.vmid));
+    let elsewhere = of_tier().filter(|backup| backup.storage != newest.storage).count();
+    if elsewhere > 0 {
+        said.push(format!("{elsewhere} lie on a former target, where no retention removes them"));
     }
     if let Some(Shelf::Listed { protected, .. }) = shelf {
         let kept = of_tier().filter(|backup| protected.contains(&backup.archive)).count();

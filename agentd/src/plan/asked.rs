@@ -170,7 +170,11 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
             let (snapshot, bulk) = (snapshot.clone(), BulkRule::NoneThere);
             Operation::RollBack(RollBack { target, snapshot, made_by, bulk })
         }
-        Ask::Backup => {
+        Ask::Backup { tier: Some(tier) } => {
+            let backup = schedule::asked::now(context, request.guest, target, *tier);
+            Operation::Backup(backup.map_err(Stays::Refused)?)
+        }
+        Ask::Backup { tier: None } => {
             let Some(storage) = inputs.policy.backup_storage.clone() else {
                 let text = "this box has no storage for backups: an operator must name one in its settings";
                 return Err(refused(ErrorCode::Unavailable, text));

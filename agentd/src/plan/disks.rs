@@ -62,7 +62,7 @@ fn flag(content: Content, volume: &DesiredVolume, promise: Option<&Protection>) 
 }
 
 /// Where it was, if guests' disks are made there still.
-fn known<'a>(policy: &'a Policy, then: &'a StorageName) -> &'a StorageName {
+pub(super) fn known<'a>(policy: &'a Policy, then: &'a StorageName) -> &'a StorageName {
     if policy.bulk_storage.as_ref() == Some(then) { then } else { &policy.storage }
 }
 

@@ -215,8 +215,14 @@ mod tests {
         let former: Vec<(Option<Vmid>, &[Vmid])> =
             reports.iter().map(|guest| (guest.vmid, guest.former_vmids.as_slice())).collect();
         assert_eq!(former, [(Some(vmid(300)), &[vmid(302)][..]), (Some(vmid(301)), &[][..])]);
+        // Where its backups lie comes before a copy's VMID.
+        let mut backup = crate::plan::tests::remains("off1:backup/ct/298/a").remains.remove(0).backup;
+        backup.vmid = vmid(298);
+        world.records.used_vmids.insert(0, (vmid(298), uid(1)));
+        world.records.backups = std::sync::Arc::new(vec![backup]);
+        assert_eq!(world.reports()[0].former_vmids, [vmid(298), vmid(302)]);
         // One that is gone has backups off-site still.
         world.records.guests[1].place = Place::Gone { by: op(7) };
-        assert_eq!(numbers(&world.records), [web(1, &[300, 302]), web(2, &[301])]);
+        assert_eq!(numbers(&world.records), [web(1, &[300, 302, 298]), web(2, &[301])]);
     }
 }

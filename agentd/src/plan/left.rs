@@ -18,6 +18,7 @@ use jiff::SignedDuration;
 use super::present::Made;
 use super::{Action, Context, Inputs, Judged, lost};
 use crate::model::left::WayBack;
+use crate::model::limits;
 use crate::model::record::{GuestRecord, VolumeId};
 use crate::operation::{Operation, Whence};
 
@@ -35,8 +36,10 @@ pub struct LostGuest {
     pub customer: CustomerId,
     /// What it was made from.
     pub golden: GoldenVersion,
-    /// Its number on the lost box, under which its backups lie.
+    /// Its VMID on the lost host, under which its newest backups lie.
     pub vmid: Vmid,
+    /// VMIDs that it had there before, under which older backups of it lie.
+    pub former: BTreeSet<Vmid>,
     /// Its volumes there.
     pub volumes: BTreeSet<VolumeId>,
 }
@@ -69,6 +72,13 @@ pub enum NotTaken {
     Homeless(String),
 }
 
+/// Whether a guest that was reported stood on the lost host as one of ours. One that the document named and that was never
+/// made is made here as it would have been there.
+#[must_use]
+pub const fn was_there(guest: &GuestReport) -> bool {
+    guest.uid.is_some() && !matches!(guest.standing, Standing::Absent | Standing::Beside)
+}
+
 /// Decides who is taken up.
 ///
 /// # Errors
@@ -78,9 +88,7 @@ pub fn taking(
     document: Option<&Desired>,
     without: &[String],
 ) -> Result<Taking, NotTaken> {
-    // One that the document named and that was never made is made here as it would have been there.
-    let was_there = |guest: &&GuestReport| !matches!(guest.standing, Standing::Absent | Standing::Beside);
-    let list = list.ok_or(NotTaken::NoList)?.iter().filter(was_there);
+    let list = list.ok_or(NotTaken::NoList)?.iter().filter(|guest| was_there(guest));
     let there: BTreeMap<GuestUid, &GuestReport> =
         list.filter_map(|guest| Some((guest.uid?, guest))).collect();
     if let Some(name) = without.iter().find(|name| !there.values().any(|guest| guest.name == **name)) {
@@ -103,12 +111,20 @@ pub fn taking(
 }
 
 fn lost_guest(wish: &DesiredGuest, was: &GuestReport) -> Option<LostGuest> {
+    let vmid = was.vmid?;
     Some(LostGuest {
         uid: wish.uid,
         name: wish.name.clone(),
         customer: wish.customer.clone(),
         golden: wish.golden.clone(),
-        vmid: was.vmid?,
+        vmid,
+        former: was
+            .former_vmids
+            .iter()
+            .copied()
+            .filter(|former| *former != vmid)
+            .take(limits::FORMER_VMIDS_MAX)
+            .collect(),
         volumes: was.volumes.iter().map(VolumeId::new).collect(),
     })
 }
@@ -205,6 +221,17 @@ mod tests {
         let guests: Vec<_> = names.iter().map(guest).collect();
         let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30, "guests": guests });
         Desired::parse(document.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn former_vmids_are_taken_up_and_no_more_than_an_agent_reports() {
+        let document = desired(&[1]);
+        let mut was = report(1, "managed", Some(309));
+        was.former_vmids =
+            (300..400).rev().chain([309]).filter_map(|vmid| Vmid::try_from(vmid).ok()).collect();
+        let taken = taking(Some(&[was]), Some(&document), &[]).unwrap();
+        let former: Vec<u32> = taken.guests[0].former.iter().map(|vmid| vmid.number()).collect();
+        assert_eq!(former, (392..400).collect::<Vec<_>>());
     }
 
     fn report(n: u8, standing: &str, vmid: Option<u32>) -> GuestReport {

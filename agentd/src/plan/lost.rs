@@ -100,7 +100,8 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     let choice = match survivor::choose(&loss.remains, promise, &context.inputs.observed.shelves) {
         Ok(choice) => choice,
         Err(nothing) => {
-            let (code, text) = nothing_made(nothing, left::whence(context.inputs, made.record));
+            let numbers = std::iter::once(vmid).chain(context.inputs.records.former_vmids(uid, Some(vmid)));
+            let (code, text) = nothing_made(nothing, left::whence(context.inputs, made.record), numbers);
             return judged.with(code, text);
         }
     };
@@ -118,7 +119,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
     let Place::Made { by, .. } = &made.record.place else { return judged };
-    let number = match number::any(context, guest.uid, Some(vmid)) {
+    // What a list showed under a former VMID may be another guest's, and is never pruned: it is not written to either.
+    let former = loss.remains.iter().map(|one| one.backup.vmid);
+    let number = match number::any(context, guest.uid, former.chain([vmid])) {
         Ok(number) => number,
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
@@ -210,13 +213,19 @@ fn are(names: &[&str]) -> String {
 }
 
 /// Why nothing is made in its place.
-fn nothing_made(nothing: Nothing, whence: Whence) -> (ErrorCode, String) {
+fn nothing_made(
+    nothing: Nothing,
+    whence: Whence,
+    numbers: impl Iterator<Item = Vmid>,
+) -> (ErrorCode, String) {
     match nothing {
         Nothing::NoBackup if whence == Whence::LostBox => (
             ErrorCode::Unavailable,
-            "no backup of it was found: it comes back once an off-site target is attached here whose entry in Proxmox has the \
-             key that was signed for, and lists one under its former number"
-                .to_owned(),
+            format!(
+                "no backup of it was found: it comes back once an off-site target is attached here whose entry in Proxmox has \
+                 the key that was signed for, and lists one under a VMID that it had ({})",
+                numbers.map(|vmid| vmid.to_string()).collect::<Vec<_>>().join(", ")
+            ),
         ),
         Nothing::NoBackup => (
             ErrorCode::NeedsSignature,

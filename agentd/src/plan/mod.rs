@@ -448,8 +448,17 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
             _ => None,
         };
         let twin = twin.and_then(|place| guests.get(place));
+        // One picture, one advice: what is done stands with the guest that was handed over. Its VMID is the lost host's, and
+        // whoever has that here may be anybody.
+        let away = twin.filter(|record| left::is_away(inputs, record)).map(|record| &record.name);
         let message = match (mark, twin.map(|record| (&record.name, &record.place))) {
             (Mark::None, _) => None,
+            (Mark::Of(_) | Mark::Beside { .. } | Mark::Broken, _) if away.is_some() => away.map(|name| {
+                format!(
+                    "guest {vmid} carries the mark of {name}, which was handed over as lost: it is not touched, and what to do \
+                     is told with {name}"
+                )
+            }),
             (_, Some((name, Place::Made { vmid: ours, .. }))) => Some(format!(
                 "guest {vmid} carries the mark of {name}, which is guest {ours} by our records: if {name} was lost and made \
                  again, this may be the lost one that came back. It is not touched; never let both run. To keep {ours}, destroy \

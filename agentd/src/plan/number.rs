@@ -52,15 +52,15 @@ fn taken<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Vmid> + use<'a> {
     facts.filter(|(_, fact)| **fact == VmidFact::Taken).map(|(vmid, _)| *vmid)
 }
 
-/// Any number of the range but those found taken, those the document asks for by name and `lost`, the one that the
-/// guest had and lost.
+/// Any number of the range but those found taken, those the document asks for by name and `lost`: the one that the guest had
+/// and lost, and those under which older backups of it lie.
 ///
 /// # Errors
 /// That none is left, neither a fresh one nor one that was this guest's before.
 pub(super) fn any(
     context: &Context<'_>,
     uid: GuestUid,
-    lost: Option<Vmid>,
+    lost: impl IntoIterator<Item = Vmid>,
 ) -> Result<NumberWish, (ErrorCode, String)> {
     let range = context.inputs.policy.range;
     let except = context.pinned().iter().copied().chain(lost).chain(taken(context.inputs));

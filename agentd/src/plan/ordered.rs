@@ -7,11 +7,12 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, bulk, detach, hand, protect, swap};
+use super::{Action, Context, Inputs, adopt, bulk, detach, hand, placement, protect, schedule, swap, trial};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -53,6 +54,7 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
             Err(problem) => Turn::Fails(problem),
         },
         Act::AdoptGuest(_) => begun(adopt::begin(inputs, job)),
+        Act::RestoreTest(args) => begun(trial::signed(inputs, job, args)),
         Act::BackupNow(_)
         | Act::DestroyGuest(_)
         | Act::HandOverVolume(_)
@@ -87,9 +89,13 @@ pub(super) fn action(context: &Context<'_>, job: &Accepted, operation: Operation
             }
         }
     }
+    Ok(Action { operation, reason: reason(job) })
+}
+
+/// Who signed, and why.
+pub(super) fn reason(job: &Accepted) -> String {
     let names: Vec<&str> = job.signers().iter().map(|name| name.as_str()).collect();
-    let reason = format!("signed by {}: {}", names.join(", "), job.payload().reason.as_str());
-    Ok(Action { operation, reason })
+    format!("signed by {}: {}", names.join(", "), job.payload().reason.as_str())
 }
 
 /// Whether anything is under way on a guest, or was left for a person.
@@ -142,7 +148,9 @@ fn build(
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             let pinned = inputs.desired.iter().filter_map(|guest| guest.vmid).collect();
             let beside = RestoreBeside::new(warrant, inputs.policy, pinned).map_err(|error| fault(&error))?;
-            Ok(Operation::RestoreBeside(Box::new(beside)))
+            let (root, volumes) = placement::of_copy(inputs, target.uid, facts)
+                .map_err(|(code, why)| refused(code, format!("the copy has no place: {why}")))?;
+            Ok(Operation::RestoreBeside(Box::new(beside.placed(root, volumes))))
         }
         Act::HandOverVolume(args) => hand::build(context, job, args),
         Act::SwapGuest(args) => swap::build(context, job, args, (target, facts)),
@@ -150,7 +158,11 @@ fn build(
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))
         }
-        Act::BackupNow(_) => {
+        Act::BackupNow(args::BackupNow { tier: Some(tier) }) => {
+            let backup = schedule::asked::now(context, target.uid, target, *tier);
+            Ok(Operation::Backup(backup.map_err(Stays::Refused)?))
+        }
+        Act::BackupNow(args::BackupNow { tier: None }) => {
             let storage = inputs.policy.backup_storage.clone();
             let none = "this box has no storage for backups: name one in its settings";
             let storage = storage.ok_or_else(|| refused(ErrorCode::Unavailable, none))?;

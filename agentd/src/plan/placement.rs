@@ -3,17 +3,19 @@
 //! Root disks and hot volumes are written all the time, so they lie on fast storage only; what is bulk lies where there is
 //! room for it. A target is used for what an operator signed for: its role and its class. A storage that is no target of the
 //! manifest was named by root in the settings, and root's word counts. The same rule holds for new guests, for volumes that
-//! come later and for lost guests that are made again: one of which a volume has no place is not made. Disks that are there
+//! come later, for copies beside guests and for lost guests that are made again: one of which a volume has no place is not made. Disks that are there
 //! stay where they are; a document that names another target for one is told so. Not held to it: a lost guest whose backup was
 //! taken before its disks were written down with it. All that its archive names comes back on the storage of root disks, bulk
 //! or not, and that is told (`disks`).
 
+use std::collections::BTreeMap;
+
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
-use holdfast_protocol::id::{StorageName, TargetName};
+use holdfast_protocol::id::{GuestUid, MountPath, StorageName, TargetName};
 use holdfast_protocol::storage::{StorageClass, StorageRole, TargetState};
 
-use super::{Inputs, room};
+use super::{Inputs, disks, room};
 use crate::model::observed::{GuestFacts, StorageFact};
 use crate::model::record::Records;
 use crate::model::storage::TargetRecord;
@@ -39,6 +41,31 @@ pub(super) fn whole(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<Placed,
         Err((code, why)) => Err((code, format!("volume {} has no place: {why}", volume.name))),
     });
     Ok(Placed { root, volumes: volumes.collect::<Result<_, _>>()? })
+}
+
+/// Where the disks of a copy of a guest are made, its volumes by their paths. One that the document names goes where it would
+/// go if it were new. Any other goes back to its storage where that is one for guests still, else to the one of root disks.
+pub(super) fn of_copy(
+    inputs: &Inputs<'_>,
+    uid: GuestUid,
+    facts: &GuestFacts,
+) -> Result<(StorageName, BTreeMap<MountPath, StorageName>), Misplaced> {
+    let guest = inputs.desired.iter().find(|guest| guest.uid == uid);
+    let (root, named) = match guest {
+        Some(guest) => {
+            let placed = whole(inputs, guest)?;
+            let paths = guest.volumes.iter().map(|volume| volume.mount.clone());
+            (placed.root, paths.zip(placed.volumes).collect())
+        }
+        None => (inputs.policy.storage.clone(), BTreeMap::new()),
+    };
+    let there = facts.mounts.values().filter_map(|mount| {
+        let lies = mount.volume.as_ref()?.storage()?.parse().ok()?;
+        Some((mount.path.parse().ok()?, disks::known(inputs.policy, &lies).clone()))
+    });
+    let mut volumes: BTreeMap<MountPath, StorageName> = there.collect();
+    volumes.extend(named);
+    Ok((root, volumes))
 }
 
 /// Where its root disk is made.

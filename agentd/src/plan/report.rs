@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{GuestUid, NodeName};
+use holdfast_protocol::id::{GuestUid, NodeName, Vmid};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
@@ -14,15 +14,13 @@ use holdfast_protocol::report::{
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
 
+use super::schedule::backups_of;
 use super::{GuestVerdict, Inputs, Plan, posture, silence};
 use crate::model::field::GuestFields;
 use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, StorageFact};
 use crate::model::record::{GuestRecord, Place, Records};
 use crate::model::view::{LaneView, WaitingView};
-
-/// Numbers that a guest had before, as many as are told of.
-const FORMER_MAX: usize = 8;
 
 /// Sizes that change all the time are rounded to this, so that noise is no change.
 const ROUND_BYTES: u64 = 64 << 20;
@@ -71,9 +69,7 @@ fn guest(
     let beside = verdict.standing == Standing::Beside;
     let uid = wanted.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid));
     GuestReport {
-        former_vmids: uid
-            .map(|uid| inputs.records.former_vmids(uid, verdict.vmid).take(FORMER_MAX).collect())
-            .unwrap_or_default(),
+        former_vmids: uid.map(|uid| former_vmids(inputs.records, uid, verdict.vmid)).unwrap_or_default(),
         uid,
         name,
         vmid: verdict.vmid,
@@ -95,6 +91,15 @@ fn guest(
         conditions: verdict.conditions.clone(),
         fields: unsettled(record.and_then(|record| fields.get(&record.uid))),
     }
+}
+
+/// Those under which backups of it lie come first: a new host looks for these, and a copy's VMID has none.
+fn former_vmids(records: &Records, uid: GuestUid, now: Option<Vmid>) -> Vec<Vmid> {
+    let backups = backups_of(records, uid);
+    let mut all: Vec<Vmid> = records.former_vmids(uid, now).collect();
+    all.sort_by_key(|vmid| !backups.iter().any(|backup| backup.vmid == *vmid));
+    all.truncate(limits::FORMER_VMIDS_MAX);
+    all
 }
 
 /// A guest that was made and that nothing is promised to is told as what it is.

@@ -42,7 +42,7 @@ use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, T
 use crate::model::timekeeper::Steady;
 
 use beside::{copy, made};
-use placement::remains;
+pub(crate) use placement::remains;
 
 const NOW: i64 = 1_800_000_000;
 

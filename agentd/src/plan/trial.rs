@@ -3,25 +3,37 @@
 //! A tier whose promise names an interval of tests has its newest good backup tried when its last test is nearly as old as
 //! that (seven eighths), so that the proof is young enough while it waits for its turn: each tier for itself, since a local
 //! backup that comes back says nothing about an off-site one and its key. One that failed is tried again when there is a
-//! newer backup, and once a day until it comes back; one that could not be run, within the hour. One test at a time on a box,
-//! the longest overdue first. What comes in: promises, backups, tests. What goes out: at most one operation, and when to look
-//! again. Deliberately absent: what a verdict means for a guest.
+//! newer backup, and once a day until it comes back; one that could not be run, within the hour, or at once where it lay under
+//! a former VMID and there is one under the present one. One test at a time on a box,
+//! the longest overdue first. Operators may also sign for a test, whatever is due.
+//!
+//! A backup with something to prove goes before a newer one without: one that holds programs standing still before one that
+//! does not, and any before the one that the guest's making took, in which nothing ran yet. While there is only that one,
+//! the first test waits for another for a day. What comes in: promises, backups, tests. What goes out: at most one operation,
+//! and when to look again. Deliberately absent: what a verdict means for a guest.
 
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::job::Target;
+use holdfast_protocol::job::act::args;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::protection::Tier;
+use holdfast_protocol::protection::{Consistency, Tier};
 use holdfast_protocol::size::TestDays;
+use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 
+use super::asked::{Stays, refused};
+use super::ordered::reason;
 use super::schedule::{Known, Promised, known, promised};
 use super::tested::Tested;
-use super::{Action, Context, Plan};
+use super::{Action, Context, Inputs, Plan, left};
 use crate::gate::of::effects;
+use crate::gate::order::same_guest;
 use crate::gate::retention::taken_at;
-use crate::gate::{Provenance, Verdict, gate};
+use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::policy::TestPlace;
-use crate::model::record::{BackupRecord, GuestRecord, Place, TestRecord};
+use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, Place, TestRecord};
 use crate::operation::restore_test::Tried;
 use crate::operation::{Operation, RestoreTest};
 
@@ -44,19 +56,12 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     {
         return;
     }
-    let due = records.guests.iter().flat_map(|guest| due(context, guest));
+    // Not one of these can be looked into as long as its guest is not here.
+    let here = |guest: &&GuestRecord| is_here(context, guest);
+    let due = records.guests.iter().filter(here).flat_map(|guest| due(context, guest));
     let Some(due) = due.min_by_key(|due| (due.since, due.guest.uid, due.tier)) else { return };
-    let operation = operation(&due, place);
-    let passes = |effect| {
-        // What is thrown away is our own by our own record alone.
-        let road = if effect == crate::gate::Effect::ReapScratch {
-            Provenance::ScratchRecord
-        } else {
-            Provenance::Schedule
-        };
-        gate(&effect, road, &context.approved) == Verdict::Free
-    };
-    if effects(&operation).into_iter().all(passes) {
+    let operation = operation(due.guest, due.backup, place);
+    if passes(context, &operation, &Provenance::Schedule) {
         let reason = format!(
             "the {} backup {} of {} was to be tried since {}",
             due.tier, due.backup.archive, due.guest.name, due.since
@@ -65,14 +70,86 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     }
 }
 
-fn operation(due: &Due<'_>, place: &TestPlace) -> Operation {
+/// Whether a guest is seen under its VMID: Proxmox shows nobody the backups of one that is in no pool.
+fn is_here(context: &Context<'_>, guest: &GuestRecord) -> bool {
+    let is_seen = |vmid| context.inputs.observed.guests.contains_key(&vmid);
+    guest.place.vmid().is_some_and(is_seen) && !left::is_away(context.inputs, guest)
+}
+
+fn passes(context: &Context<'_>, operation: &Operation, road: &Provenance) -> bool {
+    effects(operation).into_iter().all(|effect| {
+        // What is thrown away is our own by our own record alone.
+        let scratch = Provenance::ScratchRecord;
+        let road = if effect == Effect::ReapScratch { &scratch } else { road };
+        gate(&effect, *road, &context.approved) == Verdict::Free
+    })
+}
+
+/// The test that operators signed for, of the newest good backup of the tier that they named, or of any.
+pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTest) -> Result<Action, Stays> {
+    let context = Context::new(inputs);
+    let (aim, records) = (&job.payload().target, inputs.records);
+    let Target::Guest { uid, .. } = aim else {
+        return Err(refused(ErrorCode::TargetKind, "the job names no guest"));
+    };
+    let place = inputs.policy.scratch.as_ref().ok_or_else(|| {
+        let text = "this host has no place for restore tests: root names one as [scratch] in agent.toml (`agentd setup --scratch-storage`)";
+        refused(ErrorCode::Unavailable, text)
+    })?;
+    if records.parked.iter().any(|one| one.kind == OperationKind::RestoreTest) {
+        let text = "a restore test was parked: look at it first (`agentd parked list`)";
+        return Err(refused(ErrorCode::Parked, text));
+    }
+    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {
+        return Err(Stays::Waits);
+    }
+    let guest = records.guests.iter().find(|guest| guest.uid == *uid);
+    let Some((guest, vmid)) = guest.and_then(|guest| Some((guest, guest.place.vmid()?))) else {
+        return Err(refused(ErrorCode::NotFound, "this guest is not there any more"));
+    };
+    if !is_here(&context, guest) {
+        let text = format!(
+            "{} is not back, so Proxmox does not show what is in its backups, and no grant mends that: sign anew when it is back",
+            guest.name
+        );
+        return Err(refused(ErrorCode::Unavailable, text));
+    }
+    same_guest(aim, Some((&guest.name, vmid)))
+        .map_err(|why| refused(ErrorCode::TargetChanged, why.to_string()))?;
+    let backup = asked_for(inputs, guest, args.tier).ok_or_else(|| {
+        let of = args.tier.map_or_else(String::new, |tier| format!("{tier} "));
+        let text =
+            format!("no good {of}backup of {} is on record: have one taken (--backup-now)", guest.name);
+        refused(ErrorCode::NotFound, text)
+    })?;
+    let operation = operation(guest, backup, place);
+    if !passes(&context, &operation, &Provenance::SignedJob) {
+        return Err(refused(ErrorCode::Forbidden, "the gate lets no backup be tried"));
+    }
+    Ok(Action { operation, reason: reason(job) })
+}
+
+/// The newest good backup of the tiers that are meant.
+fn asked_for<'a>(
+    inputs: &Inputs<'a>,
+    guest: &'a GuestRecord,
+    tier: Option<Tier>,
+) -> Option<&'a BackupRecord> {
+    let promise = inputs.records.protections.get(&guest.uid)?;
+    let known = known(inputs, guest);
+    let meant: Vec<Promised<'_>> =
+        promised(promise).into_iter().filter(|one| tier.is_none_or(|tier| tier == one.tier)).collect();
+    meant.iter().flat_map(|promised| known.good(promised)).max_by_key(|backup| taken_at(backup))
+}
+
+fn operation(guest: &GuestRecord, backup: &BackupRecord, place: &TestPlace) -> Operation {
     Operation::RestoreTest(Box::new(RestoreTest {
-        guest: due.guest.uid,
-        name: due.guest.name.clone(),
+        guest: guest.uid,
+        name: guest.name.clone(),
         backup: Tried {
-            archive: due.backup.archive.clone(),
-            taken_by: due.backup.taken_by,
-            taken_at: due.backup.taken_at,
+            archive: backup.archive.clone(),
+            taken_by: backup.taken_by,
+            taken_at: backup.taken_at,
         },
         place: place.clone(),
     }))
@@ -98,9 +175,12 @@ fn tier<'a>(
     promised: &Promised<'_>,
 ) -> Option<Due<'a>> {
     let days = promised.test_every?;
-    let backup = known.good(promised).max_by_key(|backup| taken_at(backup))?;
+    let backup = preferred(known, promised, days)?;
     let last = Tested::of(promised, known).last;
-    let since = last.map_or(Some(backup.taken_at), |test| again(test, backup, days))?;
+    let since = match last {
+        Some(test) => again(test, (backup, known), days)?,
+        None => first(backup, days)?,
+    };
     let now = context.inputs.time.at;
     if since > now {
         let wait = since.duration_since(now);
@@ -110,12 +190,65 @@ fn tier<'a>(
     Some(Due { since, guest, tier: promised.tier, backup })
 }
 
+/// What a test of a backup can prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Proves {
+    /// The guest's making took it: nothing ran in it yet.
+    Nothing,
+    /// That it comes back.
+    Return,
+    /// That its programs come back as they stood.
+    Programs,
+}
+
+fn proves(backup: &BackupRecord) -> Proves {
+    let label = backup.label.as_ref().map(|label| label.consistency);
+    match (label, backup.why) {
+        (Some(Consistency::Application), _) => Proves::Programs,
+        (_, BackupWhy::First) => Proves::Nothing,
+        (_, BackupWhy::Schedule | BackupWhy::Asked) => Proves::Return,
+    }
+}
+
+/// The newest of the good ones that prove most. What is older than the newest by more than the interval of tests says
+/// nothing of what is taken now.
+fn preferred<'a>(known: &Known<'a>, promised: &Promised<'_>, days: TestDays) -> Option<&'a BackupRecord> {
+    let newest = known.good(promised).map(taken_at).max()?;
+    let within = SignedDuration::from_hours(24 * i64::from(days.get()));
+    let recent = known.good(promised).filter(|backup| newest.duration_since(taken_at(backup)) <= within);
+    // What lies under a former VMID can mostly not be looked into.
+    let now = |backup: &BackupRecord| known.vmid.is_none_or(|vmid| backup.vmid == vmid);
+    recent.max_by_key(|backup| (now(backup), proves(backup), taken_at(backup)))
+}
+
+/// When a tier is tried for the first time.
+fn first(backup: &BackupRecord, days: TestDays) -> Option<Timestamp> {
+    let hours = match proves(backup) {
+        Proves::Nothing => {
+            limits::TEST_WAITS_FOR_MORE_H.min(i64::from(days.get()) * limits::TEST_AGAIN_H_PER_DAY)
+        }
+        Proves::Return | Proves::Programs => 0,
+    };
+    backup.taken_at.checked_add(SignedDuration::from_hours(hours)).ok()
+}
+
 /// When the next test is due after this one.
-fn again(test: &TestRecord, newest: &BackupRecord, days: TestDays) -> Option<Timestamp> {
+fn again(
+    test: &TestRecord,
+    (newest, known): (&BackupRecord, &Known<'_>),
+    days: TestDays,
+) -> Option<Timestamp> {
     let after = |hours: i64| test.at.checked_add(SignedDuration::from_hours(hours)).ok();
+    let tried = known.backups.iter().find(|backup| backup.taken_by == test.backup);
+    // Nothing could be checked in it, and now there is one in which something can be.
+    let proved_less = tried.is_some_and(|tried| proves(tried) < proves(newest));
     match test.verdict {
+        TestVerdict::BootedOnly if proved_less => Some(newest.taken_at.max(test.at)),
         TestVerdict::Proved | TestVerdict::BootedOnly => {
             after(i64::from(days.get()) * limits::TEST_AGAIN_H_PER_DAY)
+        }
+        TestVerdict::NotRun if tried.is_some_and(|tried| tried.vmid != newest.vmid) => {
+            Some(newest.taken_at.max(test.at))
         }
         TestVerdict::Failed if newest.taken_at > test.taken_at => Some(newest.taken_at),
         TestVerdict::Failed => after(limits::TEST_FAILED_AGAIN_H),

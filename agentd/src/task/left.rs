@@ -1,7 +1,7 @@
 //! Looks on off-site storages for backups of guests of a lost box.
 //!
 //! What comes in: guests that were proved gone, what operators approved, and the lists of storages. What goes out: backup
-//! records, for guests of the lost box that have none. Taken is what a storage lists under the guest's former number as a
+//! records, for guests of the lost box that have none. Taken is what a storage lists under a VMID that the guest had there as a
 //! container's, whole, and encrypted with the very key that operators signed for. A list is no record of ours: whose backup
 //! one truly is shows once it is restored, by the mark that it brings (`docs/adr/0034`). Deliberately absent: choosing one
 //! (`plan/survivor`).
@@ -73,12 +73,18 @@ impl Finder {
     }
 }
 
-/// Guests of a lost box of whose backups nothing is known, by their former numbers.
+/// Guests of a lost box of whose backups nothing is known, by every VMID that they had there: what was taken before a swap
+/// or a return lies under an earlier one.
 fn bare(records: &Records, remains: &BTreeMap<GuestUid, Vec<Remains>>) -> BTreeMap<Vmid, GuestUid> {
     let Some(left) = &records.left else { return BTreeMap::new() };
     let away = records.guests.iter().filter(|record| left.is_away(record));
     let nothing = away.filter(|record| remains.get(&record.uid).is_some_and(Vec::is_empty));
-    nothing.filter_map(|record| Some((record.place.vmid()?, record.uid))).collect()
+    let last = nothing.filter_map(|record| Some((record.uid, record.place.vmid()?)));
+    let all = last.flat_map(|(uid, last)| {
+        let every = std::iter::once(last).chain(records.former_vmids(uid, Some(last)));
+        every.map(move |vmid| (vmid, uid))
+    });
+    all.collect()
 }
 
 /// The off-site targets in use, each with the key that was signed for.

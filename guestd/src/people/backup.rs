@@ -14,7 +14,9 @@ use holdfast_protocol::strict::chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::AgentError;
-use crate::args::{BackupArgs, EXIT_DONE, EXIT_FAILED, EXIT_LOCKED, EXIT_NO_PERMISSION, EXIT_UNAVAILABLE};
+use crate::args::{
+    BackupArgs, BackupTier, EXIT_DONE, EXIT_FAILED, EXIT_LOCKED, EXIT_NO_PERMISSION, EXIT_UNAVAILABLE,
+};
 use crate::board;
 use crate::file::{self, Eyes, FileError};
 use crate::place::Place;
@@ -75,7 +77,8 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, BackupError> {
     let boot_id = boot::id(&place)?.ok_or(BackupError::NoBootId)?;
     let windows = Windows { agent: &session.agent, token: &session.token };
     let runner = Runner { place: &place, windows, stacks: &stacks, boot_id: &boot_id, tries: TRIES };
-    let mut ended = with_signals(&place, &runner).await?;
+    let wish = WindowRequest { guest: None, tier: args.tier.map(BackupTier::tier) };
+    let mut ended = with_signals(&place, &runner, &wish).await?;
     tell(&ended);
     if args.work.no_wait {
         return Ok(if ended.down.is_empty() { EXIT_DONE } else { EXIT_FAILED });
@@ -101,11 +104,14 @@ fn is_application(ended: &Ended) -> bool {
     ended.label.as_ref().is_none_or(|label| label.consistency == Consistency::Application)
 }
 
-async fn with_signals(place: &Place, runner: &Runner<'_>) -> Result<Ended, BackupError> {
+async fn with_signals(
+    place: &Place,
+    runner: &Runner<'_>,
+    wish: &WindowRequest,
+) -> Result<Ended, BackupError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(BackupError::Signal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(BackupError::Signal)?;
-    let wish = WindowRequest::default();
-    let mut run = Box::pin(runner.run(&wish));
+    let mut run = Box::pin(runner.run(wish));
     tokio::select! {
         ended = &mut run => return Ok(ended?),
         () = either(&mut terminate, &mut interrupt) => {}

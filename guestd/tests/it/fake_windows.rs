@@ -8,7 +8,8 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::local::window::{Quiesced, Released, WindowPhase};
+use holdfast_protocol::local::window::{Quiesced, Released, WindowPhase, WindowRequest};
+use holdfast_protocol::protection::Tier;
 use uuid::Uuid;
 
 use crate::fake_agent::{Shared, answer, knows, refuse};
@@ -34,6 +35,8 @@ pub struct Windows {
     pub waiting: BTreeSet<&'static str>,
     /// Keys of the wishes for windows.
     pub asked: Vec<String>,
+    /// The tiers that they named.
+    pub tiers: Vec<Option<Tier>>,
     pub quiesced: Vec<Quiesced>,
     pub released: Vec<Released>,
     pub given_up: u32,
@@ -55,6 +58,7 @@ impl Default for Windows {
             held: BTreeSet::new(),
             waiting: BTreeSet::new(),
             asked: Vec::new(),
+            tiers: Vec::new(),
             quiesced: Vec::new(),
             released: Vec::new(),
             given_up: 0,
@@ -123,10 +127,11 @@ pub async fn due(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 }
 
 pub async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
-    let _: holdfast_protocol::local::window::WindowRequest = serde_json::from_slice(&body).unwrap();
+    let wish: WindowRequest = serde_json::from_slice(&body).unwrap();
     let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     let view = heard(&shared, "ask", &headers, |windows| {
         windows.asked.push(key);
+        windows.tiers.push(wish.tier);
         windows.phase = Some(WindowPhase::Requested);
     });
     drop(view);

@@ -2,6 +2,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::window::WindowPhase;
+use holdfast_protocol::protection::Tier;
 
 use crate::fake_agent::OnWish;
 use crate::guest::until;
@@ -25,7 +26,16 @@ async fn a_backup_by_hand_has_a_window_unless_it_is_told_not_to() {
     let plain = guest.ask("backup", &["--crash-consistent"]);
     assert_eq!(plain.status.code(), Some(0), "{}", text(&plain.stderr));
     assert_eq!(world.acts().len(), acts, "nothing was stopped for it");
-    assert_eq!(agent.read(|book| book.wishes.last().unwrap().0.clone()), "/v1/backups");
+    let last = || agent.read(|book| book.wishes.last().map(|wish| (wish.0.clone(), wish.2.clone())));
+    assert_eq!(last(), Some(("/v1/backups".to_owned(), serde_json::json!({}))));
+    // The tier is the agent's to judge, with a window and without.
+    let away = guest.ask("backup", &["--crash-consistent", "--tier", "off-site"]);
+    assert_eq!(away.status.code(), Some(0), "{}", text(&away.stderr));
+    assert_eq!(last(), Some(("/v1/backups".to_owned(), serde_json::json!({ "tier": "off_site" }))));
+    let still = guest.ask("backup", &["--tier", "off-site"]);
+    assert_eq!(still.status.code(), Some(0), "{}", text(&still.stderr));
+    assert_eq!(windows(&agent, |w| w.tiers.clone()), [None, Some(Tier::OffSite)]);
+    assert_eq!(guest.ask("backup", &["--list", "--tier", "local"]).status.code(), Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

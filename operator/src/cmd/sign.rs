@@ -10,7 +10,7 @@ use holdfast_protocol::report::WaitingForSignature;
 use serde::Serialize;
 
 use super::job;
-use crate::args::SignArgs;
+use crate::args::{BackupTier, SignArgs};
 use crate::blob::{self, Blob, BlobError, Over};
 use crate::exit::CliError;
 use crate::hub::Hub;
@@ -98,8 +98,12 @@ fn files(args: &SignArgs) -> Result<Option<Draft>, CliError> {
 
 /// What is ordered although no host asks for it.
 fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
+    let tier = args.tier.map(BackupTier::tier);
     if args.backup_now {
-        return Ok(Some(Act::BackupNow(args::BackupNow {})));
+        return Ok(Some(Act::BackupNow(args::BackupNow { tier })));
+    }
+    if args.restore_test {
+        return Ok(Some(Act::RestoreTest(args::RestoreTest { tier })));
     }
     if let Some([volume, to]) = args.hand_over.as_deref() {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();

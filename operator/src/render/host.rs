@@ -1,6 +1,7 @@
 //! Hosts, knocks and invites.
 
 use holdfast_protocol::id::HostName;
+use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView};
 use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
 use jiff::Timestamp;
@@ -157,10 +158,16 @@ fn storage(storage: &StorageReport) -> Vec<Field> {
 
 fn work(sections: &Sections, now: Timestamp) -> String {
     let mut text = String::new();
-    for operation in sections.operations.iter().flatten() {
+    for Tries { last: operation, count, first_at } in
+        tries(sections.operations.as_deref().unwrap_or_default())
+    {
         let line = if operation.status.is_end() {
             let at = operation.ended_at.unwrap_or(operation.opened_at);
-            format!("{}  {}", end_line(operation), ago(at, now))
+            let times = match count {
+                1 => String::new(),
+                more => format!(" ({more} tries, the first {})", ago(first_at, now)),
+            };
+            format!("{}  {}{times}", end_line(operation), ago(at, now))
         } else {
             let (name, kind) = (&operation.name, operation.kind.as_str());
             format!("{name}  {kind}  {} (began {})", current_step(operation), ago(operation.opened_at, now))

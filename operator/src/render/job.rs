@@ -72,7 +72,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         pairs.extend(volumes.map(|volume| ("", volume.clone())));
     }
     match &payload.act {
-        Act::BackupNow(_) | Act::DestroyGuest(_) => {}
+        Act::DestroyGuest(_) => {}
+        Act::BackupNow(args) => pairs.extend(args.tier.map(|tier| ("Tier", tier.to_string()))),
+        Act::RestoreTest(args) => {
+            let tier = args.tier.map_or_else(|| "the newest of any tier".to_owned(), |tier| tier.to_string());
+            pairs.push(("Tries", tier));
+        }
         Act::RestoreHost(_) => {
             pairs.push((
                 "Then",

@@ -272,7 +272,9 @@ pub fn sections() -> Sections {
         "desired": { "held": 7, "content": "9f86d081884c7d659a2feaa0c55ad015" },
         "guests": guests(),
     }));
-    sections.operations = Some(vec![operation(OperationStatus::Running), failed]);
+    let mut earlier = failed.clone();
+    earlier.opened_at = "2026-11-20T14:00:00Z".parse().expect("a time");
+    sections.operations = Some(vec![earlier, operation(OperationStatus::Running), failed]);
     sections
 }
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdfast_protocol::job::{Payload, SignedJob, Verb};
+use holdfast_protocol::job::{Act, Payload, SignedJob, Verb};
+use holdfast_protocol::protection::Tier;
 use holdfast_trust::signature::{Namespace, check};
 use serde_json::{Value, json};
 
@@ -232,6 +233,8 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
     };
     for (n, (act, verb)) in [
         (&["--backup-now"][..], Verb::BackupNow),
+        (&["--backup-now", "--tier", "off-site"], Verb::BackupNow),
+        (&["--restore-test", "--tier", "off-site"], Verb::RestoreTest),
         (&["--roll-back", "before-update"], Verb::Rollback),
         (&["--restore", "backup2:backup/vzdump-lxc-120.tar.zst"], Verb::Restore),
         (&["--swap", "web-beside"], Verb::SwapGuest),
@@ -244,12 +247,19 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
         assert_eq!(output.status.code(), Some(0), "{act:?}: {}", stderr(&output));
         let payload = payload.unwrap();
         assert_eq!(payload.act.verb(), verb);
+        let tier = match &payload.act {
+            Act::BackupNow(args) => args.tier,
+            Act::RestoreTest(args) => args.tier,
+            _ => None,
+        };
+        assert_eq!(tier, act.contains(&"--tier").then_some(Tier::OffSite), "{act:?}");
         assert!(serde_json::to_string(&payload.target).unwrap().contains("vm-120-disk-0.raw"));
     }
     assert_eq!(sign(9, "nobody", &["--backup-now"]).0.status.code(), Some(4));
     assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--swap", "web"]).0.status.code(), Some(4), "no copy");
+    assert_eq!(sign(9, "web", &["--roll-back", "x", "--tier", "local"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--leave", "tank:120/vm-120-disk-2.raw"]).0.status.code(), Some(2));
 }
 

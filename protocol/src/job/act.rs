@@ -12,7 +12,7 @@ use super::target::{SeenCopy, SeenGuest, TargetKind};
 use crate::generation::Generation;
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
-use crate::protection::Protection;
+use crate::protection::{Protection, Tier};
 use crate::storage::Approval;
 use crate::strict::{self, StrictError};
 use crate::text::texts;
@@ -107,7 +107,11 @@ acts! {
         to: Box<Approval>,
     }
     /// Takes a backup now.
-    BackupNow = "backup_now", Guest {}
+    BackupNow = "backup_now", Guest {
+        /// Of which tier of its promise, and so to where; without it to the host's own backup storage.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+    }
     /// Stops a job that waits out its delay.
     Cancel = "cancel", Host {
         /// Which.
@@ -157,6 +161,12 @@ acts! {
     }
     /// Lets a new box take the place of this host, whose state is lost. The lost one stands still, should it come back.
     RestoreHost = "restore_host", Host {}
+    /// Restores a backup of a guest into a throwaway guest now, and checks what comes of it.
+    RestoreTest = "restore_test", Guest {
+        /// A backup of which tier; without it the newest of any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+    }
     /// Rolls a guest back to a snapshot.
     Rollback = "rollback", Guest {
         /// Which.

@@ -62,7 +62,8 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
     for verb in Verb::ALL {
         let args = match verb {
             Verb::AdoptGuest => r#"{"customer":"acme","golden":"2026.11.1"}"#.to_owned(),
-            Verb::BackupNow | Verb::DestroyGuest | Verb::RestoreHost => "{}".to_owned(),
+            Verb::DestroyGuest | Verb::RestoreHost => "{}".to_owned(),
+            Verb::BackupNow | Verb::RestoreTest => r#"{"tier":"off_site"}"#.to_owned(),
             Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
             Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),
             Verb::DetachStorage => format!(r#"{{"from":{},"to":"disconnected"}}"#, storage("usb1")),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::window::Label;
 use crate::id::{GuestUid, OperationId, SnapshotName};
 use crate::operation::OperationStatus;
+use crate::protection::Tier;
 
 /// `POST /v1/snapshots`: take a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +45,9 @@ pub struct BackupRequest {
     /// Which guest; it can only be the token's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUid>,
+    /// Of which tier of its policy, `local` or `off_site`; without it to the host's own backup storage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
 }
 
 /// Work was taken: the answer to every call that asks for some, with status 202.

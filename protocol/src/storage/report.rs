@@ -86,7 +86,12 @@ impl OffSiteReport {
         let Self { asked_at, backups, .. } = self;
         let key = self.key.as_str().get(..KEY_SHOWN).unwrap_or_default();
         let verified = match self.verified_at {
-            Some(at) => format!("the newest of each guest looked through by the server, last at {at}"),
+            _ if *backups == 0 => "nothing for the server to look through".to_owned(),
+            Some(at) => {
+                format!(
+                    "the newest of each guest looked through by the server, the longest ago at {at} (which proves nothing about the key)"
+                )
+            }
             None => "not all of the newest were ever looked through by the server".to_owned(),
         };
         let pruned = match self.pruned_by {
@@ -94,8 +99,7 @@ impl OffSiteReport {
             PrunedBy::Server => "pruned by the server alone: the agent's token may not",
         };
         let mut lines = vec![format!(
-            "{backups} backups at {asked_at}, to be encrypted with key {key}…; {verified} (which proves nothing about the \
-             key); {pruned}"
+            "{backups} backups at {asked_at}, to be encrypted with key {key}…; {verified}; {pruned}"
         )];
         let some =
             |what: &[String], says: &str| (!what.is_empty()).then(|| format!("{says}: {}", what.join(", ")));

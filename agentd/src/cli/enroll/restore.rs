@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::{EnrollError, Invite, wait_or_give_up};
 use crate::gate::restore::may_take_the_place;
+use crate::plan::left::was_there;
 use crate::port::handover::HandOverFolder;
 use crate::port::hub::Hub;
 use crate::port::identity::{Identity, IdentityFolder, Purpose};
@@ -58,8 +59,8 @@ pub(super) async fn redeem(
 
 /// What a person does next.
 pub(super) fn next_steps(handover: &HandOver) -> String {
-    let guests: Vec<&str> =
-        handover.sections.guests.iter().flatten().map(|guest| guest.name.as_str()).collect();
+    let list = handover.sections.guests.iter().flatten();
+    let guests: Vec<&str> = list.filter(|guest| was_there(guest)).map(|guest| guest.name.as_str()).collect();
     let mut text = format!(
         "This box takes the place of the lost one, which stands still should it come back.\n\
          Its guests were: {}. No document is taken until they are taken up, so that none is made anew, empty.\n",

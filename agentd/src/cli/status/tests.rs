@@ -76,3 +76,21 @@ fn the_fields_of_a_guest_stand_side_by_side() {
     let unread = FieldsView { read_at: None, fields: Vec::new(), ..view };
     assert!(fields::page(&unread).contains("could not be read at the last look"));
 }
+
+/// A storage that is full for a day is one line, and what else was done is seen beside it.
+#[test]
+fn tries_that_failed_alike_are_one_line_with_their_count() {
+    let mut status = status();
+    let all = status.sections.operations.get_or_insert_default();
+    let mut failed = all[1].clone();
+    failed.status = OperationStatus::Undone;
+    for minute in [10, 30, 50] {
+        failed.opened_at = format!("2026-11-21T11:{minute}:00Z").parse().unwrap();
+        failed.problem.as_mut().unwrap().message = format!("storage slow is full, seen at minute {minute}");
+        all.push(failed.clone());
+    }
+    let page = page(&status);
+    assert_eq!(page.matches("storage slow is full").count(), 1, "{page}");
+    assert!(page.contains("3 tries, the first 50 min ago"), "{page}");
+    assert!(page.contains("minute 50"), "{page}");
+}

@@ -16,6 +16,7 @@ pub mod turn;
 
 use holdfast_protocol::id::{OperationId, SnapshotName};
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::Tier;
 
 use super::Operation;
 use super::step::Weight;
@@ -244,6 +245,8 @@ impl Incoming {
 pub enum Subject {
     /// The guest as a whole.
     Guest,
+    /// Its off-site backups: one that is asked for is not the local one that is under way.
+    OffSite,
     /// A snapshot of it, by name.
     Snapshot(SnapshotName),
 }
@@ -252,6 +255,9 @@ impl Subject {
     /// Of what is asked for.
     #[must_use]
     pub fn of_ask(ask: &Ask) -> Self {
+        if let Ask::Backup { tier: Some(Tier::OffSite) } = ask {
+            return Self::OffSite;
+        }
         ask.snapshot().map_or(Self::Guest, |name| Self::Snapshot(name.clone()))
     }
 
@@ -263,6 +269,7 @@ impl Subject {
             Operation::ExpireSnapshot(expiry) => Self::Snapshot(expiry.name.clone()),
             Operation::RollBack(back) => Self::Snapshot(back.snapshot.clone()),
             Operation::UpdateController(update) => Self::Snapshot(update.snapshot.name.clone()),
+            Operation::Backup(backup) if backup.key.is_some() => Self::OffSite,
             _ => Self::Guest,
         }
     }

@@ -84,6 +84,19 @@ fn a_second_backup_joins_the_first() {
     assert_eq!(admit(&queued, incoming, &Subject::Guest), Admission::Joins(id(2)));
 }
 
+/// Nobody who asked for a backup elsewhere is answered with one that stays here.
+#[test]
+fn an_off_site_backup_joins_no_local_one() {
+    let incoming = Incoming::Work(Work::Backup);
+    let asked = Subject::of_ask(&Ask::Backup { tier: Some(Tier::OffSite) });
+    let local = lane(Some(entry(1, Work::Backup, Subject::Guest)), Vec::new());
+    assert_eq!(admit(&local, incoming, &asked), Admission::Admitted { place: 1 });
+    let off_site = lane(Some(entry(1, Work::Backup, asked.clone())), Vec::new());
+    assert_eq!(admit(&off_site, incoming, &asked), Admission::Joins(id(1)));
+    let local = Subject::of_ask(&Ask::Backup { tier: Some(Tier::Local) });
+    assert_eq!(admit(&off_site, incoming, &local), Admission::Admitted { place: 1 });
+}
+
 #[test]
 fn a_rollback_never_stands_behind_a_backup() {
     let back = Incoming::Work(Work::RollBack);

@@ -44,6 +44,20 @@ pub(in crate::plan) fn backup(
     Ok(Backup { target, storage, why, due, key: promised.key.cloned(), leaves_out })
 }
 
+/// A backup of one tier, now, whatever is due: it stands for no point of the schedule, since nothing stands still for it.
+///
+/// # Errors
+/// What keeps it from being taken, for whoever asked.
+pub(in crate::plan) fn now(
+    context: &Context<'_>,
+    guest: GuestUid,
+    target: Target,
+    tier: Tier,
+) -> Result<Backup, Problem> {
+    let backup = backup(context, guest, target, Some(tier))?;
+    Ok(Backup { why: BackupWhy::Asked, due: None, ..backup })
+}
+
 /// The tier of the guest's promise that is meant.
 fn chosen<'a>(context: &Context<'a>, guest: GuestUid, tier: Option<Tier>) -> Option<(Promised<'a>, Owed)> {
     let inputs = context.inputs;

@@ -25,7 +25,7 @@ mod told;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
+use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName, Vmid};
 use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, SnapshotTier, Tier};
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::TestDays;
@@ -38,8 +38,8 @@ use crate::gate::retention::{KeptTier, taken_at};
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::record::{
-    BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, SnapshotRecord, TakenBy, TestRecord,
-    TierRecord,
+    BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, Renumbered, SnapshotRecord, TakenBy,
+    TestRecord, TierRecord,
 };
 use crate::model::timekeeper::Belief;
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
@@ -106,14 +106,16 @@ pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
 pub struct Known<'a> {
     /// Which.
     pub guest: GuestUid,
+    /// The VMID that it has.
+    pub vmid: Option<Vmid>,
     /// Its backups, in the order in which they were taken.
     pub backups: &'a [BackupRecord],
     /// Its snapshots.
     pub snapshots: &'a [SnapshotRecord],
     /// What was tried for its tiers.
     pub tiers: &'a [TierRecord],
-    /// When it came back from a loss.
-    pub returned: Option<Timestamp>,
+    /// How it came to its VMID, where an earlier one was its own.
+    pub renumbered: Option<Renumbered>,
     /// The open operation on it. What it took is not yet called what it will be called.
     pub open: Option<OperationId>,
     /// The last restore tests of its backups.
@@ -170,7 +172,7 @@ pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed 
         around,
         record,
         // Snapshots are not hurried, which are no backups.
-        returned: promised.target.and(known.returned).filter(|at| *at <= latest),
+        renumbered: promised.target.and(known.renumbered).filter(|one| one.at <= latest),
         stands,
         controller: if waits { Controller::WaitedFor } else { Controller::NotWaitedFor },
         time,
@@ -267,7 +269,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
     }
 }
 
-fn made(record: &GuestRecord) -> Option<holdfast_protocol::id::Vmid> {
+fn made(record: &GuestRecord) -> Option<Vmid> {
     match record.place {
         Place::Made { vmid, .. } => Some(vmid),
         Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
@@ -280,10 +282,11 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
     let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
     Known {
         guest: record.uid,
+        vmid: record.place.vmid(),
         backups: backups_of(records, record.uid),
         snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
-        returned: records.returned.get(&record.uid).copied(),
+        renumbered: records.renumbered.get(&record.uid).copied(),
         open: records.open.iter().find(|open| open.guest == record.uid).map(|open| open.id),
         tests: part(&records.tests, record.uid, |test| test.guest),
         proofs: &records.proofs,
@@ -306,7 +309,7 @@ pub(super) fn is_quiet(context: &Context<'_>, standing: Standing, record: &Guest
 
 fn operation(
     inputs: &Inputs<'_>,
-    (record, vmid): (&GuestRecord, holdfast_protocol::id::Vmid),
+    (record, vmid): (&GuestRecord, Vmid),
     promised: &Promised<'_>,
     owed: &Owed,
 ) -> Option<Action> {

@@ -5,8 +5,9 @@
 //!   │ nothing yet      │ waits for the controller, then begins;      │ missed and told: caught up, whatever time
 //!   │                  │ failed: again after a while                 │ was slept through; failed: again after a while
 //! ```
-//! A return from a loss is a point like those of the calendar, and nobody is put off for it: what a guest did since then is
-//! in no backup, and the calendar may be a week away. Only the last point is looked at, so a thousand that were slept through
+//! A return from a loss is a point like those of the calendar, and so is a swap with a restored copy; nobody is put off for
+//! either. What the guest did since then is in no backup, what there is lies under a former VMID, and the calendar may be a
+//! week away. Only the last point is looked at, so a thousand that were slept through
 //! are one. There are as many tries after the window as in it: a weekly backup whose only late try failed would be a week
 //! without one. Pure: what stands for a point, what was tried and what time it is come in.
 
@@ -15,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::points::Around;
 use crate::model::limits;
-use crate::model::record::{TierRecord, Tried};
+use crate::model::record::{Renumbered, RenumberedBy, TierRecord, Tried};
 use crate::model::timekeeper::Belief;
 use crate::operation::Begun;
 use holdfast_protocol::id::GuestUid;
@@ -33,8 +34,8 @@ pub struct Facts<'a> {
     pub around: Around,
     /// Since when it is promised, and what was tried.
     pub record: Option<&'a TierRecord>,
-    /// When the guest came back from a loss.
-    pub returned: Option<Timestamp>,
+    /// How the guest came to its VMID, where an earlier one was its own.
+    pub renumbered: Option<Renumbered>,
     /// The point for which something stands already, or the time at which it was taken: the latest of them.
     pub stands: Option<Timestamp>,
     /// Whether the controller is waited for.
@@ -70,6 +71,8 @@ pub enum PointOf {
     Schedule,
     /// The guest came back from a loss then.
     Return,
+    /// A restored copy took its place then.
+    Swap,
 }
 
 /// The last point of a tier.
@@ -134,8 +137,11 @@ pub fn judge(facts: &Facts<'_>) -> Owed {
     let Facts { guest, tier, schedule, around, .. } = *facts;
     let planned = around.last_begins(schedule, guest, tier);
     let planned = planned.map(|(point, since)| (point, since, PointOf::Schedule));
-    let returned = facts.returned.map(|at| (at, at, PointOf::Return));
-    let last = planned.into_iter().chain(returned).max().map(|point| due(facts, point));
+    let renumbered = facts.renumbered.map(|one| match one.by {
+        RenumberedBy::Return => (one.at, one.at, PointOf::Return),
+        RenumberedBy::Swap => (one.at, one.at, PointOf::Swap),
+    });
+    let last = planned.into_iter().chain(renumbered).max().map(|point| due(facts, point));
     Owed { tier, last, next: around.next_begins(schedule, guest, tier) }
 }
 
@@ -163,7 +169,11 @@ fn state(facts: &Facts<'_>, due: &Due) -> State {
     let now = facts.time.at;
     // What lies ahead of now was written by a clock that was wrong: it settles nothing.
     let promised_later = facts.record.is_some_and(|record| due.point < record.since && record.since <= now);
-    let stands = facts.stands.is_some_and(|stands| stands >= due.point);
+    let from = match due.of {
+        PointOf::Schedule => due.point,
+        PointOf::Return | PointOf::Swap => facts.renumbered.map_or(due.point, |one| one.began_at),
+    };
+    let stands = facts.stands.is_some_and(|stands| stands >= from);
     if promised_later || stands {
         return State::Settled;
     }

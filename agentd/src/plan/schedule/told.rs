@@ -30,6 +30,10 @@ pub(super) fn reason(tier: Tier, due: &Due) -> String {
         PointOf::Return => {
             format!("it came back from a loss at {}, and the {what} of that is due{late}", due.point)
         }
+        PointOf::Swap => format!(
+            "a restored copy took its place at {}, so the newest {what} is of an earlier state: one is due{late}",
+            due.point
+        ),
     }
 }
 
@@ -39,33 +43,41 @@ pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> V
     let mut told: Vec<Condition> = of_backups.chain(failed(promised, known)).collect();
     let Some(due) = owed.last else { return told };
     let (what, point) = (what(promised.tier), due.point);
-    let times = due.tried.map_or(0, |tried| tried.times);
+    let times = times(due.tried.map_or(0, |tried| tried.times));
     let next = owed.next.map_or_else(String::new, |next| format!("; the next one is due at {next}"));
     // A snapshot is no backup, and one that is missed is no backup that is missed.
     let is_backup = promised.tier != Tier::Snapshot;
     let code = if due.is_missed() && is_backup { ErrorCode::BackupMissed } else { ErrorCode::Unavailable };
     let message = match (due.is_missed(), due.state) {
         (_, State::Settled | State::Later(_)) => return told,
+        // The try that is counted may be the one under way.
+        (_, State::Again(_) | State::GivenUp) if known.open.is_some() => return told,
         (_, State::GivenUp) => {
-            format!(
-                "the {what} of {point} came to nothing, tried {times} times: look at its operations{next}"
-            )
+            format!("the {what} of {point} came to nothing, tried {times}: look at its operations{next}")
         }
         (true, State::Again(at)) => {
             format!(
-                "the {what} of {point} is missed and was tried {times} times, next at {at}: look at its operations{next}"
+                "the {what} of {point} is missed and was tried {times}, next at {at}: look at its operations{next}"
             )
         }
         (true, _) => {
             format!("the {what} of {point} did not begin within its window: it is caught up{next}")
         }
         (false, State::Again(at)) => {
-            format!("the {what} of {point} was tried {times} times, next at {at}: look at its operations")
+            format!("the {what} of {point} was tried {times}, next at {at}: look at its operations")
         }
         (false, State::Waits(_) | State::Now) => return told,
     };
     told.push(Condition { code, message });
     told
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    }
 }
 
 /// Backups that were taken for this tier and are not listed any more. The newest is named.

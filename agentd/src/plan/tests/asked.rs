@@ -1,6 +1,7 @@
 //! What becomes of what a guest asks for, one small host per situation.
 
 use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::protection::Tier;
 
 use super::*;
 use crate::model::limits;
@@ -30,39 +31,42 @@ fn snapshot(n: u32, text: &str, taken_by: TakenBy) -> SnapshotRecord {
 }
 
 const SITUATIONS: &[Situation] = &[
-    ("a backup", |w| w.records.requests.push(request(1, 1, Ask::Backup))),
+    ("a backup", |w| w.records.requests.push(request(1, 1, Ask::Backup { tier: None }))),
     ("a backup, and there is no storage for any", |w| {
         w.policy.backup_storage = None;
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
+    }),
+    ("an off-site backup, and none is promised", |w| {
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: Some(Tier::OffSite) }));
     }),
     ("only the first of each guest, and the first behind its backups", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.records.requests.push(request(2, 1, Ask::Snapshot { name: name("s1"), keep_s: None }));
         w.records.requests.push(request(3, 2, Ask::Snapshot { name: name("s1"), keep_s: Some(7_200) }));
     }),
     ("while something is under way it waits", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.records.open.push(OpenOperation { id: op(9), kind: OperationKind::Start, guest: uid(1) });
     }),
     ("a locked guest is waited for", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.seen(300).lock = Some("backup".to_owned());
     }),
     ("but not longer than a day", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.records.requests[0].asked_at = at(-90_000);
         w.seen(300).lock = Some("backup".to_owned());
     }),
     ("what cannot be seen is waited for", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.observed.guests.remove(&vmid(300));
     }),
     ("a stranger under its number", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.facts(300).mark = mark::Mark::None;
     }),
     ("a parked guest", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.records.parked.push(ParkedOperation {
             id: op(9),
             kind: OperationKind::Grow,
@@ -71,11 +75,11 @@ const SITUATIONS: &[Situation] = &[
         });
     }),
     ("a frozen guest", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.records.guests[0].access = Access::Frozen;
     }),
     ("a guest that is there no more", |w| {
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
         w.records.guests[0].place = Place::Nowhere;
         w.desired.remove(0);
     }),
@@ -111,7 +115,7 @@ const SITUATIONS: &[Situation] = &[
     }),
     ("beside a wish of the document", |w| {
         w.seen(300).run = Running::Stopped;
-        w.records.requests.push(request(1, 1, Ask::Backup));
+        w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
     }),
 ];
 

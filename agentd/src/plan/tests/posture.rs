@@ -235,8 +235,18 @@ fn what_no_retention_reaches_is_told() {
     let shelf = Shelf::Listed { protected: [newest].into(), verified: BTreeMap::new(), pruned_by: None };
     life.world.observed.shelves.insert("backup2".parse().unwrap(), shelf);
     let why = posture(&life).why.join("; ");
-    assert!(why.contains("1 older ones lie under a former number"), "{why}");
-    assert!(why.contains("1 are protected in Proxmox"), "{why}");
+    assert!(
+        why.contains(
+            "1 under 399 lie under former VMIDs, where no retention removes them; 1 are protected in Proxmox"
+        ),
+        "{why}"
+    );
+    // As right after a swap: the newest one lies there as well.
+    for backup in Arc::make_mut(&mut life.world.records.backups) {
+        backup.vmid = holdfast_protocol::id::Vmid::try_from(399).unwrap();
+    }
+    let why = posture(&life).why.join("; ");
+    assert!(why.contains("2 under 399 lie under former VMIDs"), "{why}");
 }
 
 #[test]

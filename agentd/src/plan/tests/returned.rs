@@ -1,13 +1,18 @@
-//! A guest that came back from a loss is backed up at once, and then as its calendar says.
+//! A guest that came to another VMID is backed up at once to each tier, and then as its calendar says.
 
-use holdfast_protocol::protection::{Posture, SnapshotTier, Tier};
+use holdfast_protocol::protection::{OffSiteTier, Posture, SnapshotTier, Tier};
 
 use super::posture::posture;
 use super::schedule::{Life, Luck, daily, life, time};
 use super::*;
+use crate::model::record::{Renumbered, RenumberedBy, TierRecord};
 use crate::operation::Begun;
 
 const RETURN: &str = "2026-06-10T11:00:00Z";
+
+fn returned(at: &str) -> Renumbered {
+    Renumbered { by: RenumberedBy::Return, began_at: time(at), at: time(at) }
+}
 
 /// A guest that was backed up in the night, was lost, and is back at eleven.
 fn back() -> Life {
@@ -15,7 +20,7 @@ fn back() -> Life {
     let point = time("2026-06-10T00:30:00Z");
     life.now = time("2026-06-10T11:00:05Z");
     life.keep(Some(point), Some(Tier::Local), point);
-    life.world.records.returned.insert(uid(1), time(RETURN));
+    life.world.records.renumbered.insert(uid(1), returned(RETURN));
     life
 }
 
@@ -62,7 +67,7 @@ fn it_is_tried_again_and_told_as_missed_like_any_point() {
 #[test]
 fn there_is_nothing_to_be_taken_for_a_return_that() {
     let mut ahead = back();
-    ahead.world.records.returned.insert(uid(1), time("2026-06-10T12:00:00Z"));
+    ahead.world.records.renumbered.insert(uid(1), returned("2026-06-10T12:00:00Z"));
     assert_eq!(ahead.cycle(Luck::Good), None);
 
     let mut younger = back();
@@ -85,4 +90,54 @@ fn there_is_nothing_to_be_taken_for_a_return_that() {
     snapshots.world.records.tiers.clear();
     let taken: Vec<_> = snapshots.plan().actions.iter().map(|action| action.reason.clone()).collect();
     assert!(taken.iter().all(|reason| !reason.contains("came back")), "{taken:?}");
+}
+
+/// A guest that was backed up in the night to both tiers, and in whose place a restored copy stands since eleven.
+fn swapped() -> Life {
+    let mut life = back();
+    let swapped = Renumbered {
+        by: RenumberedBy::Swap,
+        began_at: time("2026-06-10T10:40:00Z"),
+        at: time("2026-06-10T11:00:00Z"),
+    };
+    life.world.records.renumbered.insert(uid(1), swapped);
+    life
+}
+
+/// The first backup that a swap takes is of the copy already; one from before it is of what was laid aside.
+#[test]
+fn a_backup_that_the_swap_took_stands_for_it_and_none_from_before() {
+    let mut life = swapped();
+    life.keep(None, None, time("2026-06-10T10:39:59Z"));
+    let why = life.plan().actions[0].reason.clone();
+    assert_eq!(
+        why,
+        "a restored copy took its place at 2026-06-10T11:00:00Z, so the newest local backup is of an earlier state: one is due"
+    );
+    let mut life = swapped();
+    life.keep(None, None, time("2026-06-10T10:58:00Z"));
+    assert_eq!(life.cycle(Luck::Good), None);
+    life.now = time("2026-06-11T01:30:00Z");
+    assert_eq!(life.cycle(Luck::Good).map(|due| due.point), Some(time("2026-06-11T00:30:00Z")));
+}
+
+/// What lies on the server is under the former VMID: whoever loses the host before the next night would find nothing newer.
+#[test]
+fn an_off_site_backup_follows_a_swap_at_once() {
+    let mut life = swapped();
+    life.keep(None, None, time("2026-06-10T10:58:00Z"));
+    let promise = std::sync::Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap());
+    let backup = promise.tiers.local.clone().unwrap();
+    let key = vec!["aa"; 32].join(":").parse().unwrap();
+    promise.tiers.off_site = Some(OffSiteTier { key, verify_days: None, backup });
+    let since = time("2026-06-01T12:00:00Z");
+    life.world.records.tiers.push(TierRecord { guest: uid(1), tier: Tier::OffSite, since, tried: None });
+    let plan = life.plan();
+    let [action] = plan.actions.as_slice() else { panic!("{plan}") };
+    let Operation::Backup(backup) = &action.operation else { panic!("{plan}") };
+    assert_eq!(
+        backup.due.map(|due| (due.tier, due.point)),
+        Some((Tier::OffSite, time("2026-06-10T11:00:00Z")))
+    );
+    assert!(action.reason.contains("newest off-site backup is of an earlier state"), "{}", action.reason);
 }

@@ -340,3 +340,24 @@ fn nothing_is_begun_where_it_may_not_go_or_on_a_guest_that_is_busy() {
     life.world.desired.clear();
     assert_eq!(life.plan().actions.len(), 1, "{}", life.plan());
 }
+
+/// The try that is counted when it is opened is not told as one that failed, neither while it is under way nor once it is done.
+#[test]
+fn a_try_is_told_when_it_failed_and_not_before() {
+    let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");
+    life.now = time("2026-06-02T01:20:00Z");
+    let due = life.cycle(Luck::Bad).expect("one is due");
+    life.now = time("2026-06-02T01:20:05Z");
+    let told = |life: &Life| {
+        let plan = life.plan();
+        let messages = plan.verdicts[0].conditions.iter().map(|condition| condition.message.clone());
+        messages.filter(|message| message.contains("was tried")).collect::<Vec<_>>()
+    };
+    let (id, kind) = (op(5), OperationKind::Backup);
+    life.world.records.open.push(OpenOperation { id, kind, guest: uid(1) });
+    assert_eq!(told(&life), Vec::<String>::new(), "under way");
+    life.world.records.open.clear();
+    assert!(told(&life)[0].contains("was tried once, next at"), "{:?}", told(&life));
+    life.keep(Some(due.point), Some(due.tier), life.now);
+    assert_eq!(told(&life), Vec::<String>::new(), "done");
+}

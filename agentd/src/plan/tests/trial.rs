@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::local::restore_test::TestVerdict;
-use holdfast_protocol::protection::{OffSiteTier, Posture, Protection as Promise, Tier, Took};
+use holdfast_protocol::local::window::Label;
+use holdfast_protocol::protection::{Consistency, OffSiteTier, Posture, Protection as Promise, Tier, Took};
 use jiff::SignedDuration;
 
 use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::policy::TestPlace;
-use crate::model::record::{OpenOperation, ParkedOperation, TestRecord, VolumeId};
+use crate::model::record::{BackupWhy, OpenOperation, ParkedOperation, TestRecord, VolumeId};
+use crate::model::request::{Ask, QueuedRequest};
 use crate::operation::{Operation, RestoreTest};
+use crate::plan::asked::{Answer, Asked};
 
 const NOON: &str = "2026-03-10T12:00:00Z";
 
@@ -238,4 +241,101 @@ fn nothing_is_tried_without_a_place_a_promise_a_backup_or_a_free_lane() {
     let (guest, message) = (crate::operation::restore_test::LANE, "left half-made".to_owned());
     life.world.records.parked.push(ParkedOperation { id, kind, guest, message });
     assert!(trial(&life).is_none(), "what one left comes first");
+}
+
+/// The only backup is the one that the guest's making took, an hour ago.
+fn just_made() -> Life {
+    let mut life = tested();
+    Arc::make_mut(&mut life.world.records.backups).clear();
+    life.keep(None, None, time("2026-03-10T11:00:00Z"));
+    Arc::make_mut(&mut life.world.records.backups)[0].why = BackupWhy::First;
+    life
+}
+
+/// As `vzdump` took it while the programs stood still.
+fn standing_still(life: &mut Life, day: &str) {
+    morning(life, day);
+    let label = Label { consistency: Consistency::Application, why: "2 stopped".to_owned() };
+    let point = Some(time(&format!("{day}T01:30:00Z")));
+    let backups = Arc::make_mut(&mut life.world.records.backups);
+    backups.iter_mut().find(|backup| backup.point == point).unwrap().label = Some(label);
+}
+
+/// Nothing ran in the guest when its making took that one: a test of it would say "only booted", and the next one is days away.
+#[test]
+fn the_first_test_waits_a_day_for_a_backup_in_which_something_ran() {
+    let mut life = just_made();
+    assert!(trial(&life).is_none());
+    later(&mut life, 15);
+    standing_still(&mut life, "2026-03-11");
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-11T01:30:00Z"), "as soon as it is there");
+    let mut life = just_made();
+    later(&mut life, 22);
+    assert!(trial(&life).is_none());
+    later(&mut life, 1);
+    assert!(trial(&life).is_some(), "and it is tried all the same when no other comes");
+}
+
+#[test]
+fn what_only_booted_is_made_up_for_by_the_first_backup_that_can_prove_more() {
+    let mut life = just_made();
+    later(&mut life, 24);
+    note(&mut life, TestVerdict::BootedOnly);
+    later(&mut life, 1);
+    assert!(trial(&life).is_none());
+    standing_still(&mut life, "2026-03-11");
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-11T01:30:00Z"));
+    note(&mut life, TestVerdict::BootedOnly);
+    standing_still(&mut life, "2026-03-12");
+    later(&mut life, 24);
+    assert!(trial(&life).is_none(), "once: from then on it goes by its interval");
+}
+
+/// Somebody asked for one without a window this noon; the night's holds programs that stood still.
+#[test]
+fn a_backup_with_something_to_prove_goes_before_a_newer_one_without() {
+    let mut life = tested();
+    standing_still(&mut life, "2026-03-09");
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-09T01:30:00Z"));
+    // One from before the interval of tests says nothing of what is taken now.
+    let mut life = tested();
+    standing_still(&mut life, "2026-03-01");
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-10T01:30:00Z"));
+}
+
+/// As on a host that took a lost one's place: Proxmox shows nobody what is in the backups of a guest that is in no pool.
+#[test]
+fn no_backup_of_a_guest_that_is_not_back_is_tried() {
+    let mut life = tested();
+    life.world.observed.guests.remove(&vmid(300));
+    assert!(trial(&life).is_none());
+}
+
+/// The same tier, key and target as a scheduled one; but it stands for no point, since nothing stands still for it.
+#[test]
+fn a_backup_of_a_tier_goes_where_the_tier_goes() {
+    let mut life = tested_in_both_tiers(7);
+    life.world.policy.backup_storage = Some("pbs1".parse().unwrap());
+    let (id, guest) = (op(3), uid(1));
+    let ask = Ask::Backup { tier: Some(Tier::OffSite) };
+    life.world.records.requests.push(QueuedRequest { serial: 1, id, guest, ask, asked_at: life.now });
+    let plan = life.plan();
+    let [Asked { answer: Answer::Begin(action), .. }] = plan.asked.as_slice() else { panic!("{plan}") };
+    let Operation::Backup(backup) = &action.operation else { panic!("{plan}") };
+    assert_eq!((backup.storage.as_str(), backup.why, backup.due), ("pbs1", BackupWhy::Asked, None));
+    assert_eq!(backup.key, vec!["ab"; 32].join(":").parse().ok());
+}
+
+/// What lies under a former VMID can mostly not be looked into: there is a newer one under the present one, and that is tried.
+#[test]
+fn a_backup_under_a_former_vmid_is_tried_only_while_there_is_no_other() {
+    let mut life = tested();
+    Arc::make_mut(&mut life.world.records.backups).clear();
+    standing_still(&mut life, "2026-03-09");
+    Arc::make_mut(&mut life.world.records.backups)[0].vmid = vmid(399);
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-09T01:30:00Z"));
+    note(&mut life, TestVerdict::NotRun);
+    assert!(trial(&life).is_none(), "within the hour");
+    morning(&mut life, "2026-03-10");
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-10T01:30:00Z"), "and not only after it");
 }

@@ -24,8 +24,10 @@ pub struct BesideRequest {
     pub vmid: Vmid,
     /// The archive.
     pub archive: VolumeId,
-    /// Where all its disks go.
+    /// Where its disks go.
     pub storage: StorageName,
+    /// Volumes that go elsewhere, by the number of their mount.
+    pub elsewhere: BTreeMap<u8, StorageName>,
     /// The pool whose rights are used. The copy becomes its member at the very end of the task.
     pub pool: PoolName,
     /// The numbers of its networks.
@@ -76,6 +78,7 @@ impl BesideRequest {
         ];
         params.extend(self.networks());
         params.extend(self.mounts.iter().map(|(slot, (path, size))| {
+            let storage = self.elsewhere.get(slot).unwrap_or(storage);
             (format!("mp{slot}").into(), format!("{storage}:{},mp={path},backup=1", size.get()).into())
         }));
         if let Some(Caps { memory, cores }) = self.caps {

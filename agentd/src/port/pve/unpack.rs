@@ -29,6 +29,31 @@ const LACKS: [&str; 5] = [
 /// The backup server's client cannot make sense of the data that it got.
 const UNREADABLE: &str = "Error: error extracting archive - ";
 
+/// How lines of the tools begin that unpack: the decompressor's say what is wrong with its input, and `tar` ends with that.
+const TOOLS: [&str; 3] = ["/*stdin*\\ : ", "tar: ", "zstd: "];
+
+/// What `tar` says beside that, and as its last word.
+const CHATTER: [&str; 3] = ["Removing leading", "Exiting with failure status", "Error is not recoverable"];
+
+/// As long may the command line be that a person reads.
+const COMMAND_SHOWN: usize = 60;
+
+/// The last word of a task with its command line cut short: the program and what it was for are enough, and what is wrong
+/// stands elsewhere.
+#[must_use]
+pub fn shortened(end: &str) -> String {
+    let (begins, ends) = ("command '", "' failed: exit code");
+    let command =
+        end.find(begins).map(|at| at + begins.len()).and_then(|from| Some((from, end.rfind(ends)?)));
+    match command.and_then(|(from, to)| Some((end.get(..from)?, end.get(from..to)?, end.get(to..)?))) {
+        Some((before, command, after)) if command.chars().count() > COMMAND_SHOWN => {
+            let kept: String = command.chars().take(COMMAND_SHOWN).collect();
+            format!("{before}{kept}…{after}")
+        }
+        _ => end.to_owned(),
+    }
+}
+
 /// It got none: the server or the way to it.
 const CUT_OFF: [&str; 5] = ["connection", "connect error", "timed out", "authentication", "permission"];
 
@@ -56,6 +81,7 @@ fn has_any(text: &str, parts: &[&str]) -> bool {
 pub struct Told {
     lacked: Option<String>,
     unreadable: Option<String>,
+    tool: Option<String>,
 }
 
 impl Told {
@@ -65,6 +91,8 @@ impl Told {
             &mut self.lacked
         } else if has_any(line, &KEY) || (line.contains(UNREADABLE) && !has_any(line, &CUT_OFF)) {
             &mut self.unreadable
+        } else if TOOLS.iter().any(|tool| line.trim_start().starts_with(tool)) && !has_any(line, &CHATTER) {
+            &mut self.tool
         } else {
             return;
         };
@@ -74,7 +102,7 @@ impl Told {
     /// The line that says why, where the last word of the task does not.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
-        self.lacked.as_deref().or(self.unreadable.as_deref())
+        self.lacked.as_deref().or(self.unreadable.as_deref()).or(self.tool.as_deref())
     }
 
     /// Whose fault it is, by all lines and the last word.
@@ -99,6 +127,31 @@ mod tests {
     const TAR: &str = "unable to restore CT 154 - command 'lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- tar xpf - --zstd --totals --one-file-system -p --sparse --numeric-owner --acls --xattrs '--xattrs-include=user.*' '--xattrs-include=security.capability' '--warning=no-file-ignored' '--warning=no-xattr-write' -C /var/lib/lxc/154/rootfs --skip-old-files --anchored --exclude './dev/*'' failed: exit code 2";
     const CLIENT: &str =
         "unable to restore CT 300 - command '/usr/bin/proxmox-backup-client restore' failed: exit code 255";
+
+    /// A byte was flipped in an archive: what says so is one line of the log, and the last word is the whole command line.
+    #[test]
+    fn the_cause_is_told_and_the_command_line_is_not() {
+        let mut told = Told::default();
+        for line in [
+            "tar: Removing leading `/' from member names",
+            "/*stdin*\\ : Decoding error (36) : Restored data doesn't match checksum ",
+            "tar: Unexpected EOF in archive",
+            "tar: Error is not recoverable: exiting now",
+        ] {
+            told.hear(line);
+        }
+        assert_eq!(
+            told.why(),
+            Some("/*stdin*\\ : Decoding error (36) : Restored data doesn't match checksum")
+        );
+        assert_eq!(told.culprit(TAR), Archive);
+        assert_eq!(
+            shortened(TAR),
+            "unable to restore CT 154 - command 'lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- ta…' failed: exit code 2"
+        );
+        assert_eq!(shortened(CLIENT), CLIENT);
+        assert_eq!(shortened("startup for container '300' failed"), "startup for container '300' failed");
+    }
 
     /// Log and last word of recorded restores; those of full disks are recorded of the tools alone.
     #[test]

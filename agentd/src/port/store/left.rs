@@ -38,12 +38,12 @@ pub(super) fn find(connection: &Connection) -> Result<Option<Left>, StoreError> 
     text.map(|text| from_json("what a lost box left", &text)).transpose()
 }
 
-fn is_anothers(connection: &Connection, lost: &LostGuest) -> Result<bool, StoreError> {
+fn is_anothers(connection: &Connection, uid: GuestUid, vmid: Vmid) -> Result<bool, StoreError> {
     connection
         .query_row(
             "SELECT (SELECT count(*) FROM used_vmid WHERE vmid = ?1 AND uid <> ?2)
                   + (SELECT count(*) FROM guest WHERE vmid = ?1 AND uid <> ?2)",
-            (lost.vmid.number(), lost.uid.to_string()),
+            (vmid.number(), uid.to_string()),
             |row| row.get::<_, i64>(0),
         )
         .map(|count| count > 0)
@@ -68,6 +68,30 @@ fn put(transaction: &Transaction<'_>, lost: &LostGuest, left: &Left) -> Result<(
     guest::set_made(transaction, lost.uid, &lost.volumes)
 }
 
+/// Reserves what a guest had before for it alone: backups of it are looked for there, and no other guest gets it. What it
+/// has of these, and what is another guest's already.
+fn put_former(transaction: &Transaction<'_>, lost: &LostGuest) -> Result<(Vec<Vmid>, Vec<Vmid>), StoreError> {
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for vmid in &lost.former {
+        if is_anothers(transaction, lost.uid, *vmid)? {
+            others.push(*vmid);
+            continue;
+        }
+        transaction
+            .execute(
+                "INSERT OR IGNORE INTO used_vmid (vmid, uid) VALUES (?1, ?2)",
+                (vmid.number(), lost.uid.to_string()),
+            )
+            .map_err(StoreError::sqlite("note a former VMID"))?;
+        own.push(*vmid);
+    }
+    Ok((own, others))
+}
+
+fn listed(vmids: &[Vmid]) -> String {
+    vmids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn take_up(
     transaction: &Transaction<'_>,
     taking: &Taking,
@@ -86,14 +110,28 @@ fn take_up(
         }
     }
     for lost in &new_ones {
-        if is_anothers(transaction, lost)? {
+        if is_anothers(transaction, lost.uid, lost.vmid)? {
             return Ok(TakenUp::Anothers { vmid: lost.vmid, name: lost.name.to_string() });
         }
     }
-    for lost in new_ones {
+    for lost in &new_ones {
         put(transaction, lost, &left)?;
+    }
+    // Only now: a VMID that one guest had last is nobody's former one.
+    for lost in new_ones {
+        let (former, others) = put_former(transaction, lost)?;
         left.guests.push(lost.uid);
-        let detail = format!("{} had VMID {} on the lost box; taken up by {by}", lost.name, lost.vmid);
+        let mut detail = format!("{} had VMID {} on the lost box", lost.name, lost.vmid);
+        if !former.is_empty() {
+            detail.push_str(&format!(", before that {}", listed(&former)));
+        }
+        if !others.is_empty() {
+            let others = listed(&others);
+            detail.push_str(&format!(
+                "; {others} of those it had is another guest's here, so no backup is looked for under it"
+            ));
+        }
+        detail.push_str(&format!("; taken up by {by}"));
         note(transaction, at, "guest_left", lost.uid, &detail)?;
     }
     for uid in &taking.away {
@@ -246,7 +284,7 @@ impl Store {
             for (guest, storage) in noted {
                 let count = found.iter().filter(|one| one.guest == guest && one.storage.as_str() == storage);
                 let detail =
-                    format!("{} that {storage} lists under its number on the lost box", count.count());
+                    format!("{} that {storage} lists under its VMIDs on the lost box", count.count());
                 note(transaction, at, "backups_found", guest, &detail)?;
             }
             Ok(())

@@ -4,11 +4,10 @@
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Protection;
-use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::{Store, StoreError, backup, journal, protection, records, request, tier};
-use crate::model::record::{BackupRecord, TierRecord};
+use crate::model::record::{BackupRecord, Renumbered, TierRecord};
 
 /// What is known of one guest's backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +18,8 @@ pub struct Owing {
     pub backups: Vec<BackupRecord>,
     /// What was tried for its tiers.
     pub tiers: Vec<TierRecord>,
-    /// When it came back from a loss, where that is how it was made.
-    pub returned: Option<Timestamp>,
+    /// How it came to its VMID, where an earlier one was its own.
+    pub renumbered: Option<Renumbered>,
     /// What is done to it, and what waits to be.
     pub at_work: Vec<OperationKind>,
 }
@@ -32,7 +31,7 @@ fn owing(connection: &Connection, uid: GuestUid) -> Result<Owing, StoreError> {
         promise: protection::of(connection, uid)?,
         backups: backup::of_guest(connection, uid)?,
         tiers: tier::of(connection, uid)?,
-        returned: records::returned(connection, Some(uid))?.remove(&uid),
+        renumbered: records::renumbered(connection, Some(uid))?.remove(&uid),
         at_work: open.into_iter().chain(waits.map(|request| request.ask.kind())).collect(),
     })
 }

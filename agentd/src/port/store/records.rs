@@ -16,7 +16,9 @@ use super::{
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
-use crate::model::record::{Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Touched};
+use crate::model::record::{
+    Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Renumbered, RenumberedBy, Touched,
+};
 use crate::operation::Operation;
 
 fn guests(connection: &Connection) -> Result<Vec<GuestRecord>, StoreError> {
@@ -146,23 +148,34 @@ fn silent(connection: &Connection) -> Result<BTreeMap<GuestUid, String>, StoreEr
     rows.into_iter().map(|(uid, message)| Ok((parsed("a guest", &uid)?, message))).collect()
 }
 
-/// When guests came back from a loss that were made that way; of all, or of one.
-pub(super) fn returned(
+/// How guests came to their VMIDs that came back from a loss, or whose place a copy took; of all, or of one.
+pub(super) fn renumbered(
     connection: &Connection,
     guest: Option<GuestUid>,
-) -> Result<BTreeMap<GuestUid, Timestamp>, StoreError> {
-    let rows: Vec<(String, i64)> = connection
+) -> Result<BTreeMap<GuestUid, Renumbered>, StoreError> {
+    let rows: Vec<(String, bool, i64, i64)> = connection
         .prepare_cached(
-            "SELECT uid, ended_at FROM guest JOIN operation ON id = made_by
-             WHERE place = 'made' AND kind = 'provision' AND outcome = 'done' AND uid = coalesce(?1, uid)
-             AND json_extract(spec, '$.provision.source.backup') IS NOT NULL",
+            "SELECT uid, kind = 'swap_guest', opened_at, ended_at FROM guest JOIN operation ON id = made_by
+             WHERE place = 'made' AND outcome = 'done' AND uid = coalesce(?1, uid)
+             AND (kind = 'swap_guest'
+                  OR kind = 'provision' AND json_extract(spec, '$.provision.source.backup') IS NOT NULL)",
         )
         .and_then(|mut select| {
             let guest = guest.map(|guest| guest.to_string());
-            select.query_map([guest], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            select
+                .query_map([guest], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+                .collect()
         })
-        .map_err(StoreError::sqlite("read who came back from a loss"))?;
-    rows.into_iter().map(|(uid, at)| Ok((parsed("a guest", &uid)?, time(at)?))).collect()
+        .map_err(StoreError::sqlite("read how guests came to their VMIDs"))?;
+    rows.into_iter()
+        .map(|(uid, swapped, opened, ended)| {
+            let at = time(ended)?;
+            // The guest's own first backup is taken within a swap; nothing is backed up within a return.
+            let (by, began_at) =
+                if swapped { (RenumberedBy::Swap, time(opened)?) } else { (RenumberedBy::Return, at) };
+            Ok((parsed("a guest", &uid)?, Renumbered { by, began_at, at }))
+        })
+        .collect()
 }
 
 impl Store {
@@ -192,7 +205,7 @@ impl Store {
                     requests: request::queued(connection)?,
                     backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
                     tiers: tier::all(connection)?,
-                    returned: returned(connection, None)?,
+                    renumbered: renumbered(connection, None)?,
                     proofs: restore_test::proofs(connection, now)?,
                     protections,
                     storage: storage::all(connection)?,

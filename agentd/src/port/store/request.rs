@@ -189,7 +189,7 @@ pub(super) fn asked_backups(
 
 /// Whether another backup may be asked for. A window may be for one that is due: that is judged when its turn comes.
 fn judge_quota(connection: &Connection, new: &NewRequest) -> Result<(), AskError> {
-    if !matches!(new.ask, Ask::Backup) {
+    if !matches!(new.ask, Ask::Backup { .. }) {
         return Ok(());
     }
     let asked = asked_backups(connection, new.at)?.get(&new.guest).copied().unwrap_or_default();
@@ -238,7 +238,7 @@ fn judge_snapshots(connection: &Connection, new: &NewRequest, lane: &Lane) -> Re
             let known = stands || on_its_way.map(|entry| &entry.subject).any(|coming| *coming == subject);
             if known { Ok(()) } else { Err(AskError::NoSuchSnapshot(name.to_string())) }
         }
-        Ask::Backup | Ask::QuiescedBackup { .. } => Ok(()),
+        Ask::Backup { .. } | Ask::QuiescedBackup { .. } => Ok(()),
     }
 }
 
@@ -327,7 +327,10 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
     let incoming = Incoming::Work(Work::from(new.ask.kind()));
     let snapshot = match &new.ask {
         Ask::Snapshot { name, .. } => Some(name.clone()),
-        Ask::ExpireSnapshot { .. } | Ask::RollBack { .. } | Ask::Backup | Ask::QuiescedBackup { .. } => None,
+        Ask::ExpireSnapshot { .. }
+        | Ask::RollBack { .. }
+        | Ask::Backup { .. }
+        | Ask::QuiescedBackup { .. } => None,
     };
     let (operation, taken, before) = match admit(&lane, incoming, &Subject::of_ask(&new.ask)) {
         Admission::Admitted { place } => {

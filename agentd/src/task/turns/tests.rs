@@ -59,16 +59,20 @@ fn a_wish_of_the_document_waits_for_the_requests_before_it_and_no_others() {
     let mut arrivals = Arrivals::default();
     let start = || vec![action(Operation::Start(target(1)))];
     // Two requests are there when the wish is first seen.
-    let before = records(vec![queued(1, 1, Ask::Backup), queued(2, 1, Ask::Backup)]);
+    let before =
+        records(vec![queued(1, 1, Ask::Backup { tier: None }), queued(2, 1, Ask::Backup { tier: None })]);
     assert_eq!(origins(&arrivals.choose(start(), &[asked(1, 1)], &before)), [Origin::Request(id(1))]);
     // The first is under way; the plan has no wish for a busy guest. More is asked for.
     let open = OpenOperation { id: id(1), kind: OperationKind::Backup, guest: uid(1) };
-    let mut busy = records(vec![queued(2, 1, Ask::Backup), queued(3, 1, Ask::Backup)]);
+    let mut busy =
+        records(vec![queued(2, 1, Ask::Backup { tier: None }), queued(3, 1, Ask::Backup { tier: None })]);
     busy.open.push(open);
     assert_eq!(origins(&arrivals.choose(Vec::new(), &[], &busy)), []);
-    let free = records(vec![queued(2, 1, Ask::Backup), queued(3, 1, Ask::Backup)]);
+    let free =
+        records(vec![queued(2, 1, Ask::Backup { tier: None }), queued(3, 1, Ask::Backup { tier: None })]);
     assert_eq!(origins(&arrivals.choose(start(), &[asked(2, 1)], &free)), [Origin::Request(id(2))]);
-    let later = records(vec![queued(3, 1, Ask::Backup), queued(4, 1, Ask::Backup)]);
+    let later =
+        records(vec![queued(3, 1, Ask::Backup { tier: None }), queued(4, 1, Ask::Backup { tier: None })]);
     assert_eq!(origins(&arrivals.choose(start(), &[asked(3, 1)], &later)), [Origin::Document]);
     // Once it is not wanted any more its place is gone.
     assert_eq!(origins(&arrivals.choose(Vec::new(), &[asked(3, 1)], &later)), [Origin::Request(id(3))]);
@@ -80,7 +84,7 @@ fn a_stop_ends_queued_snapshots_and_nothing_else() {
     let snapshot = |name: &str| Ask::Snapshot { name: name.parse().unwrap(), keep_s: None };
     let records = records(vec![
         queued(1, 1, snapshot("a1")),
-        queued(2, 1, Ask::Backup),
+        queued(2, 1, Ask::Backup { tier: None }),
         queued(3, 1, snapshot("a2")),
         queued(4, 2, snapshot("a1")),
     ]);
@@ -92,14 +96,14 @@ fn a_stop_ends_queued_snapshots_and_nothing_else() {
 
 #[test]
 fn a_wish_that_somebody_asked_for_is_asked_once() {
-    let records = records(vec![queued(1, 1, Ask::Backup)]);
+    let records = records(vec![queued(1, 1, Ask::Backup { tier: None })]);
     let turns = Arrivals::default().choose(vec![backup(1)], &[asked(1, 1)], &records);
     assert_eq!(origins(&turns), [Origin::Request(id(1))]);
 }
 
 #[test]
 fn other_guests_go_on_beside() {
-    let records = records((1..=4).map(|n| queued(u64::from(n), n, Ask::Backup)).collect());
+    let records = records((1..=4).map(|n| queued(u64::from(n), n, Ask::Backup { tier: None })).collect());
     let start = |n: u32| Answer::Begin(action(Operation::Start(target(n))));
     let all: Vec<Asked> = (1..=4).map(|n| Asked { request: id(n.into()), answer: start(n) }).collect();
     let turns = Arrivals::default().choose(Vec::new(), &all, &records);

@@ -1,7 +1,7 @@
 //! What operators signed, from the text that the hub passes on to the effect on the node: a guest destroyed once, a bulk
 //! change let through, and whatever changed since the signature saving the guest.
 
-use agentd::model::record::Place;
+use agentd::model::record::{BackupWhy, Place};
 use agentd::port::pve::PveError;
 use agentd::port::pve::config::Switch;
 use agentd::port::store::roster::RosterTexts;
@@ -17,6 +17,7 @@ use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
 use holdfast_protocol::job::{
     Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SeenGuest, SignedJob, Target, Verb,
 };
+use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::{Running, Standing, WaitingForSignature};
 use jiff::SignedDuration;
 use pve_sim::fault::admin::{Edit, apply};
@@ -364,5 +365,42 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
     );
     let taken = world.pve().guest_config(seen(2).vmid).await.unwrap();
     assert_eq!(taken.mounts[&1].mount.as_deref(), Some("/srv/media"));
+    agent.stop().await;
+}
+
+/// What operators ask for although nothing is due: a backup of a tier, and a test of what is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tier_is_backed_up_and_a_backup_tried_by_a_signature() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    let policies = super::lost::seldom(agent.ports.clock.now());
+    agent.wish_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
+    let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let volumes = report(&view, 1).unwrap().volumes.iter().cloned().collect();
+    let fingerprint = Fingerprint { name: guest(1).name, volumes };
+    let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
+    let job = async |act| {
+        let mail = order(&agent, Draft { target: target.clone(), act }).await;
+        leave(&agent, &mail).await;
+        ended(&agent, mail.id).await
+    };
+    let backup = job(Act::BackupNow(args::BackupNow { tier: Some(Tier::Local) })).await;
+    assert_eq!(backup.state, JobState::Done, "{backup:?}");
+    let newest = agent.ports.store.backups(uid(1), 1).await.unwrap().remove(0);
+    assert_eq!((newest.why, newest.storage.as_str()), (BackupWhy::Asked, "backup2"));
+    let nowhere = job(Act::BackupNow(args::BackupNow { tier: Some(Tier::OffSite) })).await;
+    assert_eq!(nowhere.state, JobState::Failed, "{nowhere:?}");
+    assert!(
+        nowhere.problem.as_ref().unwrap().message.contains("no off-site backup is promised"),
+        "{nowhere:?}"
+    );
+
+    let test = job(Act::RestoreTest(args::RestoreTest { tier: Some(Tier::Local) })).await;
+    assert_eq!(test.state, JobState::Done, "{test:?}");
+    let tests = agent.ports.store.restore_tests(uid(1), 9).await.unwrap();
+    assert_eq!((tests.len(), &tests[0].archive), (1, &newest.archive), "{tests:#?}");
+    let none = job(Act::RestoreTest(args::RestoreTest { tier: Some(Tier::OffSite) })).await;
+    assert_eq!(none.problem.as_ref().unwrap().code, ErrorCode::NotFound, "{none:?}");
     agent.stop().await;
 }

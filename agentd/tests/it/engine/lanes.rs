@@ -67,7 +67,7 @@ async fn ten_wishes_of_one_guest_come_one_after_another_and_others_beside() {
     // Eight at once fill the lane of the first guest; the last two come when there is a place.
     let asks = [
         snapshot("s1"),
-        Ask::Backup,
+        Ask::Backup { tier: None },
         snapshot("s2"),
         Ask::ExpireSnapshot { name: "s2".parse().unwrap() },
         snapshot("s3"),

@@ -34,7 +34,7 @@ use super::hand::HandAt;
 use super::world::{ARCHIVE, FastClock, World, end, find, guest, made, told, uid, vmid};
 
 /// One backup a year, on whichever of two days is not around now.
-fn seldom(now: Timestamp) -> Vec<BackupPolicy> {
+pub fn seldom(now: Timestamp) -> Vec<BackupPolicy> {
     let month = now.strftime("%m").to_string();
     let day = if matches!(month.as_str(), "05" | "06" | "07") { "12-15" } else { "06-15" };
     let schedule =
@@ -236,10 +236,10 @@ async fn a_lost_guest_in_a_policy_is_backed_up_when_it_is_back() {
     };
     let backup = tokio::time::timeout(Duration::from_secs(60), is_backed_up).await.expect("backed up");
     let returned =
-        agent.ports.store.records(Generation::new(1), agent.ports.clock.now()).await.unwrap().returned;
+        agent.ports.store.records(Generation::new(1), agent.ports.clock.now()).await.unwrap().renumbered;
     assert_eq!(
         (backup.why, backup.tier, backup.point),
-        (BackupWhy::Schedule, Some(Tier::Local), returned.get(&uid(1)).copied())
+        (BackupWhy::Schedule, Some(Tier::Local), returned.get(&uid(1)).map(|one| one.at))
     );
     let audit = agent.ports.store.audit(200).await.unwrap();
     assert!(audit.iter().any(|line| line.detail.contains("it came back from a loss at")), "{audit:#?}");

@@ -9,9 +9,12 @@ use agentd::operation::{Backup, Operation};
 use agentd::port::pve::volume::{Disk, InBackup};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::{Act, Draft, Fingerprint, JobState, Target};
 use serde_json::json;
 
 use super::drift::{Agent, serves, start};
+use super::jobs;
 use super::lost::{again, destroyed, is_back, lost_of, says_hello};
 use super::world::{World, asked_backup, end, guest, told, uid, vmid};
 
@@ -152,4 +155,25 @@ async fn each_storage_is_asked_for_what_will_lie_there() {
         assert!(cause.message.contains(words), "{words}: {cause}");
     }
     assert_eq!(world.restores(301).await, 0);
+}
+
+/// A copy beside its guest has no disk on fast storage that belongs elsewhere; a swap leaves each where it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_has_its_disks_where_they_belong() {
+    let mut world = World::start().await;
+    let agent = lives(&mut world).await;
+    jobs::lay_down(&agent).await;
+    let archive = agent.ports.store.backups(uid(1), 1).await.unwrap().remove(0).archive;
+    let volumes = world.pve().guest_config(vmid(300)).await.unwrap().volumes();
+    let volumes = volumes.iter().map(ToString::to_string).collect();
+    let fingerprint = Fingerprint { name: guest(1).name, volumes };
+    let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
+    let act = Act::Restore(args::Restore { archive: archive.as_str().to_owned().try_into().unwrap() });
+    let mail = jobs::order(&agent, Draft { target, act }).await;
+    jobs::leave(&agent, &mail).await;
+    let done = jobs::ended(&agent, mail.id).await;
+    assert_eq!(done.state, JobState::Done, "{done:?}");
+    let placed = ["tank: root", "tank: /srv/db in backups", "shed: /srv/files in backups"];
+    assert_eq!(layout(&world, 301).await, placed);
+    agent.stop().await;
 }

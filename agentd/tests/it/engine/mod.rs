@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `attach` | a volume for a guest that was made; protection ends on |
 //! | `detached` | a volume that somebody detached |
+//! | `claim` | a used claim is told, and goes with the next restart |
 //! | `destroy` | a signed destroy takes exactly what was signed for |
 //! | `brake` | a bulk change in small documents gets no further than in a large one |
 //! | `network` | a guest's network and resolver follow the document |
@@ -43,6 +44,7 @@ mod attach;
 mod backup;
 mod brake;
 mod bulk;
+mod claim;
 mod destroy;
 mod detached;
 mod disks;

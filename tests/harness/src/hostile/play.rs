@@ -228,7 +228,7 @@ impl Game<'_> {
         let newest = u8::try_from(1 + day % 2).unwrap();
         let target = |n: u8| seen(n, self.watch.volumes(self.world, n));
         let (what, act, target) = match self.dice.below(10) {
-            0..3 => ("a backup", Act::BackupNow(args::BackupNow {}), target(n)),
+            0..3 => ("a backup", Act::BackupNow(args::BackupNow { tier: None }), target(n)),
             3..6 => {
                 let snapshot = format!("d{day}").parse().unwrap();
                 ("a rollback", Act::Rollback(args::Rollback { snapshot }), target(newest))
@@ -328,7 +328,7 @@ impl Game<'_> {
             return;
         }
         let moment = self.moment().await;
-        let act = Act::BackupNow(args::BackupNow {});
+        let act = Act::BackupNow(args::BackupNow { tier: None });
         let (id, text) = self.desk.order(moment, act, seen(1, self.watch.volumes(self.world, 1)));
         self.hub().rule = Rule::Honest { guests, mail: vec![(id, text)] };
         for _ in 0..DONE_WITHIN_H {

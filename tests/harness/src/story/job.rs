@@ -22,7 +22,7 @@ fn done(act: fn(&crate::world::World) -> Act, target: fn() -> Target) -> Order {
 }
 
 fn backup() -> Order {
-    done(|_| Act::BackupNow(args::BackupNow {}), || target(1))
+    done(|_| Act::BackupNow(args::BackupNow { tier: None }), || target(1))
 }
 
 pub(super) fn stories() -> Vec<Story> {

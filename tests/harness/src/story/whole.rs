@@ -19,7 +19,7 @@ pub(super) fn stories() -> Vec<Story> {
         // The second waits for the first: one lane.
         Story::whole("whole: requests", Ground::GuestRuns, || Wishes {
             guests: vec![guest(1)],
-            asks: vec![(1, snapshot()), (1, Ask::Backup)],
+            asks: vec![(1, snapshot()), (1, Ask::Backup { tier: None })],
             jobs: Vec::new(),
         }),
         // The window waits for the backup before it, and nothing may be stopped meanwhile.
@@ -29,7 +29,7 @@ pub(super) fn stories() -> Vec<Story> {
             ..Story::whole("whole: a window waits", Ground::GuestRuns, || Wishes {
                 guests: vec![guest(1)],
                 asks: vec![
-                    (1, Ask::Backup),
+                    (1, Ask::Backup { tier: None }),
                     (1, Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() }),
                 ],
                 jobs: Vec::new(),
@@ -38,7 +38,7 @@ pub(super) fn stories() -> Vec<Story> {
         // Two lanes, and one place for heavy work.
         Story::whole("whole: requests of two", Ground::TwoGuests, || Wishes {
             guests: vec![guest(1), guest(2)],
-            asks: vec![(1, Ask::Backup), (2, Ask::Backup), (2, snapshot())],
+            asks: vec![(1, Ask::Backup { tier: None }), (2, Ask::Backup { tier: None }), (2, snapshot())],
             jobs: Vec::new(),
         }),
     ]

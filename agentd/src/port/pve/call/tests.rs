@@ -1,6 +1,6 @@
 //! Walks every request that can be built, and holds each to what must never be sent and to Proxmox's own schema.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::change::{ConfigChange, Description, MountSlot, NetSlot, NewVolume};
 use super::super::config::{GuestConfig, Switch};
@@ -85,6 +85,7 @@ fn restore_beside() -> BesideRequest {
         vmid: vmid(),
         archive: "backup2:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst".parse().unwrap(),
         storage: "labbtrfs".parse().unwrap(),
+        elsewhere: BTreeMap::from([(4, "slow".parse().unwrap())]),
         pool: "holdfast".parse().unwrap(),
         nets: [0, 3].into(),
         bridge: "vmbr0".parse().unwrap(),
@@ -335,7 +336,7 @@ fn a_copy_brings_nothing_of_its_guest_along() {
             "rootfs=labbtrfs:2",
             "net0=name=eth0,bridge=vmbr0,ip=manual,link_down=1",
             "net3=name=eth3,bridge=vmbr0,ip=manual,link_down=1",
-            "mp4=labbtrfs:1,mp=/srv/db,backup=1",
+            "mp4=slow:1,mp=/srv/db,backup=1",
         ]
     );
 }

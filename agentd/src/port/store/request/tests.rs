@@ -81,12 +81,12 @@ async fn records(store: &Store) -> Records {
 async fn a_request_outlives_the_agent_and_becomes_one_operation() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
-    store.ask(request(1, 1, Ask::Backup)).await.unwrap();
+    store.ask(request(1, 1, Ask::Backup { tier: None })).await.unwrap();
     drop(store);
     let store = open(folder.path()).await;
     let queued = records(&store).await;
     assert_eq!((queued.requests.len(), queued.last_request), (1, 1));
-    assert_eq!(queued.requests[0].ask, Ask::Backup);
+    assert_eq!(queued.requests[0].ask, Ask::Backup { tier: None });
     store.open_request(backup_of(1, 1)).await.unwrap();
     let again = store.open_request(backup_of(1, 1)).await;
     assert!(matches!(again, Err(OpenOperationError::Ended(_))));
@@ -118,7 +118,7 @@ async fn cancelling_and_beginning_agree() {
     let store = open(folder.path()).await;
     let (mut begun, mut cancelled) = (0, 0);
     for n in 1..=40 {
-        store.ask(request(n, n, Ask::Backup)).await.unwrap();
+        store.ask(request(n, n, Ask::Backup { tier: None })).await.unwrap();
         let (opening, cancelling) =
             (store.open_request(backup_of(n, n)), store.cancel_request(uid(n), id(n), None, at(200)));
         // In turn, one or the other is first to the store.
@@ -152,11 +152,11 @@ async fn a_host_takes_so_many_and_no_more() {
             store.ask(request(n, guest, snapshot(&format!("s{name}")))).await.unwrap();
         }
     }
-    let more = store.ask(request(9_000, 9_000, Ask::Backup)).await;
+    let more = store.ask(request(9_000, 9_000, Ask::Backup { tier: None })).await;
     assert!(matches!(more, Err(AskError::Busy { retry_after_s: limits::BUSY_LIGHT_S })));
     assert_eq!(records(&store).await.requests.len(), limits::HOST_WAITING_MAX);
     store.cancel_request(uid(1), id(1), None, at(1)).await.unwrap();
-    store.ask(request(9_000, 9_000, Ask::Backup)).await.unwrap();
+    store.ask(request(9_000, 9_000, Ask::Backup { tier: None })).await.unwrap();
 }
 
 #[tokio::test]
@@ -165,14 +165,14 @@ async fn a_refusal_is_told_and_old_ones_are_forgotten() {
     let store = open(folder.path()).await;
     let ended = limits::ENDED_REQUESTS_PER_GUEST + 6;
     for n in 1..=ended {
-        store.ask(request(n, 1, Ask::Backup)).await.unwrap();
+        store.ask(request(n, 1, Ask::Backup { tier: None })).await.unwrap();
         let problem = Problem::new(ErrorCode::Unavailable, "no storage for backups");
         store.refuse_request(id(n), problem, at(5)).await.unwrap();
     }
     let Some(Asked::Request(last)) = store.asked(id(ended)).await.unwrap() else { panic!("forgotten") };
     assert_eq!(last.end.unwrap().problem.code, ErrorCode::Unavailable);
     assert_eq!(store.asked(id(1)).await.unwrap(), None);
-    store.ask(request(9_000, 1, Ask::Backup)).await.unwrap();
+    store.ask(request(9_000, 1, Ask::Backup { tier: None })).await.unwrap();
     assert_eq!(records(&store).await.last_request, u64::from(ended) + 1, "numbers only grow");
     // What has ended is not ended anew.
     store.refuse_request(id(ended), Problem::new(ErrorCode::Internal, "again"), at(6)).await.unwrap();
@@ -185,7 +185,7 @@ async fn what_goes_first_ends_what_waits_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     store.ask(request(1, 1, snapshot("a1"))).await.unwrap();
-    store.ask(request(2, 1, Ask::Backup)).await.unwrap();
+    store.ask(request(2, 1, Ask::Backup { tier: None })).await.unwrap();
     store.preempt_request(id(1), "stop", at(9)).await.unwrap();
     let Some(Asked::Request(record)) = store.asked(id(1)).await.unwrap() else { panic!("gone") };
     let problem = record.end.unwrap().problem;
@@ -205,12 +205,12 @@ async fn a_key_and_its_request_are_one_write() {
     };
     let back = Ask::RollBack { snapshot: "gone".parse().unwrap() };
     assert!(matches!(store.ask(keyed(1, 1, back)).await, Err(AskError::NoSuchSnapshot(_))));
-    let first = store.ask(keyed(2, 2, Ask::Backup)).await.unwrap();
+    let first = store.ask(keyed(2, 2, Ask::Backup { tier: None })).await.unwrap();
     assert_eq!(first.operation, id(2), "the refusal before used no key up");
     drop(store);
     let store = open(folder.path()).await;
-    assert_eq!(store.ask(keyed(3, 2, Ask::Backup)).await.unwrap(), first);
-    assert!(matches!(store.ask(keyed(4, 4, Ask::Backup)).await, Err(AskError::Mismatch)));
+    assert_eq!(store.ask(keyed(3, 2, Ask::Backup { tier: None })).await.unwrap(), first);
+    assert!(matches!(store.ask(keyed(4, 4, Ask::Backup { tier: None })).await, Err(AskError::Mismatch)));
     // The answer stays the same when the work is long over.
     let mut progress = store.open_request(backup_of(2, 1)).await.unwrap();
     for event in [
@@ -219,7 +219,7 @@ async fn a_key_and_its_request_are_one_write() {
     ] {
         progress = store.append(&progress, event, at(7)).await.unwrap();
     }
-    assert_eq!(store.ask(keyed(5, 2, Ask::Backup)).await.unwrap(), first);
+    assert_eq!(store.ask(keyed(5, 2, Ask::Backup { tier: None })).await.unwrap(), first);
     assert_eq!(records(&store).await.requests, []);
 }
 
@@ -230,7 +230,7 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     let ask = async |n: u32, second: i64| {
-        store.ask(NewRequest { at: at(second), ..request(n, 1, Ask::Backup) }).await
+        store.ask(NewRequest { at: at(second), ..request(n, 1, Ask::Backup { tier: None }) }).await
     };
     let begin = async |n: u32, due: Option<DuePoint>| {
         let mut new = backup_of(n, 1);
@@ -265,7 +265,10 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
     }
     let day = limits::ASKED_BACKUPS_S;
     assert!(matches!(ask(300, 19 + day).await, Err(AskError::Backups(_))));
-    assert!(store.ask(request(301, 2, Ask::Backup)).await.is_ok(), "another guest's are its own");
+    assert!(
+        store.ask(request(301, 2, Ask::Backup { tier: None })).await.is_ok(),
+        "another guest's are its own"
+    );
     assert!(ask(302, 21 + day).await.is_ok(), "the day is over");
     assert!(ask(303, -3_600).await.is_ok(), "the others were asked for by a clock that was ahead");
 }

@@ -1,0 +1,42 @@
+//! A used claim stays noted in a running container's configuration, is told so, and goes with the next restart.
+
+use std::time::Duration;
+
+use agentd::operation::log::Status;
+use agentd::port::pve::read::Power;
+
+use super::world::{Controllers, World, end, told, vmid};
+
+fn config(world: &World) -> String {
+    world.guests().remove("300.conf").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_used_claim_goes_with_the_next_restart() {
+    let world = World::start().await;
+    let ports = world.sound().await;
+    let controllers = Controllers::start(&ports);
+    let done = end(&ports, 0, world.provision(1)).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    drop(controllers);
+    let view = done.view();
+    let step = view.steps.iter().find(|step| step.name == "drop_claim").unwrap();
+    let note = step.note.as_deref().unwrap();
+    assert!(note.contains("opens nothing") && note.contains("until the guest's next restart"), "{note}");
+    // Proxmox says that it is gone already, and its file says when.
+    assert!(ports.pve.guest_config(vmid(300)).await.unwrap().env.is_none());
+    let running = config(&world);
+    assert!(running.contains("env") && running.contains("delete: env"), "{running}");
+
+    ports.pve.stop(vmid(300)).await.unwrap();
+    let down = async {
+        while ports.pve.guest_status(vmid(300)).await.unwrap().power != Power::Stopped
+            || ports.pve.guest_config(vmid(300)).await.unwrap().lock.is_some()
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), down).await.unwrap();
+    let stopped = config(&world);
+    assert!(!stopped.contains("env") && !stopped.contains("pve:pending"), "{stopped}");
+}
