@@ -53,7 +53,10 @@ pub const FIELDS: &[(&str, Fate)] = &[
     ("controller.version", Fate::OneWay),
     ("controller.sha256", Fate::OneWay),
     ("maintenance.security_upgrades", Fate::CarriedOut),
-    ("maintenance.windows", Fate::CarriedOut),
+    ("maintenance.windows.at", Fate::CarriedOut),
+    ("maintenance.windows.zone", Fate::CarriedOut),
+    ("maintenance.windows.jitter_min", Fate::CarriedOut),
+    ("maintenance.windows.window_min", Fate::CarriedOut),
     ("maintenance.restart", Fate::CarriedOut),
     // A volume is known by its name and its mount together.
     ("volumes.name", Fate::Refused),

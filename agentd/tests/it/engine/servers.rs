@@ -59,6 +59,8 @@ async fn ground() -> (Ground, PathBuf) {
     let off_site = json!({ "key": key(), "verify_days": 7, "backup": backup });
     let mut wish = serde_json::to_value(guest(1)).unwrap();
     wish.as_object_mut().unwrap().insert("policy".to_owned(), "usual".into());
+    // Asked for by name: no other guest gets a number under which backups lie.
+    wish.as_object_mut().unwrap().insert("vmid".to_owned(), 300.into());
     ground.guests =
         json!({ "policies": [{ "name": "usual", "tiers": { "off_site": off_site } }], "guests": [wish] });
     (ground, place)
