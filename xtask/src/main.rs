@@ -28,6 +28,8 @@ mod tidy;
 mod tools;
 mod workspace;
 
+use matrix::Build;
+
 /// Checks, demo and goldens of the Holdfast workspace.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", version)]
@@ -125,12 +127,12 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden(task) => golden::run(task),
         Task::Host => host::run(),
-        Task::Hostile { words } => schedules::hostile(&words),
-        Task::Matrix { words } => matrix::run(&words),
+        Task::Hostile { words } => schedules::hostile(&words, Build::AsTests),
+        Task::Matrix { words } => matrix::run(&words, Build::AsTests),
         Task::Mutants(options) => mutants::run(&options),
         Task::Package(options) => package::run(&options),
-        Task::Planted { words } => schedules::planted(&words),
-        Task::Schedules { words } => schedules::run(&words),
+        Task::Planted { words } => schedules::planted(&words, Build::AsTests),
+        Task::Schedules { words } => schedules::run(&words, Build::AsTests),
         Task::Schemas { check } => {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
             schemas::run(&workspace::root(), mode)

@@ -5,15 +5,42 @@ use anyhow::Result;
 use crate::ci;
 use crate::workspace::{cargo, must, program, root, target};
 
-/// Runs it. `words` are handed on, such as `--case provision/12,5`.
-pub fn run(words: &[String]) -> Result<()> {
-    harness("matrix", words)
+/// How the harness is built for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// As the tests are: what a run of CI has at hand.
+    AsTests,
+    /// With optimisation and with every check of the tests: takes minutes to build, and pays where a run takes longer.
+    Deep,
 }
 
-/// Runs a command of the harness, as it is built for the tests.
-pub fn harness(name: &str, words: &[String]) -> Result<()> {
-    if !ci::is_built() {
-        must(cargo().args(["build", "--quiet", "--locked", "--workspace", "--bins"]))?;
-    }
-    must(program(target().join("debug/harness")).current_dir(root()).arg(name).args(words))
+/// Runs it. `words` are handed on, such as `--case provision/12,5`.
+pub fn run(words: &[String], build: Build) -> Result<()> {
+    harness("matrix", words, build)
+}
+
+/// Runs a command of the harness.
+pub fn harness(name: &str, words: &[String], build: Build) -> Result<()> {
+    let program_path = match build {
+        Build::AsTests => {
+            if !ci::is_built() {
+                must(cargo().args(["build", "--quiet", "--locked", "--workspace", "--bins"]))?;
+            }
+            target().join("debug/harness")
+        }
+        Build::Deep => {
+            must(cargo().args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--profile",
+                "deep",
+                "-p",
+                "harness",
+                "--bins",
+            ]))?;
+            target().join("deep/harness")
+        }
+    };
+    must(program(program_path).current_dir(root()).arg(name).args(words))
 }

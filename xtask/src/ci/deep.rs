@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::{rotation, work};
+use crate::matrix::Build;
 use crate::mutants::{self, Part as Mutated};
 use crate::workspace::{self, root, target};
 use crate::{fuzz, matrix, package, page, schedules};
@@ -122,20 +123,17 @@ impl Work {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Self::Matrix { shard } => {
-                matrix::run(&words(&["--shard", &format!("{}/{MATRIX_SHARDS}", shard + 1)]))
+                matrix::run(&words(&["--shard", &format!("{}/{MATRIX_SHARDS}", shard + 1)]), Build::Deep)
             }
-            Self::Schedules => {
-                schedules::run(&words(&["--from", "1", "--count", &rotation::SCHEDULES.of.to_string()]))
-            }
-            Self::Hostile => schedules::hostile(&words(&[
-                "--from",
-                "1",
-                "--count",
-                &rotation::HOSTILE.of.to_string(),
-                "--days",
-                "30",
-            ])),
-            Self::Planted => schedules::planted(&[]),
+            Self::Schedules => schedules::run(
+                &words(&["--from", "1", "--count", &rotation::SCHEDULES.of.to_string()]),
+                Build::Deep,
+            ),
+            Self::Hostile => schedules::hostile(
+                &words(&["--from", "1", "--count", &rotation::HOSTILE.of.to_string(), "--days", "30"]),
+                Build::Deep,
+            ),
+            Self::Planted => schedules::planted(&[], Build::Deep),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use e2e::stage::Runtime;
 
 use super::{built, rotation};
+use crate::matrix::Build;
 use crate::package::PackageOptions;
 use crate::schemas::{self, Mode};
 use crate::tools::{DEB, DENY, RAGE};
@@ -108,7 +109,7 @@ pub fn matrix() -> Result<()> {
         "turn {turn}: second kills, part {part} of {parts}; again: HOLDFAST_CI_TURN={turn} cargo ci matrix"
     );
     let words = ["--again-at-one-in", &parts.to_string(), "--again-from", &part.to_string()];
-    crate::matrix::run(&words.map(str::to_owned))
+    crate::matrix::run(&words.map(str::to_owned), Build::AsTests)
 }
 
 pub fn schedules() -> Result<()> {
@@ -116,7 +117,7 @@ pub fn schedules() -> Result<()> {
     let (first, count) = (rotation::SCHEDULES.first(turn), rotation::SCHEDULES.a_run);
     println!("turn {turn}: {count} seeds from {first} of {}", rotation::SCHEDULES.of);
     let words = ["--from", &first.to_string(), "--count", &count.to_string()];
-    crate::schedules::run(&words.map(str::to_owned))
+    crate::schedules::run(&words.map(str::to_owned), Build::AsTests)
 }
 
 /// The escrow file opened by rage, which is built for it: two minutes on a machine that has none.
@@ -137,7 +138,7 @@ pub fn planted() -> Result<()> {
     let (parts, turn) = (rotation::PLANTED_PARTS, rotation::turn()?);
     let part = 1 + turn % parts;
     println!("turn {turn}: planted bugs, part {part} of {parts}");
-    crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")])
+    crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")], Build::AsTests)
 }
 
 /// Those that once found something, and this run's, for some days.
@@ -153,5 +154,5 @@ pub fn hostile() -> Result<()> {
         "--days",
         &rotation::HOSTILE_DAYS.to_string(),
     ];
-    crate::schedules::hostile(&words.map(str::to_owned))
+    crate::schedules::hostile(&words.map(str::to_owned), Build::AsTests)
 }
