@@ -54,6 +54,9 @@ pub struct Settings {
     /// Where we keep what must last.
     #[serde(default)]
     pub state: StateSettings,
+    /// How long the audit is kept.
+    #[serde(default)]
+    pub audit: AuditSettings,
     /// How many guests documents may touch at once.
     #[serde(default)]
     pub brake: BrakeSettings,
@@ -246,6 +249,27 @@ impl Default for StateSettings {
     }
 }
 
+/// How long the audit is kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuditSettings {
+    /// Months after which a part of the audit that lies in a file is removed; twelve at least.
+    pub keep_months: u16,
+}
+
+impl Default for AuditSettings {
+    fn default() -> Self {
+        Self { keep_months: 36 }
+    }
+}
+
+impl AuditSettings {
+    fn mistake(self) -> Option<(String, &'static str)> {
+        let possible = (12..=1_200).contains(&self.keep_months);
+        (!possible).then(|| ("audit.keep_months".to_owned(), "12 to 1200 months"))
+    }
+}
+
 /// Who may sign for this box: two files that root lays down. A signed update takes their place.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -380,6 +404,7 @@ impl Settings {
             .mistake()
             .or_else(|| self.golden_mistake())
             .or_else(|| self.place_mistake())
+            .or_else(|| self.audit.mistake())
             .or_else(|| self.brake.mistake())
             .or_else(|| self.scratch_mistake())
             .or_else(|| self.twin_mistake())

@@ -1,6 +1,6 @@
 //! Exports of the audit: what holds is a chain by a second reckoning, and no change of one holds.
 
-use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, Verifier, verify};
+use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, Held, Verifier, verify};
 use sha2::{Digest, Sha256};
 
 use crate::signer::changed;
@@ -19,7 +19,7 @@ pub fn target(data: &[u8]) {
     let text = export(&lines);
     let head = lines.last().map(|line| line.chain.clone()).unwrap_or_default();
     let count = lines.len() as u64;
-    assert_eq!(verify(&text, Verifier::default()).expect("a whole chain"), (count, head.clone()));
+    assert_eq!(verify(&text, Verifier::default()).expect("a whole chain"), Held { missing: 0, lines: count, head: head.clone() });
     verify(&text, Verifier::with_head(count, head.clone())).expect("the head that was seen");
     if count > 0 {
         assert!(verify(&text, Verifier::with_head(count + 1, head.clone())).is_err(), "a cut end holds");
@@ -35,16 +35,22 @@ pub fn target(data: &[u8]) {
 
 /// Whatever holds is a chain.
 fn whole(text: &str) {
-    let Ok((count, head)) = verify(text, Verifier::default()) else { return };
+    let Ok(Held { missing, lines: count, head }) = verify(text, Verifier::default()) else { return };
     let lines = read(text);
-    assert_eq!(lines.len() as u64, count);
-    let mut before = Vec::new();
-    for (number, line) in (1_i64..).zip(&lines) {
+    assert_eq!(missing + lines.len() as u64, count);
+    let header = text.lines().next().unwrap_or_default();
+    let header: ExportHeader = serde_json::from_str(header).expect("a header");
+    let mut before = header.after.map(|link| bytes_of(&link.chain)).unwrap_or_default();
+    for (number, line) in (1 + missing as i64..).zip(&lines) {
         assert_eq!(line.number, number);
         before = hash(&before, line);
         assert_eq!(line.chain, hex(&before));
     }
     assert_eq!(hex(&before), head);
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex")).collect()
 }
 
 fn read(text: &str) -> Vec<AuditLine> {
@@ -75,7 +81,7 @@ fn lines(fields: &[u8]) -> Vec<AuditLine> {
 }
 
 fn export(lines: &[AuditLine]) -> String {
-    let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64 };
+    let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64, after: None };
     let mut text = serde_json::to_string(&header).expect("a header");
     for line in lines {
         text.push('\n');

@@ -44,6 +44,19 @@ pub struct ExportHeader {
     pub schema: ExportSchema,
     /// How many lines follow.
     pub lines: u64,
+    /// The line behind which they begin, where earlier ones are not in this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Link>,
+}
+
+/// One line of a chain, by its number and hash: what follows begins behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its hash, in hex.
+    pub chain: String,
 }
 
 /// The schema of an export.
@@ -117,6 +130,16 @@ pub enum ChainError {
         /// Which line.
         number: u64,
     },
+    /// The line that was seen before is not in the file.
+    #[error(
+        "line {number} was seen before, and the file begins behind line {after}: verify an export that has it"
+    )]
+    Unseen {
+        /// The line that was seen.
+        number: u64,
+        /// The line behind which the file begins.
+        after: u64,
+    },
     /// Not an export.
     #[error("line {number} of the file cannot be read")]
     Form {
@@ -141,6 +164,24 @@ impl Verifier {
     #[must_use]
     pub fn with_head(number: u64, chain: String) -> Self {
         Self { head: Some((number, chain)), ..Self::default() }
+    }
+
+    /// Begins behind a line, where earlier ones were removed. That line is believed as it is given.
+    ///
+    /// # Errors
+    /// [`ChainError`]: its hash is none, or it is not the line that was seen before.
+    pub fn begin_after(&mut self, link: &Link) -> Result<(), ChainError> {
+        let broken = ChainError::Broken { number: link.number };
+        if self.head.as_ref().is_some_and(|(number, seen)| *number == link.number && *seen != link.chain) {
+            return Err(ChainError::Other { number: link.number });
+        }
+        if let Some((number, _)) = self.head.as_ref().filter(|(number, _)| (1..link.number).contains(number))
+        {
+            return Err(ChainError::Unseen { number: *number, after: link.number });
+        }
+        self.before = unhex(&link.chain).ok_or(broken)?;
+        self.number = link.number;
+        Ok(())
     }
 
     /// The next line.
@@ -183,24 +224,58 @@ impl Verifier {
     }
 }
 
+/// A chain that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// So many lines at its beginning are not there: they were removed, or are in another file.
+    pub missing: u64,
+    /// The number of its last line.
+    pub lines: u64,
+    /// The last line's hash, in hex.
+    pub head: String,
+}
+
 /// Holds an exported text to its hashes.
 ///
 /// # Errors
 /// [`ChainError`], with the first line that does not hold.
-pub fn verify(text: &str, mut verifier: Verifier) -> Result<(u64, String), ChainError> {
+pub fn verify(text: &str, mut verifier: Verifier) -> Result<Held, ChainError> {
     let mut lines = (1_u64..).zip(text.lines());
     let header = lines.next().map_or("", |(_, line)| line);
     let header: ExportHeader = strict::parse("the header", header.as_bytes(), LINE_BYTES_MAX)
         .map_err(|source| ChainError::Form { number: 1, source })?;
+    if let Some(link) = &header.after {
+        verifier.begin_after(link)?;
+    }
+    let missing = verifier.number;
     for (number, line) in lines {
         let line: AuditLine = strict::parse("the line", line.as_bytes(), LINE_BYTES_MAX)
             .map_err(|source| ChainError::Form { number, source })?;
         verifier.line(&line)?;
     }
-    if verifier.number != header.lines {
-        return Err(ChainError::Short { found: verifier.number, wanted: header.lines });
+    let wanted = missing.saturating_add(header.lines);
+    if verifier.number != wanted {
+        return Err(ChainError::Short { found: verifier.number, wanted });
     }
-    verifier.end()
+    let (lines, head) = verifier.end()?;
+    Ok(Held { missing, lines, head })
+}
+
+/// The bytes of a hash in lower-case hex; none for anything else.
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let pairs = text.as_bytes().chunks_exact(2);
+    let bytes: Option<Vec<u8>> = pairs
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect();
+    bytes.filter(|bytes| bytes.len() == 32 && text.len() == 64)
 }
 
 /// Lower-case hex.
@@ -241,7 +316,11 @@ mod tests {
     }
 
     fn export(lines: &[AuditLine]) -> String {
-        let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64 };
+        export_after(None, lines)
+    }
+
+    fn export_after(after: Option<Link>, lines: &[AuditLine]) -> String {
+        let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64, after };
         let mut text = serde_json::to_string(&header).unwrap();
         for line in lines {
             text.push('\n');
@@ -254,10 +333,33 @@ mod tests {
     fn a_whole_chain_holds_and_says_its_head() {
         let all = lines(9);
         let last = all.last().unwrap().chain.clone();
-        assert_eq!(verify(&export(&all), Verifier::default()).unwrap(), (9, last.clone()));
+        let held = Held { missing: 0, lines: 9, head: last.clone() };
+        assert_eq!(verify(&export(&all), Verifier::default()).unwrap(), held);
         assert!(verify(&export(&all), Verifier::with_head(9, last)).is_ok());
         assert!(verify(&export(&all), Verifier::with_head(4, all[3].chain.clone())).is_ok());
-        assert_eq!(verify(&export(&[]), Verifier::default()).unwrap().0, 0);
+        assert_eq!(verify(&export(&[]), Verifier::default()).unwrap().lines, 0);
+    }
+
+    #[test]
+    fn an_export_whose_beginning_was_removed_says_so_and_hides_no_line_that_was_seen() {
+        let all = lines(9);
+        let after = |place: usize| Link { number: place as u64, chain: all[place - 1].chain.clone() };
+        let text = export_after(Some(after(4)), &all[4..]);
+        let held = verify(&text, Verifier::default()).unwrap();
+        assert_eq!((held.missing, held.lines, &held.head), (4, 9, &all[8].chain));
+        for seen in [4, 6, 9] {
+            assert!(verify(&text, Verifier::with_head(seen, all[seen as usize - 1].chain.clone())).is_ok());
+        }
+        let unseen = verify(&text, Verifier::with_head(3, all[2].chain.clone()));
+        assert!(matches!(unseen, Err(ChainError::Unseen { number: 3, after: 4 })));
+        let other = verify(&text, Verifier::with_head(4, all[2].chain.clone()));
+        assert!(matches!(other, Err(ChainError::Other { number: 4 })));
+        // A beginning that is not this chain's, and one that is no hash.
+        assert!(verify(&export_after(Some(after(3)), &all[4..]), Verifier::default()).is_err());
+        for chain in ["", "00", &"g".repeat(64), &"0".repeat(65)] {
+            let link = Link { number: 4, chain: chain.to_owned() };
+            assert!(verify(&export_after(Some(link), &all[4..]), Verifier::default()).is_err(), "{chain}");
+        }
     }
 
     #[test]
@@ -279,7 +381,7 @@ mod tests {
             match broken {
                 Err(ChainError::Broken { number }) => assert_eq!(number, place as u64 + 1),
                 // The last line alone is missed only by who saw it before.
-                Ok((8, _)) if place == 8 => {}
+                Ok(Held { lines: 8, .. }) if place == 8 => {}
                 other => panic!("line {place} cut: {other:?}"),
             }
             if place < 8 {

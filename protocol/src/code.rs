@@ -183,6 +183,8 @@ codes! {
     RecordsBroken = "RECORDS_BROKEN", 503
     /// The agent's own records were damaged and set aside: it only looks until a person has decided.
     RecordsDamaged = "RECORDS_DAMAGED", 503
+    /// The agent's own records are larger than they should be.
+    RecordsLarge = "RECORDS_LARGE", 503
     /// The knock was refused for good.
     Refused = "REFUSED", 403
     /// Another box took this one's place, by an operator's order: this one stands still.

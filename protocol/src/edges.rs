@@ -78,8 +78,8 @@ fn a_line_of_the_audit_is_as_long_as_it_may_be() {
         serde_json::to_string(&of("x".repeat(length - empty))).unwrap()
     };
     let export = |length| format!("{{\"schema\":\"holdfast.audit/v1\",\"lines\":1}}\n{}", line(length));
-    let (count, head) = audit::verify(&export(262_144), Verifier::default()).unwrap();
-    assert_eq!((count, head.len()), (1, 64));
+    let held = audit::verify(&export(262_144), Verifier::default()).unwrap();
+    assert_eq!((held.lines, held.head.len()), (1, 64));
     let longer = audit::verify(&export(262_145), Verifier::default());
     assert!(matches!(longer, Err(ChainError::Form { number: 2, .. })), "{longer:?}");
     assert_eq!(audit::hex(&[0, 0x0a, 0xff]), "000aff");

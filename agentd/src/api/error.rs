@@ -168,7 +168,7 @@ const fn not_taken(why: &AskError) -> ErrorCode {
         AskError::Lane(_) => ErrorCode::Locked,
         AskError::NoSuchSnapshot(_) => ErrorCode::NotFound,
         AskError::NameTaken(_) => ErrorCode::NameTaken,
-        AskError::Quota | AskError::Backups(_) => ErrorCode::Quota,
+        AskError::Quota | AskError::Backups(_) | AskError::Daily(_) => ErrorCode::Quota,
         AskError::Store(_) => ErrorCode::Internal,
     }
 }

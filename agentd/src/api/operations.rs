@@ -37,6 +37,7 @@ pub(super) async fn cancel(
     match local.store.cancel_request(scope.uid(), id, call.key(&[])?, local.clock.now()).await? {
         Cancelled::Ended(record) => Ok(Data(view_of(record, &scope))),
         Cancelled::TooLate(progress) if progress.status().is_end() => Err(ApiError::Over),
+        Cancelled::Over => Err(ApiError::Over),
         Cancelled::TooLate(_) => Err(ApiError::UnderWay),
         Cancelled::NotYours => Err(ApiError::NotYours),
         Cancelled::Unknown => Err(ApiError::NotFound("operation")),
@@ -52,7 +53,8 @@ pub(super) async fn look(
     match local.store.asked(id).await?.ok_or(ApiError::NotFound("operation"))? {
         Asked::Operation(progress) if progress.operation.uid() == scope.uid() => Ok(progress.view()),
         Asked::Request(record) if record.request.guest == scope.uid() => Ok(view_of(record, scope)),
-        Asked::Operation(_) | Asked::Request(_) => Err(ApiError::NotYours),
+        Asked::Kept(view) if view.guest == scope.uid() => Ok(*view),
+        Asked::Operation(_) | Asked::Kept(_) | Asked::Request(_) => Err(ApiError::NotYours),
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) async fn give_up(
         match local.store.cancel_request(scope.uid(), id, None, local.clock.now()).await? {
             Cancelled::Ended(_) => return view(&local, &scope, id).await.map(Data),
             // It began between the two looks.
-            Cancelled::TooLate(_) => {}
+            Cancelled::TooLate(_) | Cancelled::Over => {}
             Cancelled::NotYours => return Err(ApiError::NotYours),
             Cancelled::Unknown => return Err(ApiError::NotFound(WINDOW)),
         }

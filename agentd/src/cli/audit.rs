@@ -99,7 +99,10 @@ impl AuditError {
 #[derive(serde::Serialize)]
 struct Head {
     schema: &'static str,
+    /// The number of the last line.
     lines: u64,
+    /// So many at the beginning were removed.
+    removed: u64,
     head: String,
 }
 
@@ -117,12 +120,28 @@ pub fn run(arguments: &AuditArguments) -> Result<(), AuditError> {
 
 fn verify(arguments: &VerifyArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
-    let mut verifier = Verifier::default();
-    each_line(&settings.state.dir, |_| Ok::<_, AuditError>(()), |line| Ok(verifier.line(&line)?))?;
-    let (lines, head) = verifier.end()?;
-    match arguments.output {
-        Output::Json => super::print_json(&Head { schema: "holdfast.audit-head/v1", lines, head }),
-        Output::Table => println!("the audit holds: {lines} lines, the last one's hash is {head}"),
+    let verifier = std::cell::RefCell::new(Verifier::default());
+    let mut removed = 0;
+    each_line(
+        &settings.state.dir,
+        |extent| {
+            removed = extent.after.as_ref().map_or(0, |link| link.number);
+            let begun = extent.after.iter().try_for_each(|link| verifier.borrow_mut().begin_after(link));
+            Ok::<_, AuditError>(begun?)
+        },
+        |line| Ok(verifier.borrow_mut().line(&line)?),
+    )?;
+    let (lines, head) = verifier.into_inner().end()?;
+    match (arguments.output, removed) {
+        (Output::Json, _) => {
+            super::print_json(&Head { schema: "holdfast.audit-head/v1", lines, removed, head });
+        }
+        (Output::Table, 0) => println!("the audit holds: {lines} lines, the last one's hash is {head}"),
+        (Output::Table, _) => println!(
+            "the audit holds: lines {} to {lines}, the last one's hash is {head}; the {removed} lines before were removed, \
+             as `keep_months` in agent.toml says",
+            removed + 1
+        ),
     }
     Ok(())
 }
@@ -167,8 +186,9 @@ fn export(arguments: &ExportArguments) -> Result<(), AuditError> {
     let out = std::cell::RefCell::new(io::BufWriter::new(io::stdout().lock()));
     each_line(
         &settings.state.dir,
-        |lines| {
-            let header = serde_json::to_string(&ExportHeader { schema: ExportSchema::V1, lines })?;
+        |extent| {
+            let (lines, after) = (extent.lines, extent.after.clone());
+            let header = serde_json::to_string(&ExportHeader { schema: ExportSchema::V1, lines, after })?;
             Ok::<_, AuditError>(writeln!(out.borrow_mut(), "{header}")?)
         },
         |line| Ok(writeln!(out.borrow_mut(), "{}", serde_json::to_string(&line)?)?),

@@ -1,5 +1,7 @@
 //! Every bound of the engine, with its arithmetic.
 
+use holdfast_protocol::operation::OperationKind;
+
 /// Restores and backups at once on one host: each reads and writes a whole archive; two keep a disk busy without making
 /// either much slower.
 pub const HEAVY_AT_ONCE: usize = 2;
@@ -50,6 +52,39 @@ pub const ASKED_BACKUPS_PER_DAY: u32 = 12;
 
 /// For so long they count.
 pub const ASKED_BACKUPS_S: i64 = 24 * 3_600;
+
+/// How often a guest may ask for one kind of work within a day, whatever becomes of it. A snapshot each half hour, and its
+/// end; a rollback is a person's or a bad update's; a window is asked for once for each backup that is due, of which a policy has
+/// one an hour at the densest, and once more for each that was tried again. All together cost the records less than a mebibyte
+/// a day.
+#[must_use]
+pub const fn asked_per_day(kind: OperationKind) -> u32 {
+    match kind {
+        OperationKind::RollBack => 24,
+        OperationKind::Backup | OperationKind::QuiescedBackup => 96,
+        // Snapshots, their ends, and what guests do not ask for.
+        _ => 48,
+    }
+}
+
+/// An ended operation keeps its events for so long: a person who comes back from a week away sees how it went.
+pub const EVENTS_KEPT: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
+
+/// An ended operation that nothing names is told for so long: a quarter.
+pub const OPERATIONS_KEPT: jiff::SignedDuration = jiff::SignedDuration::from_hours(92 * 24);
+
+/// Lines of the audit that are older than this lie in files: two months at most are in the database.
+pub const AUDIT_IN_DATABASE: jiff::SignedDuration = jiff::SignedDuration::from_hours(31 * 24);
+
+/// A part of the audit has at most so many lines: some five mebibytes.
+pub const AUDIT_SEGMENT_LINES: i64 = 16_384;
+
+/// Records larger than this are told: a host of a hundred guests that ask for little has a twentieth of it.
+pub const RECORDS_TOLD_BYTES: u64 = 512 * 1024 * 1024;
+
+/// Records up to this size are checked whole before the agent starts, which takes a few hundredths of a second; larger ones
+/// while it runs.
+pub const CHECKED_AT_START_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A controller that was granted a window says within this that all stands still. It hears of the grant at once; the stacks of
 /// a shop stop within seconds, a large database within minutes. Meanwhile nobody else's backup can begin.

@@ -41,6 +41,7 @@ use crate::task::report::ReportTask;
 use crate::task::status::StatusTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
+use crate::task::upkeep::UpkeepTask;
 use crate::task::watchdog::WatchdogTask;
 
 /// How often the host is looked at before there is a document that says how often.
@@ -96,6 +97,16 @@ pub(super) fn start(
     let standing = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
+    let upkeep = UpkeepTask {
+        store: parts.store.clone(),
+        clock: Arc::clone(&parts.clock),
+        audit_months: settings.audit.keep_months,
+    };
+    let stop_upkeep = stop.clone();
+    tasks.spawn(async move {
+        upkeep.run(stop_upkeep).await;
+        "upkeep"
+    });
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
     let sync = HubSync {
         folder: parts.folder,

@@ -14,6 +14,7 @@
 //! | [`status`] | answers at the status door |
 //! | [`storage`] | keeps storage targets mounted, and sees when one goes away |
 //! | [`stop`] | how all of them learn that the agent is to stop |
+//! | [`upkeep`] | keeps the agent's own records small |
 //! | [`watchdog`] | tells systemd how the agent is |
 
 mod due;
@@ -32,4 +33,5 @@ pub mod status;
 pub mod stop;
 pub mod storage;
 mod turns;
+pub mod upkeep;
 pub mod watchdog;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdfast_protocol::audit::{ChainError, Verifier, verify};
+use holdfast_protocol::audit::{ChainError, Held, Verifier, verify};
 use holdfast_protocol::operator::HostDetail;
 use serde::Serialize;
 
@@ -46,8 +46,10 @@ pub enum AuditError {
 /// A chain that holds: the document for programs.
 #[derive(Debug, Serialize)]
 pub struct Holds {
-    /// How many lines there are.
+    /// The number of the last line.
     pub lines: u64,
+    /// So many lines at the beginning are not in the file: nothing is proved of them.
+    pub missing: u64,
     /// The last one's hash.
     pub head: String,
     /// How far the host had reported, where that was compared.
@@ -68,8 +70,8 @@ pub async fn run(file: &Path, host: Option<(&str, &Hub)>, screen: &Screen) -> Re
     };
     let text = read(file)?;
     let chain = |source| AuditError::Chain { path: file.to_owned(), source };
-    let (lines, head) = verify(&text, verifier).map_err(chain)?;
-    screen.show(&Holds { lines, head, reported }, |holds, _| render::audit::holds(holds))
+    let Held { missing, lines, head } = verify(&text, verifier).map_err(chain)?;
+    screen.show(&Holds { lines, missing, head, reported }, |holds, _| render::audit::holds(holds))
 }
 
 fn read(path: &Path) -> Result<String, AuditError> {

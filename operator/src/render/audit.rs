@@ -9,9 +9,13 @@ pub fn holds(holds: &Holds) -> String {
         || "not compared with what its host reported (--host HOST does)".to_owned(),
         |number| format!("line {number} is the one that its host reported last"),
     );
+    let lines = match holds.missing {
+        0 => holds.lines.to_string(),
+        missing => format!("{} to {}; nothing is proved of the {missing} before", missing + 1, holds.lines),
+    };
     list(&[
         ("Audit", "holds: nothing was changed, cut out or put in between".to_owned()),
-        ("Lines", holds.lines.to_string()),
+        ("Lines", lines),
         ("Head", holds.head.clone()),
         ("Its end", reported),
     ])

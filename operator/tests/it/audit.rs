@@ -29,7 +29,7 @@ fn lines(count: i64) -> Vec<AuditLine> {
 }
 
 fn export(lines: &[AuditLine]) -> String {
-    let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64 };
+    let header = ExportHeader { schema: ExportSchema::V1, lines: lines.len() as u64, after: None };
     let header = serde_json::to_string(&header).unwrap();
     let rest: String = lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect();
     format!("{header}\n{rest}")
@@ -56,7 +56,17 @@ async fn what_was_cut_changed_or_is_another_history_is_seen() {
     let told: Value = serde_json::from_str(&stdout(&whole)).unwrap();
     assert_eq!((told["lines"].clone(), told["head"].clone()), (9.into(), all[8].chain.clone().into()));
     assert_eq!(run(&export(&all), &["--host", "box1"]).status.code(), Some(0));
+    // A host that removed its oldest lines says where the rest begins, and so does this.
+    let rest = export(&all[4..]).replacen(
+        '}',
+        &format!(r#","after":{{"number":4,"chain":"{}"}}}}"#, all[3].chain),
+        1,
+    );
+    let removed = run(&rest, &[]);
+    assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
+    assert!(stdout(&removed).contains("5 to 9; nothing is proved of the 4 before"), "{}", stdout(&removed));
     for (text, host, words) in [
+        (export(&all[4..]), None, "at line 1"),
         (export(&all).replace("line 4", "line 5"), None, "at line 4"),
         (export(&[&all[..3], &all[4..]].concat()), None, "at line 4"),
         (export(&all[..5]), Some("box1"), "its end was cut off"),

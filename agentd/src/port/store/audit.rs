@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{micros, time};
-use super::{Store, StoreError};
+use super::{Store, StoreError, segment};
 
 /// One line to be written.
 pub(super) struct Line<'a> {
@@ -145,19 +145,21 @@ impl Store {
             .await
     }
 
-    /// Holds the whole chain to its hashes and gives its length.
+    /// Holds the chain in the database to its hashes and gives the number of its last line. It begins where the last file ends.
     ///
     /// # Errors
     /// [`ChainError`], with the first line that does not hold.
     pub async fn verify_audit(&self) -> Result<i64, ChainError> {
-        let lines = self.read(|connection| read(connection, u32::MAX)).await?;
-        let mut before = Vec::new();
-        for (expected, (line, hash)) in (1..).zip(&lines) {
+        let (filed, lines) =
+            self.read(|connection| Ok((segment::last(connection)?, read(connection, u32::MAX)?))).await?;
+        let (mut last, mut before) = filed.unwrap_or_default();
+        for (expected, (line, hash)) in (last + 1..).zip(&lines) {
             if line.number != expected || chain(&before, line) != *hash {
                 return Err(ChainError::Broken { number: expected });
             }
             before.clone_from(hash);
+            last = expected;
         }
-        Ok(i64::try_from(lines.len()).unwrap_or(i64::MAX))
+        Ok(last)
     }
 }

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use holdfast_protocol::audit::{AuditLine, hex};
+use holdfast_protocol::audit::{AuditLine, Link, hex};
 use rusqlite::{Connection, OpenFlags, Row};
 
 use super::StoreError;
+use super::segment::{self, Segment, SegmentPlace};
 
 /// A line, from the columns `number, at, action, guest, operation, detail, chain`.
 pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
@@ -20,13 +21,23 @@ pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
     })
 }
 
-/// Goes through the lines of the database in a folder, oldest first, as of one moment. `count` is told first.
+/// What an audit has to tell, before its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// So many lines follow.
+    pub lines: u64,
+    /// The line behind which they begin, where earlier ones were removed.
+    pub after: Option<Link>,
+}
+
+/// Goes through the lines of the audit in a folder, those in files and those in the database, oldest first, as of one moment.
+/// How far they reach is told first.
 ///
 /// # Errors
-/// [`StoreError`] when the file cannot be read, or what `each` says.
+/// [`StoreError`] when something cannot be read, or what `each` says.
 pub fn each_line<E: From<StoreError>>(
     folder: &Path,
-    count: impl FnOnce(u64) -> Result<(), E>,
+    begin: impl FnOnce(&Extent) -> Result<(), E>,
     mut each: impl FnMut(AuditLine) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = || StoreError::sqlite("read the audit");
@@ -35,8 +46,16 @@ pub fn each_line<E: From<StoreError>>(
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed())?;
     // What is written meanwhile is not seen: count and lines are of one moment.
     let moment = connection.transaction().map_err(failed())?;
+    let segments = segment::all(&moment, folder).map_err(failed())?;
+    let (removed, filed): (Vec<Segment>, Vec<Segment>) =
+        segments.into_iter().partition(|segment| segment.place == SegmentPlace::Removed);
+    let after = removed.last().map(|last| Link { number: last.last, chain: last.chain.clone() });
     let lines: i64 = moment.query_row("SELECT count(*) FROM audit", [], |row| row.get(0)).map_err(failed())?;
-    count(u64::try_from(lines).unwrap_or_default())?;
+    let in_files: u64 = filed.iter().map(|segment| segment.last + 1 - segment.first).sum();
+    begin(&Extent { lines: in_files + u64::try_from(lines).unwrap_or_default(), after })?;
+    for segment in &filed {
+        segment::each_line(segment, &mut each)?;
+    }
     let sql = "SELECT number, at, action, guest, operation, detail, chain FROM audit ORDER BY number";
     let mut select = moment.prepare(sql).map_err(failed())?;
     let mut rows = select.query([]).map_err(failed())?;

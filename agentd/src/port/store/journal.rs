@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, applied, audit, backup, beside, controller, guest, release, restore_test,
-    snapshot, tier, window,
+    Part, Store, StoreError, applied, audit, backup, beside, compact, controller, guest, release,
+    restore_test, snapshot, tier, window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
@@ -470,7 +470,7 @@ impl Store {
             all.extend(serials(connection, super::parked::PARKED, i64::MAX)?);
             all.sort_unstable();
             all.dedup();
-            all.into_iter().map(|serial| Ok(load(connection, serial)?.view())).collect()
+            all.into_iter().map(|serial| compact::view(connection, serial)).collect()
         })
         .await
     }

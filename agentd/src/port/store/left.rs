@@ -263,8 +263,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn made_at(&self, by: OperationId) -> Result<Option<Timestamp>, StoreError> {
-        if let Some(made) = self.operation(by).await? {
-            return Ok(made.view().ended_at);
+        if let Some(made) = self.operation_view(by).await? {
+            return Ok(made.ended_at);
         }
         Ok(self.left().await?.filter(|left| left.by == by).map(|left| left.at))
     }

@@ -9,6 +9,7 @@
 //! | module | keeps |
 //! | --- | --- |
 //! | [`audit_file`] | the same, read beside a running agent |
+//! | [`segment`] | parts of it that lie in files |
 //! | [`audit`] | one hash-chained line per decision and effect |
 //! | [`desired`] | documents by generation, the last good one, the last refused one |
 //! | [`guest`] | our guests: place, volumes, reserved numbers |
@@ -16,6 +17,8 @@
 //! | [`keeping`] | from when on a guest's starts count against it |
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
+//! | [`check`] | nothing: whether the file is sound |
+//! | [`compact`] | ended operations, once their events are gone |
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
 //! | `controller` | controllers that guests exchange for their own |
@@ -27,6 +30,7 @@
 //! | [`backup`] | backups that were found |
 //! | [`left`] | guests of a lost box whose place this one took |
 //! | [`protection`] | what each guest is promised about its backups |
+//! | `quota` | how often each guest asked for what within a day |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`storage`] | storage targets that operators approved |
 //! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
@@ -43,6 +47,8 @@ pub mod audit;
 pub mod audit_file;
 pub mod backup;
 pub mod beside;
+pub mod check;
+pub mod compact;
 mod controller;
 pub mod desired;
 mod error;
@@ -64,6 +70,7 @@ pub mod owing;
 pub mod own_audit;
 pub mod parked;
 pub mod protection;
+mod quota;
 pub mod records;
 pub mod recovery;
 pub mod refusal;
@@ -74,6 +81,7 @@ pub mod request;
 pub mod restore_test;
 pub mod roster;
 mod rows;
+pub mod segment;
 pub mod shown;
 pub mod snapshot;
 pub mod storage;
@@ -81,6 +89,8 @@ pub mod test_access;
 mod tier;
 pub mod window;
 
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -165,6 +175,10 @@ pub struct Store {
     changes: Arc<watch::Sender<Changes>>,
     health: Arc<Health>,
     heard: Arc<heard::Heard>,
+    /// The state folder.
+    folder: PathBuf,
+    /// How large the file was when it was measured last.
+    bytes: Arc<AtomicU64>,
     /// Hellos before this were said to an earlier run of the agent.
     listening_since: Timestamp,
     mail: Arc<mail::Mail>,
@@ -228,10 +242,23 @@ impl Store {
             }
         };
         let (changes, _) = watch::channel(Changes::default());
+        let folder = health.folder().to_owned();
         let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
         let (kept, applied, unwritten) = (Arc::default(), Arc::default(), Arc::default());
-        let changes = Arc::new(changes);
-        Ok(Self { worker, changes, health, heard, listening_since, mail, kept, applied, unwritten })
+        let (changes, bytes) = (Arc::new(changes), Arc::default());
+        Ok(Self {
+            worker,
+            changes,
+            health,
+            heard,
+            folder,
+            bytes,
+            listening_since,
+            mail,
+            kept,
+            applied,
+            unwritten,
+        })
     }
 
     async fn run<T, E, F>(&self, work: F) -> Result<T, E>

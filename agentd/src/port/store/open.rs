@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
-use super::{Store, Work, migration, replaced, roster, rows};
+use super::{Store, Work, check, migration, replaced, roster, rows};
 use crate::model::planted::{Bug, planted};
 
 impl Store {
@@ -132,12 +132,7 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     // A row of one guest is under 2 KiB; 1 MiB of cache holds the working set of a hundred and keeps the agent small.
     connection.pragma_update(None, "cache_size", -1024).map_err(failed)?;
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
-    let check: String =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
-    if check != "ok" {
-        let broken = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-        return Err(failed(rusqlite::Error::SqliteFailure(broken, Some(check))));
-    }
+    check::at_start(&connection, path).map_err(failed)?;
     migration::migrate(&mut connection, path)?;
     Ok(connection)
 }
@@ -155,7 +150,7 @@ fn connect_alone(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-fn is_damage(error: &rusqlite::Error) -> bool {
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
@@ -170,6 +165,7 @@ fn set_aside(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
             Err(source) => return Err(OpenError::Folder { path: from, source }),
         }
     }
+    check::is_set_aside(path);
     Ok(set_aside)
 }
 

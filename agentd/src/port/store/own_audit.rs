@@ -1,4 +1,4 @@
-//! The records about one guest, by pages, each with what holds it to its place in the chain.
+//! The records about one guest of the last months, by pages, each with what holds it to its place in the chain.
 
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::id::GuestUid;
@@ -21,7 +21,8 @@ fn record(row: &Row<'_>) -> rusqlite::Result<AuditRecord> {
 fn page(connection: &Connection, guest: GuestUid, after: i64, limit: u32) -> Result<AuditPage, StoreError> {
     let failed = || StoreError::sqlite("read a guest's records");
     let sql = "SELECT number, at, action, guest, operation, detail, chain,
-                   (SELECT chain FROM audit AS earlier WHERE earlier.number = line.number - 1)
+                   coalesce((SELECT chain FROM audit AS earlier WHERE earlier.number = line.number - 1),
+                       (SELECT chain FROM audit_segment AS filed WHERE filed.last = line.number - 1))
                FROM audit AS line WHERE guest = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
     let limit = limit.clamp(1, RECORDS_MAX);
     let mut select = connection.prepare_cached(sql).map_err(failed())?;

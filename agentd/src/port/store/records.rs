@@ -11,8 +11,8 @@ use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, beside, controller, escrow, guest, left, protection, release, request, restore_test,
-    snapshot, storage, tier, window,
+    Store, StoreError, beside, controller, escrow, guest, left, protection, quota, release, request,
+    restore_test, snapshot, storage, tier, window,
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
@@ -212,7 +212,7 @@ impl Store {
                     codes: escrow::codes(connection)?,
                     left: left::find(connection)?,
                     tests: restore_test::last(connection, now)?,
-                    asked_backups: request::asked_backups(connection, now)?,
+                    asked_backups: quota::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,
                     applied: applied.all(connection)?,
                 })

@@ -157,6 +157,10 @@ impl Health {
         Self { folder: folder.to_owned(), now: watch::channel(at_start).0 }
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.now.borrow().clone()
     }

@@ -5,19 +5,18 @@
 //! or cancelled once, whoever comes first (I2). The judgement of what may come into a lane is `operation::lane`'s, asked
 //! here because here the lane stands still. Deliberately absent: acting.
 
-use std::collections::BTreeMap;
-
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, IdempotencyKey, OperationId};
 use holdfast_protocol::local::work::{Accepted, Taken};
+use holdfast_protocol::operation::{OperationKind, OperationView};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::idempotency::{self, KeptAnswer, KnownKey};
 use super::journal::{self, NewOperation, OpenOperationError};
 use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, shown};
+use super::{Part, Store, StoreError, audit, compact, quota, shown};
 use crate::model::limits;
 use crate::model::request::{Ask, BackupsSpent, Ended, QueuedRequest, RequestRecord};
 use crate::operation::lane::table::Why;
@@ -75,6 +74,9 @@ pub enum AskError {
     /// It asked for as many backups today as it may.
     #[error(transparent)]
     Backups(BackupsSpent),
+    /// It asked for this as often today as it may.
+    #[error("a guest may ask for {} {} times a day: ask again later", .0.as_str(), limits::asked_per_day(*.0))]
+    Daily(OperationKind),
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -89,6 +91,8 @@ pub enum Cancelled {
     NotYours,
     /// It is under way, or over: as it stands.
     TooLate(Box<Progress>),
+    /// It ended long ago.
+    Over,
     /// Nobody knows it.
     Unknown,
 }
@@ -98,6 +102,8 @@ pub enum Cancelled {
 pub enum Asked {
     /// It is an operation.
     Operation(Box<Progress>),
+    /// It was one that ended so long ago that only this is kept of it.
+    Kept(Box<OperationView>),
     /// It waits, or has ended without becoming one.
     Request(RequestRecord),
 }
@@ -162,38 +168,6 @@ pub(super) fn last_serial(connection: &Connection) -> Result<u64, StoreError> {
         .and_then(|mut select| select.query_row([], |row| row.get(0)))
         .map_err(StoreError::sqlite("count the requests"))?;
     u64::try_from(last).map_err(StoreError::unreadable("a request's number"))
-}
-
-/// How many backups each guest asked for lately that were not due: those that wait, and those that were begun, whatever came
-/// of them. What was taken back before it began cost nothing.
-pub(super) fn asked_backups(
-    connection: &Connection,
-    now: Timestamp,
-) -> Result<BTreeMap<GuestUid, u32>, StoreError> {
-    // What lies ahead of now was asked for by a clock that was wrong: it would count until that time comes.
-    let (since, until) = (
-        micros(now).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000)),
-        micros(now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX)),
-    );
-    let rows: Vec<(String, u32)> = connection
-        .prepare_cached(
-            "SELECT r.guest, count(*) FROM request AS r LEFT JOIN operation AS o ON o.id = r.id
-             WHERE r.kind IN ('backup', 'quiesced_backup') AND r.state IN ('queued', 'opened') AND r.asked_at BETWEEN ?1 AND ?2
-             AND coalesce(json_extract(o.spec, '$.quiesced_backup.backup.due'), json_extract(o.spec, '$.backup.due')) IS NULL
-             GROUP BY r.guest",
-        )
-        .and_then(|mut select| select.query_map([since, until], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
-        .map_err(StoreError::sqlite("count the backups that were asked for"))?;
-    rows.into_iter().map(|(guest, count)| Ok((parsed("a guest", &guest)?, count))).collect()
-}
-
-/// Whether another backup may be asked for. A window may be for one that is due: that is judged when its turn comes.
-fn judge_quota(connection: &Connection, new: &NewRequest) -> Result<(), AskError> {
-    if !matches!(new.ask, Ask::Backup { .. }) {
-        return Ok(());
-    }
-    let asked = asked_backups(connection, new.at)?.get(&new.guest).copied().unwrap_or_default();
-    if asked < limits::ASKED_BACKUPS_PER_DAY { Ok(()) } else { Err(AskError::Backups(BackupsSpent)) }
 }
 
 fn find(connection: &Connection, id: OperationId) -> Result<Option<RequestRecord>, StoreError> {
@@ -265,6 +239,7 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
             ),
         )
         .map_err(StoreError::sqlite("forget old requests"))?;
+    quota::count(transaction, new.guest, new.ask.kind(), new.at)?;
     let detail = new.ask.snapshot().map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"));
     note(transaction, new.at, "request_queued", new.guest, new.id, &detail)
 }
@@ -334,12 +309,12 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
     };
     let (operation, taken, before) = match admit(&lane, incoming, &Subject::of_ask(&new.ask)) {
         Admission::Admitted { place } => {
-            judge_quota(transaction, new)?;
+            quota::judge(transaction, new)?;
             insert(transaction, new)?;
             (new.id, Taken::Queued, place)
         }
         Admission::Preempts { ended, place } => {
-            judge_quota(transaction, new)?;
+            quota::judge(transaction, new)?;
             for id in ended {
                 end(transaction, id, "preempted", &preempted(new.ask.kind().as_str(), new.at))?;
             }
@@ -372,13 +347,14 @@ fn cancel(
     id: OperationId,
     at: Timestamp,
 ) -> Result<Cancelled, StoreError> {
-    let Some(asked) = asked(transaction, id)? else { return Ok(Cancelled::Unknown) };
-    let record = match asked {
+    let Some(stands) = find_asked(transaction, id)? else { return Ok(Cancelled::Unknown) };
+    let record = match stands {
         Asked::Operation(progress) if progress.operation.uid() == guest => {
             return Ok(Cancelled::TooLate(progress));
         }
         Asked::Request(record) if record.request.guest == guest => record,
-        Asked::Operation(_) | Asked::Request(_) => return Ok(Cancelled::NotYours),
+        Asked::Kept(view) if view.guest == guest => return Ok(Cancelled::Over),
+        Asked::Operation(_) | Asked::Kept(_) | Asked::Request(_) => return Ok(Cancelled::NotYours),
     };
     let problem = Problem::new(ErrorCode::Cancelled, "it was cancelled by its guest before it began");
     let ended = Ended { problem, at };
@@ -389,7 +365,10 @@ fn cancel(
     })
 }
 
-pub(super) fn asked(connection: &Connection, id: OperationId) -> Result<Option<Asked>, StoreError> {
+pub(super) fn find_asked(connection: &Connection, id: OperationId) -> Result<Option<Asked>, StoreError> {
+    if let Some(view) = compact::kept_of(connection, id)? {
+        return Ok(Some(Asked::Kept(Box::new(view))));
+    }
     if let Some(progress) = journal::one(connection, id)? {
         return Ok(Some(Asked::Operation(Box::new(progress))));
     }
@@ -492,7 +471,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn asked(&self, id: OperationId) -> Result<Option<Asked>, StoreError> {
-        self.read(move |connection| asked(connection, id)).await
+        self.read(move |connection| find_asked(connection, id)).await
     }
 }
 

@@ -29,8 +29,14 @@ fn waiting(plan: &crate::plan::Plan) -> Vec<WaitingForSignature> {
 }
 
 impl Reconcile {
+    /// What is wrong with the agent's own records.
+    fn records_problems(&self) -> Vec<Problem> {
+        let store = &self.ports.store;
+        store.refusal().iter().map(Refusal::problem).chain(store.large()).collect()
+    }
+
     pub(super) fn tell(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: &Timekeeper) {
-        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
+        let mut problems = self.records_problems();
         problems.extend(clock.problem());
         problems.extend(report::unknown_marks(plan));
         problems.extend(room::problems(inputs.observed));
@@ -86,7 +92,7 @@ impl Reconcile {
 
     pub(super) fn tell_trouble(&self, error: &CycleError, began: Timestamp) {
         let now = self.ports.clock.now();
-        let mut problems: Vec<Problem> = self.ports.store.refusal().iter().map(Refusal::problem).collect();
+        let mut problems = self.records_problems();
         problems.push(Problem::new(error.code(), chain(error)));
         self.view.send_modify(|view| {
             // What was seen before stays, for two polls as it was; then its age is told.

@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use super::Figures;
 use super::desk::Desk;
 use super::hub::{REPORT_MAX, Stolen};
+use super::rows;
 use crate::ground::Template;
 use crate::invariant::{GONE, Violation, one_task_at_a_time};
 use crate::kit::{FOREIGN, target, uid};
@@ -41,21 +42,6 @@ const TOUCHED_MAX: usize = 1;
 
 /// A guest that should run stands still for no longer than this: the longest wait between two tries, and a start.
 const DOWN_MAX_H: u32 = 2;
-
-/// Rows that a table may have, whatever a hub sends; what grows with work alone is not here.
-const ROWS_MAX: [(&str, i64); 11] = [
-    ("meta", 16),
-    ("counter", 64),
-    ("desired", 10),
-    ("guest", 64),
-    ("used_vmid", 16),
-    ("idempotency", 512),
-    ("request", 1_024),
-    ("snapshot", 64),
-    ("beside", 8),
-    ("starts_forgiven", 64),
-    ("recovery", 64),
-];
 
 /// Jobs that a report tells of: those on record, and those that were turned away.
 const JOBS_TOLD_MAX: usize = 50 + 32;
@@ -278,7 +264,7 @@ impl Watch {
         self.heads_are_in_the_books(&books, heads.into_iter().map(|head| (head.number, head.chain)));
         self.the_audit_is_right(&books, desk);
         self.the_brake_held(&books);
-        self.tables_are_bounded(&books, desk);
+        self.tables_are_bounded(&books, world.timeline.now().as_microsecond(), desk);
         let told = store.job_reports().await.unwrap().len();
         if told > JOBS_TOLD_MAX {
             self.wrong("bound", format!("{told} jobs are told of"));
@@ -435,18 +421,11 @@ impl Watch {
         }
     }
 
-    fn tables_are_bounded(&mut self, books: &Connection, desk: &Desk) {
-        let rows = |table: &str| -> i64 {
-            books.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
-        };
-        let signed = i64::try_from(desk.ordered.len()).unwrap();
-        for (table, most) in ROWS_MAX.into_iter().chain([("job", signed), ("roster", signed + 1)]) {
-            let found = rows(table);
-            if found > most {
-                self.wrong("bound", format!("{found} rows in {table}, and {most} are lawful"));
-            }
+    fn tables_are_bounded(&mut self, books: &Connection, now_us: i64, desk: &Desk) {
+        for what in rows::too_many(books, now_us, desk.ordered.len()) {
+            self.wrong("bound", what);
         }
-        let operations = usize::try_from(rows("operation")).unwrap();
+        let operations = usize::try_from(rows::count(books, "operation")).unwrap();
         self.figures.operations = operations;
         let before = std::mem::replace(&mut self.operations, operations);
         if before > 0 && operations - before > OPERATIONS_PER_DAY {

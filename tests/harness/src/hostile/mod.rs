@@ -28,6 +28,7 @@ pub mod judge;
 pub mod mail;
 pub mod papers;
 pub mod play;
+mod rows;
 
 use crate::ground::{Ground, Template};
 use crate::invariant::Violation;

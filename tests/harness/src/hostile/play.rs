@@ -21,6 +21,7 @@ use agentd::task::observe::Eye;
 use agentd::task::reconcile::Reconcile;
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
+use agentd::task::upkeep::UpkeepTask;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, JobState, Target};
@@ -121,6 +122,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         recipient: None,
     };
     let node = "pve1".parse().unwrap();
+    let clock = Arc::clone(&ports.clock);
     let reconcile = Reconcile {
         ports,
         eye,
@@ -131,6 +133,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         view,
         stop: stop.clone(),
     };
+    let upkeep = UpkeepTask { store: store.clone(), clock: Arc::clone(&clock), audit_months: 12 };
     let watch = Watch::of(template);
     let (dice, speech) = (Dice::of(!seed), Cell::new(Speech::Hello));
     let mut game = Game { world: &world, hub, store: store.clone(), desk, dice, watch, copies: 0 };
@@ -139,7 +142,8 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         () = game.days(length.days) => {}
         () = reconcile.run() => game.watch.wrong("harness", "the reconcile loop ended".to_owned()),
         () = sync.run(stop.clone()) => game.watch.wrong("harness", "the exchange ended".to_owned()),
-        () = teller.run(stop) => game.watch.wrong("harness", "the report ended".to_owned()),
+        () = teller.run(stop.clone()) => game.watch.wrong("harness", "the report ended".to_owned()),
+        () = upkeep.run(stop) => game.watch.wrong("harness", "the upkeep ended".to_owned()),
         () = speak_every(SPEAK_EVERY, &world, &store, &speech) => game.watch.wrong("harness", "nobody speaks".to_owned()),
     }
     game.verdict(seed)

@@ -254,13 +254,18 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
         ask(100 + n, 10).await.unwrap();
         store.cancel_request(uid(1), id(100 + n), None, at(11)).await.unwrap();
     }
-    assert_eq!(records(&store).await.asked_backups, BTreeMap::new());
+    assert_eq!(records(&store).await.asked_backups, std::collections::BTreeMap::new());
     for n in 0..limits::ASKED_BACKUPS_PER_DAY {
         ask(200 + n, 20).await.unwrap();
         begin(200 + n, None).await;
     }
     for n in 0..limits::ENDED_REQUESTS_PER_GUEST {
-        store.ask(request(400 + n, 1, snapshot("s1"))).await.unwrap();
+        // Half of one kind and half of another, of which there may be so many a day.
+        let other = match n % 2 {
+            0 => snapshot("s1"),
+            _ => Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() },
+        };
+        store.ask(request(400 + n, 1, other)).await.unwrap();
         store.cancel_request(uid(1), id(400 + n), None, at(21)).await.unwrap();
     }
     let day = limits::ASKED_BACKUPS_S;

@@ -13,7 +13,7 @@ use crate::model::policy::QuiesceBound;
 use crate::model::record::BackupRecord;
 use crate::model::request::Ask;
 use crate::operation::Operation;
-use crate::port::store::request::{Asked, asked};
+use crate::port::store::request::{Asked, find_asked};
 use crate::port::store::{Store, StoreError, backup, shown};
 
 /// A window, or the wish for one.
@@ -27,7 +27,7 @@ pub struct WindowLook {
 
 impl WindowLook {
     fn at(connection: &Connection, id: OperationId) -> Result<Option<Self>, StoreError> {
-        let Some(stands) = asked(connection, id)? else { return Ok(None) };
+        let Some(stands) = find_asked(connection, id)? else { return Ok(None) };
         let (window, backup) = (find(connection, id)?, backup::of(connection, id)?);
         Ok(Some(Self { id, stands, window, backup }))
     }
@@ -37,6 +37,7 @@ impl WindowLook {
     pub fn guest(&self) -> GuestUid {
         match &self.stands {
             Asked::Operation(progress) => progress.operation.uid(),
+            Asked::Kept(view) => view.guest,
             Asked::Request(record) => record.request.guest,
         }
     }
@@ -46,6 +47,7 @@ impl WindowLook {
     pub fn is_window(&self) -> bool {
         let kind = match &self.stands {
             Asked::Operation(progress) => progress.operation.kind(),
+            Asked::Kept(view) => view.kind,
             Asked::Request(record) => record.request.ask.kind(),
         };
         kind == OperationKind::QuiescedBackup
@@ -61,6 +63,7 @@ impl WindowLook {
     fn end(&self) -> Option<Problem> {
         match &self.stands {
             Asked::Operation(progress) => progress.view().problem.filter(|_| progress.status().is_end()),
+            Asked::Kept(view) => view.problem.clone(),
             Asked::Request(record) => record.end.as_ref().map(|end| end.problem.clone()),
         }
     }
@@ -71,6 +74,8 @@ impl WindowLook {
                 Operation::QuiescedBackup(backup) => backup.bound,
                 _ => QuiesceBound::usual(),
             },
+            // How long it may have been is no longer kept; it is over.
+            Asked::Kept(_) => QuiesceBound::usual(),
             Asked::Request(record) => match &record.request.ask {
                 Ask::QuiescedBackup { bound, .. } => *bound,
                 _ => QuiesceBound::usual(),

@@ -1,0 +1,102 @@
+//! Keeps the agent's own records small, and looks whether they are sound.
+//!
+//! What comes in: the store and the time. What goes out: ended operations reduced, old parts of the audit in files, the size
+//! measured. Each piece is one short call, and others come between two of them. A clock that runs ahead files and reduces
+//! early, which loses nothing; what removes anything goes by the latest time of a clock that was kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::strict::chain;
+use jiff::Timestamp;
+
+use super::stop::Stop;
+use crate::port::clock::Clock;
+use crate::port::store::compact::Upkeep;
+use crate::port::store::{Store, StoreError};
+
+/// What is old is old within the hour.
+const EVERY: Duration = Duration::from_secs(3_600);
+
+/// Between two pieces: whoever waits for the store comes first.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Pieces in one turn: a box that was never tidied is so within a day.
+const PIECES: u32 = 2_000;
+
+/// The loop.
+pub struct UpkeepTask {
+    /// What is kept small.
+    pub store: Store,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Months after which a filed part of the audit goes.
+    pub audit_months: u16,
+}
+
+/// One kind of work. Each is asked for until it is done.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    Compact,
+    Forget,
+    File,
+    Remove,
+}
+
+impl UpkeepTask {
+    /// Works until the agent stops.
+    pub async fn run(self, mut stop: Stop) {
+        tokio::select! {
+            () = stop.requested() => return,
+            looked = self.store.check() => match looked {
+                Ok(looked) => tracing::debug!(?looked, "the records were looked at"),
+                Err(error) => tracing::warn!(error = chain(&error), "the records could not be looked at"),
+            },
+        }
+        loop {
+            tokio::select! {
+                () = stop.requested() => return,
+                turned = self.turn() => if let Err(error) = turned {
+                    tracing::warn!(error = chain(&error), "the records were not tidied");
+                },
+            }
+            tokio::select! {
+                () = stop.requested() => return,
+                () = self.clock.sleep(EVERY) => {}
+            }
+        }
+    }
+
+    /// Everything that is due.
+    ///
+    /// # Errors
+    /// [`StoreError`]: what is left is done in the next turn.
+    pub async fn turn(&self) -> Result<(), StoreError> {
+        if self.store.refusal().is_some() {
+            return Ok(());
+        }
+        for work in [Work::Compact, Work::Forget, Work::File, Work::Remove] {
+            let mut pieces = 0;
+            while pieces < PIECES && self.piece(work).await? == Upkeep::More {
+                pieces += 1;
+                self.clock.sleep(PAUSE).await;
+            }
+        }
+        self.store.measure().await.map(drop)
+    }
+
+    async fn piece(&self, work: Work) -> Result<Upkeep, StoreError> {
+        let now = self.clock.now();
+        match work {
+            Work::Compact => self.store.compact_operations(now).await,
+            Work::Forget => self.store.forget_operations(self.surely(now).await?).await,
+            Work::File => self.store.file_audit(now).await,
+            Work::Remove => self.store.remove_audit(self.audit_months, self.surely(now).await?).await,
+        }
+    }
+
+    /// A time that has come for sure.
+    async fn surely(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        Ok(self.store.standing().await?.latest.min(now))
+    }
+}

@@ -1,0 +1,101 @@
+//! Rows that each table of the agent's records may have, whatever a hub sends.
+
+use rusqlite::Connection;
+
+/// A week and a day: an operation that ended earlier has no events any more.
+const EVENTS_KEPT_US: i64 = 8 * 24 * 3_600_000_000;
+
+/// Operations of thirty days at the most that a thief's documents bring about, and what belongs to each: who it holds, and the
+/// lines of the audit about it.
+const OPERATIONS: i64 = 30 * 200 + 200;
+
+/// How much a table may hold.
+#[derive(Clone, Copy)]
+enum Most {
+    /// So many rows.
+    Rows(i64),
+    /// One for each job that operators signed, and so many besides.
+    Signed(i64),
+}
+
+/// Every table. One that is not here fails the judge.
+const MOST: [(&str, Most); 35] = [
+    ("applied", Most::Rows(64)),
+    ("asked", Most::Rows(64 * 25)),
+    ("audit", Most::Rows(OPERATIONS * 24)),
+    ("audit_segment", Most::Rows(64)),
+    ("backup", Most::Rows(1_024)),
+    ("bad_controller", Most::Rows(64)),
+    ("beside", Most::Rows(8)),
+    ("controller_fetched", Most::Rows(64)),
+    ("counter", Most::Rows(64)),
+    ("desired", Most::Rows(10)),
+    ("escrow", Most::Rows(64)),
+    ("escrow_copy", Most::Rows(64)),
+    // Beside these: none of an operation that ended long ago.
+    ("event", Most::Rows(OPERATIONS * 16)),
+    ("forgotten", Most::Rows(64)),
+    ("former_token", Most::Rows(256)),
+    ("guest", Most::Rows(64)),
+    ("idempotency", Most::Rows(512)),
+    ("job", Most::Signed(0)),
+    ("life", Most::Rows(64)),
+    ("meta", Most::Rows(16)),
+    ("operation", Most::Rows(OPERATIONS)),
+    ("operation_hold", Most::Rows(OPERATIONS * 2)),
+    ("protection", Most::Rows(64)),
+    ("quiesce_window", Most::Rows(64 * 32)),
+    ("recovery", Most::Rows(64)),
+    ("release", Most::Rows(64)),
+    ("request", Most::Rows(1_024)),
+    ("restore_test", Most::Rows(1_024)),
+    ("roster", Most::Signed(1)),
+    ("snapshot", Most::Rows(64)),
+    ("starts_forgiven", Most::Rows(64)),
+    ("storage_target", Most::Rows(64)),
+    ("test_access", Most::Rows(8)),
+    ("tier", Most::Rows(64 * 3)),
+    ("used_vmid", Most::Rows(16)),
+];
+
+/// How many rows a table has.
+pub fn count(books: &Connection, table: &str) -> i64 {
+    books.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+}
+
+/// What holds more than it may.
+pub fn too_many(books: &Connection, now_us: i64, signed: usize) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut select = books
+        .prepare(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+        )
+        .unwrap();
+    let tables: Vec<String> = select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for table in tables {
+        let Some((_, most)) = MOST.iter().find(|(name, _)| *name == table) else {
+            wrong.push(format!("no bound is known for table {table}: name one in hostile/rows.rs"));
+            continue;
+        };
+        let most = match most {
+            Most::Rows(most) => *most,
+            Most::Signed(besides) => i64::try_from(signed).unwrap() + besides,
+        };
+        let found = count(books, &table);
+        if found > most {
+            wrong.push(format!("{found} rows in {table}, and {most} are lawful"));
+        }
+    }
+    let old: i64 = books
+        .query_row(
+            "SELECT count(*) FROM event JOIN operation ON serial = event.operation
+             WHERE ended_at < ?1 AND outcome <> 'parked'",
+            [now_us - EVENTS_KEPT_US],
+            |row| row.get(0),
+        )
+        .unwrap();
+    if old > 0 {
+        wrong.push(format!("{old} events of operations that ended more than a week ago"));
+    }
+    wrong
+}
