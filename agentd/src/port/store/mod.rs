@@ -16,6 +16,7 @@
 //! | [`keeping`] | from when on a guest's starts count against it |
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
+//! | `alike` | ended operations for people, tries that failed alike as one |
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
 //! | `controller` | controllers that guests exchange for their own |
@@ -38,6 +39,7 @@
 //! | `migration` | the file's version, and the way to it from every older one |
 
 pub mod access;
+mod alike;
 mod applied;
 pub mod audit;
 pub mod audit_file;
