@@ -51,7 +51,8 @@ pub(super) const CLIENT_ENDS: &str = "exit code 255";
 
 /// Whether the server renamed a chunk of it when it looked through it and found the chunk to be another than it was sent.
 fn is_found_damaged(place: &std::path::Path) -> bool {
-    backup_server::verification(place).is_some_and(|said| said["state"] == "failed")
+    backup_server::verification(place)
+        .is_some_and(|said| said.get("state").is_some_and(|state| state == "failed"))
 }
 
 /// What the server says of a chunk under whose name nothing lies any more.
