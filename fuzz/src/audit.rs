@@ -19,7 +19,10 @@ pub fn target(data: &[u8]) {
     let text = export(&lines);
     let head = lines.last().map(|line| line.chain.clone()).unwrap_or_default();
     let count = lines.len() as u64;
-    assert_eq!(verify(&text, Verifier::default()).expect("a whole chain"), Held { missing: 0, lines: count, head: head.clone() });
+    assert_eq!(
+        verify(&text, Verifier::default()).expect("a whole chain"),
+        Held { missing: 0, lines: count, head: head.clone() }
+    );
     verify(&text, Verifier::with_head(count, head.clone())).expect("the head that was seen");
     if count > 0 {
         assert!(verify(&text, Verifier::with_head(count + 1, head.clone())).is_err(), "a cut end holds");

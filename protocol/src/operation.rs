@@ -194,4 +194,17 @@ pub struct OperationView {
     /// Why it failed or was parked, with what a person must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+    /// It and those before it that came to nothing for the same cause, which stand in no list of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike: Option<Alike>,
+}
+
+/// Tries of one thing that came to nothing for one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Alike {
+    /// How many, as far back as the agent looked.
+    pub count: u32,
+    /// When the first of them was opened.
+    pub first_at: Timestamp,
 }

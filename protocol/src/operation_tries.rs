@@ -1,7 +1,8 @@
 //! Failed tries of one thing for one cause, as one line of a list for people.
 //!
 //! What comes in: operations, the oldest first. What goes out: the same, but of the undone ones of one kind on one guest with
-//! one code the last alone, with their count. A document for programs has them all. Deliberately absent: how a line looks.
+//! one code the last alone, with their count. An agent counts further back than its report reaches, and says so with the
+//! operation. Deliberately absent: how a line looks.
 
 use jiff::Timestamp;
 
@@ -12,8 +13,8 @@ use crate::operation::{OperationStatus, OperationView};
 pub struct Tries<'a> {
     /// The operation, or the last of those that came to nothing alike.
     pub last: &'a OperationView,
-    /// How many of them the list has.
-    pub count: usize,
+    /// How many of them there were, as far as the list and the agent know.
+    pub count: u32,
     /// When the first of them was opened.
     pub first_at: Timestamp,
 }
@@ -37,10 +38,11 @@ impl Tries<'_> {
 pub fn tries(operations: &[OperationView]) -> Vec<Tries<'_>> {
     let mut lines: Vec<Tries<'_>> = Vec::new();
     for operation in operations {
-        let (mut count, mut first_at) = (1, operation.opened_at);
+        let (mut count, mut first_at) =
+            operation.alike.map_or((1, operation.opened_at), |alike| (alike.count, alike.first_at));
         if let Some(place) = lines.iter().position(|line| line.is_like(operation)) {
             let before = lines.remove(place);
-            count += before.count;
+            count = before.count.saturating_add(count);
             first_at = first_at.min(before.first_at);
         }
         lines.push(Tries { last: operation, count, first_at });
@@ -53,6 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::operation::Alike;
 
     fn view(n: u32, kind: &str, guest: u32, end: (&str, Option<&str>)) -> OperationView {
         let uid = |n: u32| format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}");
@@ -78,11 +81,25 @@ mod tests {
             view(9, "start", 1, ("parked", Some("PARKED"))),
         ];
         let lines = tries(&all);
-        let told: Vec<(String, usize)> =
+        let told: Vec<(String, u32)> =
             lines.iter().map(|line| (line.last.opened_at.strftime("%M").to_string(), line.count)).collect();
-        let told: Vec<(&str, usize)> = told.iter().map(|(minute, count)| (minute.as_str(), *count)).collect();
+        let told: Vec<(&str, u32)> = told.iter().map(|(minute, count)| (minute.as_str(), *count)).collect();
         assert_eq!(told, [("02", 1), ("04", 1), ("05", 1), ("06", 3), ("07", 1), ("08", 1), ("09", 1)]);
         let failed = lines.iter().find(|line| line.count == 3).unwrap();
         assert_eq!(failed.first_at, all[0].opened_at);
+    }
+
+    #[test]
+    fn what_the_agent_counted_beyond_its_list_is_added() {
+        let mut all = [
+            view(1, "backup", 1, ("undone", Some("LOCKED"))),
+            view(9, "backup", 1, ("undone", Some("LOCKED"))),
+        ];
+        let first_at = "2026-11-20T10:00:00Z".parse().unwrap();
+        all[1].alike = Some(Alike { count: 41, first_at });
+        let [line] = tries(&all[1..])[..] else { panic!("one line") };
+        assert_eq!((line.count, line.first_at), (41, first_at));
+        let [line] = tries(&all)[..] else { panic!("one line") };
+        assert_eq!((line.count, line.first_at), (42, first_at));
     }
 }

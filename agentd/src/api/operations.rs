@@ -74,5 +74,6 @@ fn view_of(record: RequestRecord, scope: &GuestScope) -> OperationView {
         opened_at: record.request.asked_at,
         ended_at,
         problem,
+        alike: None,
     }
 }

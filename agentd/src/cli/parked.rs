@@ -266,6 +266,42 @@ fn told(entry: &ParkedEntry, now: Timestamp) -> String {
     )
 }
 
+/// What was left for one cause, together: the same thing at the same step with the same code. Each group stands where its
+/// oldest stood.
+fn grouped(all: &[ParkedEntry]) -> Vec<Vec<&ParkedEntry>> {
+    let alike = |one: &ParkedEntry, other: &ParkedEntry| {
+        (one.kind, &one.step, one.way, one.problem.code)
+            == (other.kind, &other.step, other.way, other.problem.code)
+    };
+    let mut groups: Vec<Vec<&ParkedEntry>> = Vec::new();
+    for entry in all {
+        match groups.iter_mut().find(|group| group.iter().any(|one| alike(one, entry))) {
+            Some(group) => group.push(entry),
+            None => groups.push(vec![entry]),
+        }
+    }
+    groups
+}
+
+/// One cause: its last entry whole, and of each other one what is its own.
+fn group(alike: &[&ParkedEntry], now: Timestamp) -> String {
+    let Some((last, others)) = alike.split_last() else { return String::new() };
+    let mut text = told(last, now);
+    let retry = |entry: &ParkedEntry| format!("  then   agentd parked retry {}\n", entry.operation);
+    text.push_str(&retry(last));
+    if !others.is_empty() {
+        // Writing into a String cannot fail.
+        let _infallible = writeln!(text, "  and    {} more for the same cause:", others.len());
+    }
+    for entry in others {
+        let (title, since, remedy) = (title(entry), ago(entry.since, now), &entry.remedy);
+        let _infallible =
+            writeln!(text, "         {title}, {since}: {remedy}\n         {}", retry(entry).trim_end());
+    }
+    text.push('\n');
+    text
+}
+
 /// The whole page for people.
 fn page(waiting: &Waiting, now: Timestamp) -> String {
     if *waiting == Waiting::default() {
@@ -279,10 +315,8 @@ fn page(waiting: &Waiting, now: Timestamp) -> String {
         let _infallible =
             writeln!(page, "{}{vmid} would not stay up\n  why    {}\n", guest.name, why.join("; "));
     }
-    for entry in &waiting.parked {
-        // Writing into a String cannot fail.
-        let _infallible =
-            writeln!(page, "{}  then   agentd parked retry {}\n", told(entry, now), entry.operation);
+    for alike in grouped(&waiting.parked) {
+        page.push_str(&group(&alike, now));
     }
     if !waiting.parked.is_empty() {
         page.push_str("What cannot be mended is ended: agentd parked forget ID --reason WHY\n");
@@ -325,6 +359,37 @@ mod tests {
           why    the restore left guest 300 half-made (lock create), outside every pool [LOCKED]
           you    pct unlock 300; pct destroy 300
           then   agentd parked retry 018f3c1e-0000-7000-8000-000000000001
+
+        stop of db (301), at shut_down
+          since  2026-11-20 02:50:00 UTC (24 h ago)
+          why    guest 301 does not carry our mark [FOREIGN_GUEST]
+          you    pct config 301
+          then   agentd parked retry 018f3c1e-0000-7000-8000-000000000002
+
+        What cannot be mended is ended: agentd parked forget ID --reason WHY
+        ");
+    }
+
+    #[test]
+    fn what_was_left_for_one_cause_stands_together() {
+        let mut waiting = waiting();
+        waiting.broken.clear();
+        let mut same = waiting.parked[0].clone();
+        same.operation = "018f3c1e-0000-7000-8000-000000000003".parse().unwrap();
+        (same.name, same.vmid) = ("web-2".parse().unwrap(), Some(303.try_into().unwrap()));
+        same.problem.message =
+            "the restore left guest 303 half-made (lock create), outside every pool".to_owned();
+        same.remedy = "pct unlock 303; pct destroy 303".to_owned();
+        waiting.parked.push(same);
+        insta::assert_snapshot!(page(&waiting, "2026-11-21T03:00:00Z".parse().unwrap()), @r"
+        provision of web-2 (303), at restore
+          since  2026-11-21 02:50:00 UTC (10 min ago)
+          why    the restore left guest 303 half-made (lock create), outside every pool [LOCKED]
+          you    pct unlock 303; pct destroy 303
+          then   agentd parked retry 018f3c1e-0000-7000-8000-000000000003
+          and    1 more for the same cause:
+                 provision of web-1 (300), at restore, 10 min ago: pct unlock 300; pct destroy 300
+                   then   agentd parked retry 018f3c1e-0000-7000-8000-000000000001
 
         stop of db (301), at shut_down
           since  2026-11-20 02:50:00 UTC (24 h ago)

@@ -15,8 +15,8 @@ use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::Trouble;
 use crate::model::planted::{Bug, planted};
+use crate::operation::Operation;
 use crate::operation::step::Step;
-use crate::operation::{Lost, Operation, Whence};
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
 use crate::port::store::test_access::TestHolder;
@@ -41,8 +41,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
 
 /// Whether the guest runs when the claim is taken out. Of one that came back with its own token it is before its first start.
 fn was_started(operation: &Operation) -> bool {
-    let is_new = |lost: Option<&Lost>| lost.is_none_or(|lost| lost.whence == Whence::LostBox);
-    matches!(operation, Operation::Provision(provision) if is_new(provision.lost()))
+    matches!(operation, Operation::Provision(provision) if provision.starts_with_a_claim())
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {

@@ -32,6 +32,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
 }
 
+/// What is said of a new guest that was stopped since it was heard.
+const STANDS_STILL: &str = "it was stopped meanwhile, and is started again if it is to run";
+
 /// What differs from the document, and which disks came back empty where nobody knew beforehand.
 async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<String>), Trouble> {
     let config = own_config(context).await?;
@@ -40,11 +43,15 @@ async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<Strin
             let status = context.ports.pve.guest_status(vmid(context)?).await?;
             let mut wrong =
                 if provision.lost().is_some() { again(&config) } else { differences(provision, &config) };
-            if status.power != Power::Running {
+            let runs = status.power == Power::Running;
+            let Some(lost) = provision.lost() else {
+                // It was heard, and whoever stopped it since, a reboot of the node for one, the plan sees as with any guest.
+                return Ok((wrong, (!runs).then(|| STANDS_STILL.to_owned())));
+            };
+            if !runs {
                 wrong.push("it does not run".to_owned());
             }
-            let unknown = provision.lost().filter(|lost| lost.disks.is_none());
-            (wrong, unknown.and_then(|lost| empty(&config, lost)))
+            (wrong, lost.disks.is_none().then(|| empty(&config, lost)).flatten())
         }
         Operation::AttachVolume(attach) => (attached(attach, &config), None),
         other => return Err(Trouble::fault(format!("a {} is not read back", other.kind().as_str()))),

@@ -1,6 +1,7 @@
 //! Choosing a number: free in the whole cluster, never used for another guest of ours, and without backups.
 //!
-//! What comes in: the wish of the operation. What goes out: a number, reserved for its guest. While a backup server cannot be
+//! What comes in: the wish of the operation. What goes out: a number, reserved for its guest. The lists of backups are asked
+//! for a number that the document names, too. While a backup server cannot be
 //! read a new guest waits; one that comes back, and a copy that operators signed for, do not (`docs/adr/0053`).
 
 use std::collections::BTreeSet;
@@ -31,8 +32,11 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let uid = context.progress.operation.uid();
     let (chosen, aside) = match number {
         NumberWish::Exactly(vmid) => {
+            let backups = backup_vmids::read(context.ports).await?;
+            let aside = unread(context, &backups)?;
+            nobody_elses(context, (uid, *vmid), &backups).await?;
             if take(context, uid, *vmid).await? {
-                (Some(*vmid), String::new())
+                (Some(*vmid), aside)
             } else {
                 let text =
                     format!("VMID {vmid} is taken by somebody else: it is not touched; choose another");
@@ -53,6 +57,25 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     })?;
     let note = Some(format!("VMID {chosen}{aside}"));
     Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(chosen)], note }))
+}
+
+/// That no backups lie under a VMID which the document names. Those under one that was this guest's before are its own.
+async fn nobody_elses(
+    context: &Context<'_>,
+    (uid, vmid): (GuestUid, Vmid),
+    backups: &BackupVmids,
+) -> Result<(), Trouble> {
+    let Some(storage) = backups.under.get(&vmid).filter(|_| !planted(Bug::ReuseNumber)) else {
+        return Ok(());
+    };
+    if context.ports.store.used_vmids().await?.contains(&(vmid, uid)) {
+        return Ok(());
+    }
+    let text = format!(
+        "backups lie under VMID {vmid} on {storage}, which no record of ours knows as this guest's: its own would be kept and \
+         removed together with them; name another VMID in the document, or leave it out"
+    );
+    Err(Trouble::give_up(ErrorCode::VmidForeign, text))
 }
 
 /// What is waited for before a number is chosen, or what is said with it.

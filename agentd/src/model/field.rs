@@ -39,6 +39,9 @@ pub struct GuestFields {
     /// When its configuration was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
+    /// When the guest was started, where it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_at: Option<Timestamp>,
     /// The fields.
     pub fields: Vec<FieldState>,
 }

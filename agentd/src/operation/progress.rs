@@ -450,6 +450,7 @@ impl Progress {
             opened_at: self.opened_at,
             ended_at: self.ended_at,
             problem: self.wire_problem(),
+            alike: None,
         }
     }
 

@@ -121,6 +121,13 @@ impl Provision {
         }
     }
 
+    /// Whether the guest is started with a claim, which Proxmox takes out of what is in force with its next stop alone. One that
+    /// came back to its own box has its token.
+    #[must_use]
+    pub fn starts_with_a_claim(&self) -> bool {
+        self.lost().is_none_or(|lost| lost.whence == Whence::LostBox)
+    }
+
     /// Where the restore makes disks.
     #[must_use]
     pub fn restored_to(&self) -> BTreeSet<&StorageName> {

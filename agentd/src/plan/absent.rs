@@ -6,6 +6,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Standing;
 
 use super::placement::Placed;
+use super::schedule::told::times;
 use super::{Action, Context, Judged, adopt, golden, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::held::{Held, Remedy};
@@ -75,7 +76,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     }
     if let Some((tried, until)) = context.waits(guest.uid, OperationKind::Provision) {
         let text =
-            format!("making it failed {} times, next try at {until:.0}: {}", tried.failed, tried.message);
+            format!("making it failed {}, next try at {until:.0}: {}", times(tried.failed), tried.message);
         return judged.with(ErrorCode::Unavailable, text);
     }
     if let Operation::Provision(provision) = &operation {

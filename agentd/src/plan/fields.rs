@@ -25,7 +25,8 @@ pub fn all(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, GuestFields> {
         let seen = inputs.observed.guests.get(&vmid)?;
         let Detail::Known(facts) = &seen.detail else { return None };
         let fields = rows(inputs, (uid, wanted.get(&uid).copied()), seen, facts);
-        Some((uid, GuestFields { read_at: inputs.observed.read_at.get(&vmid).copied(), fields }))
+        let read_at = inputs.observed.read_at.get(&vmid).copied();
+        Some((uid, GuestFields { read_at, began_at: began(inputs, seen), fields }))
     };
     inputs.records.guests.iter().filter_map(|record| of(record.uid, record.place.vmid()?)).collect()
 }

@@ -15,6 +15,7 @@ use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
 use super::present::Made;
+use super::schedule::told::times;
 use super::survivor::{self, Nothing};
 use super::{Action, Context, Judged, disks, left, network, number, passes, placement};
 use crate::gate::Verdict;
@@ -108,8 +109,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     let backup = choice.backup;
     if let Some((tried, until)) = context.waits(uid, OperationKind::Provision) {
         let text = format!(
-            "it is gone; making it again failed {} times, next try at {until:.0}: {}",
-            tried.failed, tried.message
+            "it is gone; making it again failed {}, next try at {until:.0}: {}",
+            times(tried.failed),
+            tried.message
         );
         return judged.with(ErrorCode::Unavailable, text);
     }

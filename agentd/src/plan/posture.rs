@@ -117,17 +117,17 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
     let at = taken_at(newest);
     let missed = owed.last.filter(Due::is_missed);
     let missed =
-        missed.map(|due| format!("its {tier} backup of {} was missed, the newest is of {at}", due.point));
+        missed.map(|due| format!("its {tier} backup of {} was missed, the newest is of {at:.0}", due.point));
     let damaged = aside::is_damaged(newest, shelf)
-        .then(|| format!("the server found its newest {tier} backup of {at} damaged"));
+        .then(|| format!("the server found its newest {tier} backup of {at:.0} damaged"));
     let tested = promised.test_every.map(|every| (every, Tested::of(promised, known)));
     let unproved = tested.as_ref().and_then(|(every, tested)| tested.lacks(*every, known.time.at));
     let lacks = missed.into_iter().chain(damaged).chain(unproved).chain(only_crash(promised, known));
     let mut all: Vec<Said> = lacks.map(|why| said(Posture::Attention, why)).collect();
     if all.is_empty() {
         let why = match tested.and_then(|(_, tested)| tested.proved) {
-            Some(proved) => format!("a {tier} backup of it was restored and checked at {proved}"),
-            None => format!("its newest {tier} backup is of {at}"),
+            Some(proved) => format!("a {tier} backup of it was restored and checked at {proved:.0}"),
+            None => format!("its newest {tier} backup is of {at:.0}"),
         };
         all.push(said(Posture::Protected, why));
     }
@@ -147,7 +147,7 @@ fn only_crash(promised: &Promised<'_>, known: &Known<'_>) -> Option<String> {
     let label = newest.label.as_ref()?;
     match (promised.consistency, label.consistency) {
         (Consistency::Application, Consistency::Crash) if known.run != Running::Stopped => Some(format!(
-            "its newest {} backup of {} is only crash-consistent: {}",
+            "its newest {} backup of {:.0} is only crash-consistent: {}",
             promised.tier,
             taken_at(newest),
             label.why

@@ -10,6 +10,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
+use super::schedule::told::times;
 use super::{
     Action, Context, Inputs, Judged, controller, detached, expiry, fields, fixed, lost, maintenance, network,
     passes, placement, silence,
@@ -357,9 +358,9 @@ fn act(
     }
     if let Some((tried, until)) = context.waits(uid, kind) {
         let text = format!(
-            "{} was tried {} times, next at {until:.0}: {}",
+            "{} was tried {}, next at {until:.0}: {}",
             kind.as_str(),
-            tried.failed,
+            times(tried.failed),
             tried.message
         );
         return judged.with(ErrorCode::Unavailable, text);

@@ -147,7 +147,7 @@ pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<Probl
     };
     let told = |one: &OperationView| {
         let text = format!(
-            "{} of {} (operation {}) is under way since {} and goes on: see in `agentd status` whether it moves; if its task \
+            "{} of {} (operation {}) is under way since {:.0} and goes on: see in `agentd status` whether it moves; if its task \
              hangs, stop that task in Proxmox, and what it made is taken back",
             one.kind.as_str(),
             one.name,

@@ -78,11 +78,18 @@ impl<'a> Tested<'a> {
         trend(self.tests.iter().copied())
     }
 
+    /// When the backup was taken that failed, where a good one came after it.
+    #[must_use]
+    pub fn newer_than_the_failed(&self, known: &Known<'_>, promised: &Promised<'_>) -> Option<Timestamp> {
+        let failed = self.failed?.taken_at;
+        known.good(promised).any(|backup| backup.taken_at > failed).then_some(failed)
+    }
+
     /// What failed, in words.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         let failed = self.failed?;
-        Some(format!("the restore test of {} failed at {}: {}", failed.archive, failed.at, failed.why))
+        Some(format!("the restore test of {} failed at {:.0}: {}", failed.archive, failed.at, failed.why))
     }
 
     /// Why it is not proved as often as was promised; none, where it is.
@@ -94,7 +101,7 @@ impl<'a> Tested<'a> {
             (Some(failure), _) => failure,
             (None, Some(at)) if now.duration_since(at) <= within => return None,
             (None, Some(at)) => {
-                format!("no {tier} backup of it was restored and checked within {every}, the last at {at}")
+                format!("no {tier} backup of it was restored and checked within {every}, the last at {at:.0}")
             }
             (None, None) => format!("no {tier} backup of it was ever restored and checked"),
         };
@@ -109,7 +116,7 @@ impl<'a> Tested<'a> {
             TestVerdict::BootedOnly => "only booted",
             TestVerdict::NotRun => "could not be run",
         };
-        format!("; the last test, at {}, {what}: {}", last.at, last.why)
+        format!("; the last test, at {:.0}, {what}: {}", last.at, last.why)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A tier whose promise names an interval of tests has its newest good backup tried when its last test is nearly as old as
 //! that (seven eighths), so that the proof is young enough while it waits for its turn: each tier for itself, since a local
-//! backup that comes back says nothing about an off-site one and its key. One that failed is tried again when there is a
-//! newer backup, and once a day until it comes back; one that could not be run, within the hour, or at once where it lay under
+//! backup that comes back says nothing about an off-site one and its key. After one that failed a newer one is tried at once,
+//! where there is one, and else the same once a day until it comes back; one that could not be run, within the hour, or at once where it lay under
 //! a former VMID and there is one under the present one. One test at a time on a box,
 //! the longest overdue first. Operators may also sign for a test, whatever is due.
 //!
@@ -63,7 +63,7 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     let operation = operation(due.guest, due.backup, place);
     if passes(context, &operation, &Provenance::Schedule) {
         let reason = format!(
-            "the {} backup {} of {} was to be tried since {}",
+            "the {} backup {} of {} was to be tried since {:.0}",
             due.tier, due.backup.archive, due.guest.name, due.since
         );
         plan.actions.push(Action { operation, reason });
@@ -158,9 +158,7 @@ fn operation(guest: &GuestRecord, backup: &BackupRecord, place: &TestPlace) -> O
 /// The newest backup of each tier of a guest that is to be tried now.
 fn due<'a>(context: &Context<'a>, guest: &'a GuestRecord) -> Vec<Due<'a>> {
     let Some(promise) = context.inputs.records.protections.get(&guest.uid) else { return Vec::new() };
-    if !matches!(guest.place, Place::Made { .. })
-        || context.waits(guest.uid, OperationKind::RestoreTest).is_some()
-    {
+    if !matches!(guest.place, Place::Made { .. }) {
         return Vec::new();
     }
     let known = known(context.inputs, guest);
@@ -175,12 +173,17 @@ fn tier<'a>(
     promised: &Promised<'_>,
 ) -> Option<Due<'a>> {
     let days = promised.test_every?;
-    let backup = preferred(known, promised, days)?;
-    let last = Tested::of(promised, known).last;
-    let since = match last {
+    let tested = Tested::of(promised, known);
+    let backup = preferred(known, (promised, &tested), days)?;
+    let since = match tested.last {
         Some(test) => again(test, (backup, known), days)?,
         None => first(backup, days)?,
     };
+    // That tests of older ones came to nothing says nothing of one that came after them.
+    let is_newer = tested.failed.is_some_and(|failed| backup.taken_at > failed.taken_at);
+    if !is_newer && context.waits(guest.uid, OperationKind::RestoreTest).is_some() {
+        return None;
+    }
     let now = context.inputs.time.at;
     if since > now {
         let wait = since.duration_since(now);
@@ -211,11 +214,17 @@ fn proves(backup: &BackupRecord) -> Proves {
 }
 
 /// The newest of the good ones that prove most. What is older than the newest by more than the interval of tests says
-/// nothing of what is taken now.
-fn preferred<'a>(known: &Known<'a>, promised: &Promised<'_>, days: TestDays) -> Option<&'a BackupRecord> {
+/// nothing of what is taken now; and where one failed and another came after it, that one is what is still hoped for.
+fn preferred<'a>(
+    known: &Known<'a>,
+    (promised, tested): (&Promised<'_>, &Tested<'_>),
+    days: TestDays,
+) -> Option<&'a BackupRecord> {
     let newest = known.good(promised).map(taken_at).max()?;
     let within = SignedDuration::from_hours(24 * i64::from(days.get()));
+    let after = tested.newer_than_the_failed(known, promised);
     let recent = known.good(promised).filter(|backup| newest.duration_since(taken_at(backup)) <= within);
+    let recent = recent.filter(|backup| after.is_none_or(|after| backup.taken_at > after));
     // What lies under a former VMID can mostly not be looked into.
     let now = |backup: &BackupRecord| known.vmid.is_none_or(|vmid| backup.vmid == vmid);
     recent.max_by_key(|backup| (now(backup), proves(backup), taken_at(backup)))

@@ -1,7 +1,8 @@
 //! What the hub passes on from operators: each text is judged, and taken once or turned away.
 //!
 //! A text whose bytes are on record already is not judged again: its outcome stands, and is in every report. So a repeat
-//! after its time is no refusal. Deliberately absent: the effect; the reconcile loop acts when a job's delay is over.
+//! after its time is no refusal. One that was turned away is left by the hub until the next report reaches it, and is judged
+//! again after half a minute at the soonest: its signer may be listed by then. Deliberately absent: the effect; the reconcile loop acts when a job's delay is over.
 
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::job::{MailedJob, SignedJob};
@@ -22,6 +23,8 @@ pub enum Outcome {
     Known,
     /// It was turned away, for this.
     Away(TurnedAway),
+    /// It was turned away a moment ago, which the hub has not heard yet.
+    AwayStill,
     /// So much was turned away within the hour that nothing is looked at.
     Unread,
 }
@@ -38,6 +41,9 @@ pub async fn take(
 ) -> Result<Outcome, StoreError> {
     if !store.takes_mail(now) {
         return Ok(Outcome::Unread);
+    }
+    if store.turned_away_just_now(mail.id, &mail.blob, now) {
+        return Ok(Outcome::AwayStill);
     }
     if let Ok(signed) = SignedJob::parse(mail.blob.as_bytes())
         && store.knows_job(&signed).await?

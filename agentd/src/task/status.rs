@@ -21,6 +21,8 @@ mod fields;
 mod left;
 mod restore_tests;
 
+pub use fields::spent_claim;
+
 use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
 use crate::model::view::{HeavyView, ProgressLines, View};
@@ -159,7 +161,7 @@ impl StatusTask {
             Question::Recovery { last } => told(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
             Question::TakeUp { without } => self.take_up(without, by).await,
-            Question::Fields { guest } => self.fields(&guest),
+            Question::Fields { guest } => self.fields(&guest).await,
             Question::RestoreTests { guest } => self.restore_tests(&guest).await,
             Question::Parked => told(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {

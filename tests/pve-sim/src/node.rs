@@ -3,6 +3,7 @@
 //! [`World`] is what changes under one lock (access, storages, guests); tasks, faults and the clock have their own. Long work such as
 //! unpacking an archive is done without the lock, behind the guest's `lock:` value, as on the real one.
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +35,26 @@ pub struct Settings {
     pub fingerprint: String,
     /// Whether requests are watched for what our agent must never send.
     pub watch: Watch,
+    /// How old the figures of guests may be in the list of the cluster's resources.
+    pub figures: Figures,
+}
+
+/// How old the figures of guests may be in the list of the cluster's resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figures {
+    /// They are looked at for each answer.
+    Live,
+    /// They are of the last round of the status daemon, which goes round each so many seconds. Locks, tags and pools are live.
+    Every(i64),
+}
+
+/// Whether the node is going down in good order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoingDown {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
 }
 
 /// Whether a running guest takes a new mount point.
@@ -53,6 +74,7 @@ impl Default for Settings {
             hot_mounts: HotMounts::Work,
             fingerprint: String::new(),
             watch: Watch::Off,
+            figures: Figures::Live,
         }
     }
 }
@@ -98,6 +120,9 @@ pub struct Node {
     pub power: Power,
     /// Only one backup job at a time.
     pub backup_lock: Mutex<()>,
+    /// The last round of the status daemon.
+    pub round: Mutex<crate::call::cluster::Round>,
+    going_down: AtomicBool,
     world: Mutex<World>,
 }
 
@@ -169,6 +194,8 @@ impl Node {
             guard,
             power,
             backup_lock: Mutex::new(()),
+            round: Mutex::default(),
+            going_down: AtomicBool::new(false),
             world: Mutex::new(world),
         }))
     }
@@ -176,6 +203,17 @@ impl Node {
     /// Takes the lock. Held only for short, synchronous work.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins or ends going down.
+    pub fn go_down(&self, is: GoingDown) {
+        self.going_down.store(is == GoingDown::Yes, Ordering::SeqCst);
+    }
+
+    /// Whether it is going down in good order.
+    #[must_use]
+    pub fn is_going_down(&self) -> bool {
+        self.going_down.load(Ordering::SeqCst)
     }
 
     /// A fresh MAC address with the vendor's prefix.

@@ -24,7 +24,7 @@ use crate::fault::control;
 use crate::guard::Watch;
 use crate::http::listen;
 use crate::http::tls::{Identity, IdentityError};
-use crate::node::{HotMounts, Node, OpenError, Settings};
+use crate::node::{Figures, HotMounts, Node, OpenError, Settings};
 use crate::power::Power;
 use crate::runtime::{Inert, Runtime};
 use crate::state::Paths;
@@ -45,6 +45,7 @@ pub struct Builder {
     login_delay: Duration,
     hot_mounts: HotMounts,
     watch: Watch,
+    figures: Figures,
 }
 
 /// Why an instance does not start.
@@ -124,6 +125,7 @@ impl Sim {
             login_delay: Duration::from_secs(3),
             hot_mounts: HotMounts::Work,
             watch: Watch::Off,
+            figures: Figures::Live,
         }
     }
 }
@@ -185,6 +187,13 @@ impl Builder {
         self
     }
 
+    /// Lists the cluster's resources with figures of this age.
+    #[must_use]
+    pub const fn figures(mut self, figures: Figures) -> Self {
+        self.figures = figures;
+        self
+    }
+
     /// Watches for what our own agent must never send: such a call is refused loudly, and `node.guard` keeps it.
     #[must_use]
     pub const fn guard(mut self) -> Self {
@@ -220,6 +229,7 @@ impl Builder {
             hot_mounts: self.hot_mounts,
             fingerprint: identity.fingerprint.clone(),
             watch: self.watch,
+            figures: self.figures,
         };
         let node = Node::open(&state, clock, settings, power).map_err(StartError::Open)?;
         resume(&node)?;

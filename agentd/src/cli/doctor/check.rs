@@ -188,14 +188,17 @@ async fn version(pve: &dyn Pve) -> Check {
             let detail = format!("{} is too old: {major}.{minor} or newer is needed", version.text);
             Check::new(State::Failed, "Proxmox VE", detail)
         }
-        Err(error @ PveError::PinMismatch { .. }) => {
-            let mend = vec![
-                "agentd setup ...   # with the options of the first time: it reads the new key".to_owned(),
-            ];
-            Check { mend, ..Check::of_error("Proxmox VE", &error) }
-        }
-        Err(error) => Check::of_error("Proxmox VE", &error),
+        Err(error) => unanswered(&error),
     }
+}
+
+pub(super) fn unanswered(error: &PveError) -> Check {
+    let check = Check::of_error("Proxmox VE", error);
+    if !matches!(error, PveError::PinMismatch { .. }) {
+        return check;
+    }
+    let line = "agentd setup ...   # with the options of the first time: it reads the new key";
+    Check { mend: vec![line.to_owned()], ..check }
 }
 
 async fn token_rights(pve: &dyn Pve, role: Role, token_id: &str, places: &Places) -> Vec<Check> {

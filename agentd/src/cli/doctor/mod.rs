@@ -132,7 +132,10 @@ fn text(checks: &[Check]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_protocol::pin::{Pin, PinKind};
+
     use super::*;
+    use crate::port::pve::PveError;
 
     #[test]
     fn what_a_person_reads() {
@@ -159,5 +162,18 @@ mod tests {
             check(State::Unknown, "golden 2026.11.1", "Proxmox did not answer", &[]),
         ];
         insta::assert_snapshot!(text(&checks));
+    }
+
+    /// The clock needs a person for another reason: neither hides the other.
+    #[test]
+    fn a_new_certificate_key_is_mended_by_a_line_of_its_own() {
+        let offered = Pin::of(PinKind::Spki, b"another key");
+        let clock = Check {
+            mend: vec!["apt-get install chrony".to_owned()],
+            ..Check::new(State::Failed, "clock", "unkept")
+        };
+        let page = text(&[check::unanswered(&PveError::PinMismatch { offered }), clock]);
+        let below = page.split("To mend it").nth(1).unwrap();
+        assert!(below.contains("agentd setup ...") && below.contains("chrony"), "{page}");
     }
 }

@@ -91,3 +91,32 @@ pub(super) fn take_up(settings: &Settings, without: &[String]) -> Result<(), Enr
     println!("They come back once their backups are found; `agentd status` shows how far that is.");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::left::{NotTaken, taking};
+
+    /// Whoever copies a name of this list into `--without` is understood.
+    #[test]
+    fn who_is_named_as_a_guest_of_the_lost_box_is_known_to_the_taking_up() {
+        let uid = |n: u32| format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}");
+        let guests = json!([
+            { "uid": uid(1), "name": "web-1", "vmid": 301, "standing": "managed", "run": "running" },
+            { "uid": uid(2), "name": "wished", "standing": "absent", "run": "stopped" },
+            { "uid": uid(1), "name": "copy", "vmid": 309, "standing": "beside", "run": "stopped" },
+            { "name": "strangers", "vmid": 900, "standing": "foreign", "run": "running" }
+        ]);
+        let handover: HandOver = serde_json::from_value(json!({ "sections": { "guests": guests } })).unwrap();
+        let said = next_steps(&handover);
+        assert!(said.contains("Its guests were: web-1. "), "{said}");
+        let list = handover.sections.guests.as_deref();
+        for name in ["wished", "copy", "strangers"] {
+            let without = [name.to_owned()];
+            assert_eq!(taking(list, None, &without), Err(NotTaken::Nobody(name.to_owned())));
+        }
+        assert_eq!(taking(list, None, &["web-1".to_owned()]).unwrap().away.len(), 1);
+    }
+}

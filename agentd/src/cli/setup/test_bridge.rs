@@ -65,14 +65,20 @@ pub fn steps(choices: &Choices) -> Vec<LocalStep> {
     let mut steps = vec![LocalStep { what, standing, act: LocalAct::PlainFile { path, text } }];
     if choices.system_user.is_some() && is_shipped {
         let standing = if runs { Standing::Done } else { Standing::Missing };
-        // Restarted too: it may run with another address.
-        for (verb, when) in [("enable", "from boot on"), ("restart", "now, with this address")] {
-            let act = LocalAct::Command(["systemctl", verb, UNIT].map(str::to_owned).to_vec());
-            let what = format!("unit {UNIT}, {when}");
-            steps.push(LocalStep { what, standing: standing.clone(), act });
-        }
+        steps.extend(of_unit(speech, &standing));
     }
     steps
+}
+
+/// The unit, and what it makes. It is restarted, too: it may run with another address.
+fn of_unit(speech: &TestBridge, standing: &Standing) -> [LocalStep; 2] {
+    let step = |verb: &str, what| LocalStep {
+        what,
+        standing: standing.clone(),
+        act: LocalAct::Command(["systemctl", verb, UNIT].map(str::to_owned).to_vec()),
+    };
+    let made = format!("bridge {}, made now with this address", speech.bridge);
+    [step("enable", format!("unit {UNIT}, from boot on")), step("restart", made)]
 }
 
 /// Beside the settings.
@@ -107,6 +113,18 @@ mod tests {
         PREFIX=30
         PORT=8443
         ");
+    }
+
+    #[test]
+    fn a_plan_names_the_unit_once() {
+        let both = both_ends("10.254.254.1/30".parse().unwrap()).unwrap();
+        let steps = of_unit(&both, &Standing::Missing);
+        assert_eq!(steps.iter().filter(|step| step.what.contains(UNIT)).count(), 1, "{steps:?}");
+        let runs = |step: &LocalStep| match &step.act {
+            LocalAct::Command(words) => words[1].clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(steps.each_ref().map(runs), ["enable", "restart"]);
     }
 
     #[test]

@@ -33,5 +33,8 @@ pub(super) fn page(view: &FieldsView) -> String {
         ]);
     }
     let _infallible = writeln!(page, "{rows}");
+    for note in &view.notes {
+        let _infallible = writeln!(page, "\n{note}");
+    }
     page
 }

@@ -69,7 +69,8 @@ fn the_fields_of_a_guest_stand_side_by_side() {
                 "applied": {"value": "512 MiB", "at": "2026-11-20T12:00:00Z"}},
             {"field": "network.mtu", "desired": "1400", "observed": "1400",
                 "applied": {"value": "1400", "at": "2026-11-21T11:00:00Z"}, "in_force": "next_start"},
-            {"field": "network.rate", "observed": "unlimited"}]
+            {"field": "network.rate", "observed": "unlimited"}],
+        "notes": ["The claim by which it got its token still stands in its configuration."]
     }))
     .unwrap();
     insta::assert_snapshot!(fields::page(&view));

@@ -20,7 +20,7 @@ pub mod points;
 mod prune;
 pub mod target;
 pub mod tier;
-mod told;
+pub(super) mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

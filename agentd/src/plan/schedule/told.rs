@@ -72,7 +72,8 @@ pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> V
     told
 }
 
-fn times(count: u32) -> String {
+/// How often something was done.
+pub fn times(count: u32) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
@@ -116,10 +117,12 @@ fn unsealed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
 
 /// A restore test that failed, until one proves a backup of the tier.
 fn failed(promised: &Promised<'_>, known: &Known<'_>) -> Option<Condition> {
-    let failure = promised.test_every.and_then(|_| Tested::of(promised, known).failure())?;
-    let message = format!(
-        "{failure}; find out why it does not come back: it is tried again with the next {} backup, or after a day",
-        promised.tier
-    );
+    let tested = promised.test_every.map(|_| Tested::of(promised, known))?;
+    let (failure, tier) = (tested.failure()?, promised.tier);
+    let next = match tested.newer_than_the_failed(known, promised) {
+        Some(_) => format!("the {tier} backup that came after it is tried next"),
+        None => format!("it is tried again with the next {tier} backup, or after a day"),
+    };
+    let message = format!("{failure}; find out why it does not come back: {next}");
     Some(Condition { code: ErrorCode::RestoreTestFailed, message })
 }

@@ -35,6 +35,8 @@ fn all_fields_stand_side_by_side_and_the_report_has_those_that_differ() {
     assert_eq!(all.iter().map(|state| state.field).collect::<Vec<_>>(), GuestField::ALL);
     let memory = row(&world, GuestField::Memory);
     assert_eq!((memory.desired.as_deref(), memory.observed.as_deref()), (Some("512 MiB"), Some("256 MiB")));
+    let began = fields::all(&world.inputs()).remove(&uid(1)).unwrap().began_at;
+    assert_eq!(began, Some(at(-60)), "when it was started, by Proxmox's word of how long it runs");
     let rate = row(&world, GuestField::Rate);
     assert_eq!((rate.desired, rate.observed.as_deref()), (None, Some("unlimited")), "not named, and told");
     let mtu = row(&world, GuestField::Mtu);

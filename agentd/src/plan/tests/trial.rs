@@ -207,6 +207,30 @@ fn what_failed_is_tried_again_with_the_next_backup_or_after_a_day() {
     assert!(trial(&life).is_some(), "and the same one again, when no other came");
 }
 
+/// Three newer ones lay there for an hour, and it was said that the next one would be tried.
+#[test]
+fn after_one_that_failed_a_newer_one_is_tried_at_once() {
+    let mut life = tested();
+    standing_still(&mut life, "2026-03-11");
+    later(&mut life, 14);
+    note(&mut life, TestVerdict::Failed);
+    let told = |life: &Life| -> String {
+        let conditions = &life.plan().verdicts[0].conditions;
+        let failed = conditions.iter().find(|one| one.code == ErrorCode::RestoreTestFailed);
+        failed.expect("it is told").message.clone()
+    };
+    assert!(told(&life).ends_with("with the next local backup, or after a day"), "{}", told(&life));
+    // Those that came after it hold less: it is they that are still hoped for. That tries came to nothing holds up none.
+    morning(&mut life, "2026-03-12");
+    life.now = time("2026-03-12T02:00:00Z");
+    let (kind, message) = (OperationKind::RestoreTest, "it did not come back".to_owned());
+    life.world.records.attempts = vec![Attempts { guest: uid(1), kind, failed: 9, last: life.now, message }];
+    assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-12T01:30:00Z"));
+    assert!(told(&life).ends_with("the local backup that came after it is tried next"), "{}", told(&life));
+    note(&mut life, TestVerdict::Failed);
+    assert!(trial(&life).is_none(), "each once");
+}
+
 #[test]
 fn what_could_not_be_run_is_tried_again_within_the_hour() {
     let mut life = tested();

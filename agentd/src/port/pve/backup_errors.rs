@@ -103,6 +103,16 @@ mod tests {
                 "inserting chunk on store 'tiny' failed for 00ab",
             ),
             (
+                &["INFO: Error: stream closed because of a broken pipe", client],
+                ErrorCode::Unavailable,
+                "stream closed because of a broken pipe (its command ended: exit code 255)",
+            ),
+            (
+                &["ERROR: Backup of VM 150 failed - interrupted by signal"],
+                ErrorCode::Unavailable,
+                "interrupted by signal",
+            ),
+            (
                 &["ERROR: Backup of VM 141 failed - CT is locked (backup)"],
                 ErrorCode::Unavailable,
                 "CT is locked (backup)",

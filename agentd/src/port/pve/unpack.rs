@@ -29,6 +29,10 @@ const LACKS: [&str; 5] = [
 /// The backup server's client cannot make sense of the data that it got.
 const UNREADABLE: &str = "Error: error extracting archive - ";
 
+/// Where a backup server keeps data, and what it says of a chunk that it renamed when it found it damaged: by another name
+/// nobody reads it any more.
+const CHUNK: (&str, &str) = ("/.chunks/", "No such file or directory (os error 2)");
+
 /// How lines of the tools begin that unpack: the decompressor's say what is wrong with its input, and `tar` ends with that.
 const TOOLS: [&str; 3] = ["/*stdin*\\ : ", "tar: ", "zstd: "];
 
@@ -55,7 +59,8 @@ pub fn shortened(end: &str) -> String {
 }
 
 /// It got none: the server or the way to it.
-const CUT_OFF: [&str; 5] = ["connection", "connect error", "timed out", "authentication", "permission"];
+const CUT_OFF: [&str; 6] =
+    ["connection", "connect error", "timed out", "authentication", "permission", "broken pipe"];
 
 /// Whether a refused look into an archive says that the archive is to blame.
 #[must_use]
@@ -89,7 +94,10 @@ impl Told {
     pub fn hear(&mut self, line: &str) {
         let place = if has_any(line, &LACKS) {
             &mut self.lacked
-        } else if has_any(line, &KEY) || (line.contains(UNREADABLE) && !has_any(line, &CUT_OFF)) {
+        } else if has_any(line, &KEY)
+            || (line.contains(CHUNK.0) && line.contains(CHUNK.1))
+            || (line.contains(UNREADABLE) && !has_any(line, &CUT_OFF))
+        {
             &mut self.unreadable
         } else if TOOLS.iter().any(|tool| line.trim_start().starts_with(tool)) && !has_any(line, &CHATTER) {
             &mut self.tool
@@ -192,6 +200,30 @@ mod tests {
             (
                 &["Error: error extracting archive - connection closed because of a broken pipe"],
                 CLIENT,
+                Elsewhere,
+            ),
+            // A chunk that failed a verification is renamed: of the datastore it says where, whoever's name that is.
+            (
+                &[
+                    "Error: reading file \"/srv/connection/.chunks/ab12/ab12cd\" failed: No such file or directory (os error 2)",
+                ],
+                CLIENT,
+                Archive,
+            ),
+            (
+                &["Error: error extracting archive - stream closed because of a broken pipe"],
+                CLIENT,
+                Elsewhere,
+            ),
+            (
+                &["Use of uninitialized value $password in concatenation", "Error: authentication failed"],
+                CLIENT,
+                Elsewhere,
+            ),
+            // The node went down.
+            (
+                &[],
+                "unable to restore CT 900 - command 'timedatectl show '--property=Timezone' --value' failed: exit code 1",
                 Elsewhere,
             ),
             (&["Error: client error (Connect)", "tcp connect error"], CLIENT, Elsewhere),

@@ -155,6 +155,9 @@ pub struct FieldsView {
     pub read_at: Option<Timestamp>,
     /// The fields; none, where its configuration could not be read.
     pub fields: Vec<FieldState>,
+    /// What else of its configuration is worth a word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What restore tests of a guest's backups showed.

@@ -451,12 +451,17 @@ impl Store {
         let problem = Problem::new(why.code(), chain(why));
         let Some(word) = self.mail.word(left, blob, &problem, at) else { return Ok(()) };
         let detail = format!("text {}: {problem}", word.blob);
-        self.write(Part::Jobs, "write the audit", move |transaction| {
-            note(transaction, at, "job_refused", (None, left), &detail)
-        })
-        .await?;
+        // First, since the write wakes the report, which tells what is kept.
         self.mail.keep(word);
-        Ok(())
+        let written = self
+            .write(Part::Jobs, "write the audit", move |transaction| {
+                note(transaction, at, "job_refused", (None, left), &detail)
+            })
+            .await;
+        if written.is_err() {
+            self.mail.unkeep(left);
+        }
+        written
     }
 
     /// The jobs whose delay is over, first come first.
@@ -520,6 +525,8 @@ impl Store {
     /// [`TakeError`]; those in use stay.
     pub async fn change_roster(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
         self.write(Part::Jobs, "write who may sign", move |transaction| change_roster(transaction, &job, at))
-            .await
+            .await?;
+        self.mail.judge_anew();
+        Ok(())
     }
 }

@@ -1,15 +1,17 @@
 //! Operations and their events. Every event goes through the law of `operation::log`, here as on replay, and is on disk
 //! when a call returns; what it changes about the guest is in the same transaction, and so is its audit line.
 
+use std::collections::BTreeMap;
+
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId};
-use holdfast_protocol::operation::OperationView;
+use holdfast_protocol::operation::{Alike, OperationView};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, applied, audit, backup, beside, compact, controller, guest, release,
+    Part, Store, StoreError, alike, applied, audit, backup, beside, compact, controller, guest, release,
     restore_test, snapshot, tier, window,
 };
 use crate::model::planted::{Bug, planted};
@@ -455,22 +457,27 @@ impl Store {
         self.read(move |connection| one(connection, id)).await
     }
 
-    /// Open and parked operations, and the last ended ones, for report and status; oldest first.
+    /// Open and parked operations, and the last ended ones, for report and status; oldest first. What failed alike is one.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn operation_views(&self, ended: u32) -> Result<Vec<OperationView>, StoreError> {
         self.read(move |connection| {
-            let recent =
-                "SELECT serial FROM operation WHERE ended_at IS NOT NULL ORDER BY serial DESC LIMIT ?1";
-            let mut all = serials(connection, recent, i64::from(ended))?;
+            let lines = alike::lines(connection, ended)?;
+            let mut all: Vec<i64> = lines.iter().map(|line| line.serial).collect();
             let open = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
             all.extend(serials(connection, open, i64::MAX)?);
             // However long ago: who waits for a person is not forgotten by growing old.
             all.extend(serials(connection, super::parked::PARKED, i64::MAX)?);
             all.sort_unstable();
             all.dedup();
-            all.into_iter().map(|serial| compact::view(connection, serial)).collect()
+            let alike: BTreeMap<i64, Alike> =
+                lines.into_iter().filter_map(|line| Some((line.serial, line.alike?))).collect();
+            let view = |serial: i64| {
+                let view = compact::view(connection, serial)?;
+                Ok(OperationView { alike: alike.get(&serial).copied(), ..view })
+            };
+            all.into_iter().map(view).collect()
         })
         .await
     }

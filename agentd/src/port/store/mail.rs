@@ -23,6 +23,9 @@ use crate::model::planted::{Bug, planted};
 /// Texts that are remembered and told.
 const TOLD: usize = 32;
 
+/// A text that was turned away is not judged again sooner than this: the hub leaves it until it hears of that.
+const JUDGED_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
 /// Lines an hour.
 const LINES_PER_HOUR: usize = 120;
 
@@ -37,6 +40,7 @@ pub(super) struct Word {
     pub blob: String,
     problem: Problem,
     at: Timestamp,
+    judged_at: Timestamp,
 }
 
 /// What was turned away lately.
@@ -67,12 +71,25 @@ impl Mail {
     /// What is to be written of a text, unless it was written already.
     pub(super) fn word(&self, id: JobId, blob: &str, problem: &Problem, at: Timestamp) -> Option<Word> {
         let blob = hex(&Sha256::digest(blob.as_bytes()));
-        let lately = self.lately();
-        let same = |word: &&Word| word.id == id && word.blob == blob && word.problem.code == problem.code;
-        if lately.words.iter().any(|word| same(&word)) {
+        let mut lately = self.lately();
+        let same = |word: &&mut Word| word.id == id && word.blob == blob && word.problem.code == problem.code;
+        if let Some(word) = lately.words.iter_mut().find(same) {
+            word.judged_at = at;
             return None;
         }
-        Some(Word { id, blob, problem: problem.clone(), at })
+        Some(Word { id, blob, problem: problem.clone(), at, judged_at: at })
+    }
+
+    /// Whether a text was turned away a moment ago, so that nothing can have become of it since.
+    fn is_judged(&self, id: JobId, blob: &str, at: Timestamp) -> bool {
+        let blob = hex(&Sha256::digest(blob.as_bytes()));
+        // A moment that lies ahead of now is of before the clock was set back.
+        let lately = SignedDuration::ZERO..JUDGED_AGAIN;
+        let same = |word: &Word| word.id == id && word.blob == blob;
+        self.lately()
+            .words
+            .iter()
+            .any(|word| same(word) && lately.contains(&at.duration_since(word.judged_at)))
     }
 
     /// A line was written.
@@ -80,7 +97,21 @@ impl Mail {
         self.lately().lines.push_back(at);
     }
 
-    /// It is on disk.
+    /// Who may sign has changed: what was turned away before may be right by now.
+    pub(super) fn judge_anew(&self) {
+        for word in &mut self.lately().words {
+            word.judged_at = Timestamp::MIN;
+        }
+    }
+
+    /// It could not be written.
+    pub(super) fn unkeep(&self, id: JobId) {
+        let mut lately = self.lately();
+        lately.words.retain(|word| word.id != id);
+        lately.lines.pop_back();
+    }
+
+    /// It is on disk, or will be in a moment.
     pub(super) fn keep(&self, word: Word) {
         let mut lately = self.lately();
         lately.lines.push_back(word.at);
@@ -182,6 +213,12 @@ impl Store {
     #[must_use]
     pub fn takes_mail(&self, at: Timestamp) -> bool {
         !self.mail.lately().is_full(at)
+    }
+
+    /// Whether a text was judged and turned away a moment ago.
+    #[must_use]
+    pub fn turned_away_just_now(&self, left: JobId, blob: &str, at: Timestamp) -> bool {
+        self.mail.is_judged(left, blob, at)
     }
 
     /// The signed job that a text is, when it is on record.

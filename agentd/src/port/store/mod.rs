@@ -19,6 +19,7 @@
 //! | [`journal`] | operations and their events |
 //! | [`check`] | nothing: whether the file is sound |
 //! | [`compact`] | ended operations, once their events are gone |
+//! | `alike` | ended operations for people, tries that failed alike as one |
 //! | [`parked`] | what was left for a person, and the answers |
 //! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
 //! | `controller` | controllers that guests exchange for their own |
@@ -42,6 +43,7 @@
 //! | `migration` | the file's version, and the way to it from every older one |
 
 pub mod access;
+mod alike;
 mod applied;
 pub mod audit;
 pub mod audit_file;

@@ -229,8 +229,11 @@ impl Store {
     /// # Errors
     /// [`LayDownError`]; what is in use stays.
     pub async fn lay_down(&self, texts: RosterTexts, at: Timestamp) -> Result<LaidDown, LayDownError> {
-        self.write(Part::Jobs, "write who may sign", move |transaction| lay_down(transaction, &texts, at))
-            .await
+        let laid = self
+            .write(Part::Jobs, "write who may sign", move |transaction| lay_down(transaction, &texts, at))
+            .await?;
+        self.mail.judge_anew();
+        Ok(laid)
     }
 
     /// Hears the highest number of an audit line that somebody else knows of. Yes, when a new life began for it.

@@ -400,3 +400,38 @@ async fn a_snapshot_is_known_from_its_outcome_on_until_its_removal() {
     }
     assert!(store.snapshots(uid(1)).await.unwrap().is_empty());
 }
+
+/// A list of the last twenty would have shown one cause and nothing else, with a count that ends at twenty.
+#[tokio::test]
+async fn tries_that_failed_alike_are_one_view_with_their_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let fail = async |n: u8, of: u8, code: ErrorCode| {
+        let mut progress = store.open_operation(new_operation(n, provision(of))).await.unwrap();
+        // Free space and the like differ each time.
+        let problem = Problem::new(code, format!("{n} bytes are left"));
+        let taken_back = [
+            Event::Begun,
+            Event::Intended { step: 0 },
+            Event::Failed { step: 0, problem: problem.clone(), then: crate::operation::log::Then::GiveUp },
+            Event::UndoBegun { problem },
+            Event::UndoIntended { step: 0 },
+            Event::UndoSucceeded { step: 0, facts: Vec::new(), note: None },
+            Event::TakenBack,
+        ];
+        for event in taken_back {
+            progress = store.append(&progress, event, at(i64::from(n))).await.unwrap();
+        }
+    };
+    fail(1, 2, ErrorCode::Unavailable).await;
+    fail(2, 1, ErrorCode::Locked).await;
+    for n in 3..=33 {
+        fail(n, 1, ErrorCode::StorageFull).await;
+    }
+    let views = store.operation_views(20).await.unwrap();
+    let told: Vec<_> = views.iter().map(|view| (view.id, view.alike.map(|alike| alike.count))).collect();
+    assert_eq!(told, [(operation_id(1), None), (operation_id(2), None), (operation_id(33), Some(31))]);
+    let first = store.operation(operation_id(3)).await.unwrap().unwrap().view().opened_at;
+    assert_eq!(views[2].alike.unwrap().first_at, first);
+    assert_eq!(store.operation_views(1).await.unwrap(), views[2..], "the newest");
+}

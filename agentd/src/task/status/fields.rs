@@ -6,27 +6,57 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::report::GuestReport;
+use jiff::Timestamp;
 
-use super::StatusTask;
+use super::{StatusTask, told};
+use crate::model::record::Place;
 use crate::model::view::View;
+use crate::operation::Operation;
 use crate::port::status_door::{Answer, FieldsView};
+use crate::port::store::{Store, StoreError};
+
+/// Of a running container Proxmox only notes what goes with its next stop, and shows it as gone.
+const SPENT_CLAIM: &str = "The claim by which it got its token still stands in its configuration, and in backups of it, until its \
+     next start. It is used and opens nothing.";
 
 impl StatusTask {
-    pub(super) fn fields(&self, called: &str) -> Answer {
+    pub(super) async fn fields(&self, called: &str) -> Answer {
         let view = Arc::clone(&self.view.borrow());
         let (uid, guest) = match called_so(&view, called) {
             Ok(found) => found,
             Err(problem) => return Answer::Refused(problem),
         };
         let known = view.fields.get(&uid);
+        let claim = match spent_claim(&self.store, uid, known.and_then(|known| known.began_at)).await {
+            Ok(claim) => claim,
+            Err(error) => return told(Err(error)),
+        };
         Answer::Fields(Box::new(FieldsView {
             uid,
             name: guest.name.clone(),
             at: self.clock.now(),
             read_at: known.and_then(|known| known.read_at),
             fields: known.map(|known| known.fields.clone()).unwrap_or_default(),
+            notes: claim.into_iter().collect(),
         }))
     }
+}
+
+/// What is left of the claim by which a guest got its token, where it was not started since.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn spent_claim(
+    store: &Store,
+    uid: GuestUid,
+    began_at: Option<Timestamp>,
+) -> Result<Option<String>, StoreError> {
+    let (Some(record), Some(began_at)) = (store.guest(uid).await?, began_at) else { return Ok(None) };
+    let Place::Made { by, .. } = record.place else { return Ok(None) };
+    let Some(made) = store.operation(by).await? else { return Ok(None) };
+    let with_claim = matches!(&made.operation, Operation::Provision(made) if made.starts_with_a_claim());
+    let stays = with_claim && made.view().ended_at.is_some_and(|ended| began_at < ended);
+    Ok(stays.then(|| SPENT_CLAIM.to_owned()))
 }
 
 /// The one guest of ours that is called so.

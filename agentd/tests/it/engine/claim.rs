@@ -5,7 +5,10 @@ use std::time::Duration;
 use agentd::operation::log::Status;
 use agentd::port::pve::read::Power;
 
-use super::world::{Controllers, World, end, told, vmid};
+use agentd::task::status::spent_claim;
+use jiff::SignedDuration;
+
+use super::world::{Controllers, World, end, told, uid, vmid};
 
 fn config(world: &World) -> String {
     world.guests().remove("300.conf").unwrap()
@@ -27,6 +30,14 @@ async fn a_used_claim_goes_with_the_next_restart() {
     assert!(ports.pve.guest_config(vmid(300)).await.unwrap().env.is_none());
     let running = config(&world);
     assert!(running.contains("env") && running.contains("delete: env"), "{running}");
+
+    // Who asks for its fields is told so, until it was started anew.
+    let ended = view.ended_at.unwrap();
+    let told = async |began| spent_claim(&ports.store, uid(1), began).await.unwrap();
+    let before = ended.checked_sub(SignedDuration::from_secs(5)).unwrap();
+    assert!(told(Some(before)).await.is_some_and(|text| text.contains("until its next start")));
+    assert_eq!(told(Some(ended)).await, None, "started since");
+    assert_eq!(told(None).await, None, "it stands still");
 
     ports.pve.stop(vmid(300)).await.unwrap();
     let down = async {

@@ -26,6 +26,40 @@ fn posting(path: &str) -> Aim {
     Aim { method: "POST".to_owned(), path: path.to_owned() }
 }
 
+/// Each kind of task ends in words of its own when its node goes down in good order: none of them is the archive's fault, and
+/// the guest is made all the same when the node is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_goes_down_in_good_order_costs_a_try() {
+    for (task, phase) in [("vzrestore", "unpacking"), ("vzstart", "start"), ("vzdump", "copy")] {
+        let world = World::start().await;
+        let ports = world.sound().await;
+        let _controllers = Controllers::start(&ports);
+        let hold = Fault::HoldWorker { task: task.to_owned(), phase: phase.to_owned(), hold_ms: 600_000 };
+        world.sim.node.faults.arm(hold);
+        let opened = open(&ports, 1, world.provision(1)).await;
+        let node = Arc::clone(&world.sim.node);
+        let shut_down = async {
+            // The fault is used up once the worker is there.
+            while !node.faults.armed().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let node = Arc::clone(&node);
+            tokio::task::spawn_blocking(move || apply(&node, &Edit::ShutDown)).await.unwrap().unwrap();
+        };
+        let (done, ()) = tokio::join!(run(&ports, opened), shut_down);
+        let mut done = done.unwrap();
+        if task == "vzrestore" {
+            // A restore is taken back and begun anew, by the next plan.
+            assert_eq!(done.status(), Status::Undone, "{task}: {}", told(&done));
+            assert_eq!(done.cause().unwrap().code, ErrorCode::Unavailable, "{}", told(&done));
+            assert_eq!((world.guests().len(), world.disks().len()), (0, 0), "{task}");
+            done = run(&ports, open(&ports, 2, world.provision(1)).await).await.unwrap();
+        }
+        assert_eq!(done.status(), Status::Done, "{task}: {}", told(&done));
+        assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{task}");
+    }
+}
+
 /// Each reply of each kind is lost once, with the effect done or not: one guest, by one restore.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_reply_is_found_again() {

@@ -223,6 +223,25 @@ async fn a_new_guest_gets_no_vmid_under_which_backups_lie() {
     assert_eq!((done.status(), done.view().vmid), (Status::Done, Some(vmid(302))), "{}", told(&done));
 }
 
+/// The document names the VMID of a guest that nobody took up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vmid_that_the_document_names_is_asked_for_backups_too() {
+    let world = World::start().await;
+    let ports = two_guests(&world).await;
+    lose(&world, ports, Gone::Guests);
+    let mut agent = start(&world).await;
+    let named = |number| DesiredGuest { vmid: Some(vmid(number)), ..guest(3) };
+    agent.wish(1, vec![named(301)]).await;
+    let refused = |view: &View| says(view, 3, ErrorCode::Unavailable, "backups lie under VMID 301 on");
+    agent.until("it is not made", refused).await;
+    assert_eq!(world.guests().len(), 0, "{:?}", world.guests());
+    agent.wish(2, vec![named(302)]).await;
+    let made = |view: &View| report(view, 3).is_some_and(|one| one.standing == Standing::Managed);
+    let view = agent.until("another VMID is free", made).await;
+    assert_eq!(report(&view, 3).unwrap().vmid, Some(vmid(302)));
+    agent.stop().await;
+}
+
 /// While the server that operators attached cannot be read nobody knows what lies there: a new guest waits, and it is said.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_guest_waits_for_the_list_of_a_backup_server() {

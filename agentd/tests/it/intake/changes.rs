@@ -145,6 +145,32 @@ async fn operators_put_others_in_their_place_by_their_signatures() {
     door.takes("root put alice back").await;
 }
 
+/// The hub leaves a text until it hears that it was turned away. That costs no signature's check each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_turned_away_a_moment_ago_is_not_judged_again() {
+    let mut door = Door::open().await;
+    let (id, payload) = door.destroy().await;
+    let stranger = job(payload.as_bytes(), &[&Hand::new(9)]);
+    assert!(matches!(door.leave(id, &stranger).await, Outcome::Away(_)));
+    for _ in 0..29 {
+        door.pass(1);
+        assert!(matches!(door.leave(id, &stranger).await, Outcome::AwayStill));
+    }
+    // Another text under its id is another matter, and the same one is looked at again after a while.
+    assert!(matches!(door.leave(id, "rubbish").await, Outcome::Away(_)));
+    let (id, payload) = door.destroy().await;
+    let stranger = job(payload.as_bytes(), &[&Hand::new(9)]);
+    for _ in 0..3 {
+        assert!(matches!(door.leave(id, &stranger).await, Outcome::Away(_)));
+        assert!(matches!(door.leave(id, &stranger).await, Outcome::AwayStill));
+        door.pass(30);
+    }
+    // A clock that was set back keeps nobody waiting.
+    assert!(matches!(door.leave(id, &stranger).await, Outcome::Away(_)));
+    door.pass(-3_600);
+    assert!(matches!(door.leave(id, &stranger).await, Outcome::Away(_)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rubbish_without_end_is_not_even_looked_at() {
     let mut door = Door::open().await;

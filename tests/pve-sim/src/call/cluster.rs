@@ -1,10 +1,13 @@
 //! What the cluster says of itself: resources, free VMIDs, status.
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
 use serde_json::{Map, Value, json};
 
 use super::{Call, Handler, Reply, data};
 use crate::fail::Refusal;
 use crate::guest::options::{Mount, Origin, mounts};
-use crate::node::{Node, World};
+use crate::node::{Figures, Node, World};
 
 /// The code of a call of this group.
 #[must_use]
@@ -183,6 +186,51 @@ fn pool_row(node: &Node, world: &World, pool: &str) -> Value {
     row
 }
 
+/// What the status daemon found in its last round: rows of guests, and when.
+#[derive(Debug, Default)]
+pub struct Round {
+    at_s: Option<i64>,
+    rows: BTreeMap<u32, Value>,
+}
+
+impl Round {
+    /// Looks at all guests, unless the last look is young enough.
+    fn go(&mut self, node: &Node, world: &World, every_s: i64) {
+        let now_s = node.settable.even_s();
+        if self.at_s.is_none_or(|at_s| now_s - at_s >= every_s) {
+            let row = |vmid: &u32| Some((*vmid, guest_row(node, world, *vmid)?));
+            (self.at_s, self.rows) = (Some(now_s), world.guests.all().keys().filter_map(row).collect());
+        }
+    }
+
+    /// A guest as it was then, with what is live; one that was not there yet is known by its number alone.
+    fn row(&self, node: &Node, world: &World, vmid: u32) -> Option<Value> {
+        let unknown = || json!({"id": format!("lxc/{vmid}"), "type": "lxc", "node": node.name, "vmid": vmid, "status": "unknown"});
+        let mut row = self.rows.get(&vmid).cloned().unwrap_or_else(unknown);
+        let main = &world.guests.get(vmid).ok()?.main;
+        for key in ["lock", "tags"] {
+            let fields = row.as_object_mut()?;
+            match main.get(key) {
+                Some(text) => fields.insert(key.to_owned(), json!(text)),
+                None => fields.remove(key),
+            };
+        }
+        Some(row)
+    }
+}
+
+/// A guest as the list of resources has it.
+fn listed(node: &Node, world: &World, vmid: u32) -> Option<Value> {
+    match node.settings.figures {
+        Figures::Live => guest_row(node, world, vmid),
+        Figures::Every(every_s) => {
+            let mut round = node.round.lock().unwrap_or_else(PoisonError::into_inner);
+            round.go(node, world, every_s);
+            round.row(node, world, vmid)
+        }
+    }
+}
+
 fn resources(call: &Call<'_>) -> Reply {
     let (node, world) = (call.node, call.node.world());
     let judge = world.judge(&call.who);
@@ -197,7 +245,7 @@ fn resources(call: &Call<'_>) -> Reply {
     if wanted("vm") {
         for vmid in world.guests.all().keys().filter(|vmid| judge.has(&format!("/vms/{vmid}"), &["VM.Audit"]))
         {
-            let Some(mut row) = guest_row(node, &world, *vmid) else { continue };
+            let Some(mut row) = listed(node, &world, *vmid) else { continue };
             if let (Some(pool), Some(map)) = (world.access.pool_of(*vmid), row.as_object_mut()) {
                 map.insert("pool".to_owned(), json!(pool));
             }

@@ -6,6 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use pve_sim::Sim;
+use pve_sim::node::Figures;
+
+/// How often the status daemon of a genuine node goes round.
+const STATUS_ROUND_S: i64 = 10;
 
 /// What to serve.
 #[derive(Debug, Args)]
@@ -47,7 +51,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     runtime.block_on(async move {
         // Guests are started from folders of their own, where a relative path would mean another place.
         let state = std::path::absolute(&arguments.state).context("the state folder has no absolute path")?;
-        let mut builder = Sim::builder().state_dir(&state).listen(arguments.listen).pace(Duration::from_millis(arguments.pace_ms));
+        let mut builder = Sim::builder().state_dir(&state).listen(arguments.listen).pace(Duration::from_millis(arguments.pace_ms))
+            .figures(Figures::Every(STATUS_ROUND_S));
         if arguments.guard {
             builder = builder.guard();
         }

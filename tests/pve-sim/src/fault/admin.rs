@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::access::config::{Token, User};
 use crate::fail::{Fallible, Refusal, host};
 use crate::guest::config::GuestConfig;
-use crate::node::Node;
+use crate::node::{GoingDown, Node};
+
+/// Looks at the tasks of a node that goes down: far more than any of them takes to end.
+const LOOKS_MAX: u32 = 5_000;
 
 /// One hand edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +146,8 @@ pub enum Edit {
     },
     /// Reboot the node: guests go down, running tasks die, guests with `onboot` come up.
     Reboot,
+    /// Reboot the node in good order: running tasks are told to end first, each in its own way.
+    ShutDown,
     /// Lose a task from the index.
     ForgetTask {
         /// Its name.
@@ -225,6 +230,7 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         Edit::Unpool { vmid } => super::node::unpool(node, *vmid),
         Edit::TokenExpiry { id, expire } => super::node::expire(node, id, *expire),
         Edit::Reboot => reboot(node),
+        Edit::ShutDown => shut_down(node),
         Edit::ForgetTask { upid } => {
             let upid = crate::task::upid::Upid::parse(upid)
                 .ok_or_else(|| Refusal::die("unable to parse worker upid"))?;
@@ -350,6 +356,30 @@ fn reboot(node: &Arc<Node>) -> Fallible<()> {
         }
     }
     Ok(())
+}
+
+/// Restores and backups get the signal and clean up; whatever else runs just ends. What has ended then is over before the
+/// node is.
+fn shut_down(node: &Arc<Node>) -> Fallible<()> {
+    node.go_down(GoingDown::Yes);
+    let (running, _) = node.tasks.all();
+    for upid in running {
+        let Some(wish) = node.tasks.running(&upid.to_string()) else { continue };
+        if matches!(upid.kind.as_str(), "vzdump" | "vzrestore" | "vzcreate") {
+            wish.stop()
+        } else {
+            wish.kill()
+        }
+    }
+    for _ in 0..LOOKS_MAX {
+        if node.tasks.all().0.is_empty() {
+            break;
+        }
+        node.clock.pause(std::time::Duration::from_millis(5));
+    }
+    let done = reboot(node);
+    node.go_down(GoingDown::No);
+    done
 }
 
 /// Locks of backups that died with the node are taken off when it comes up; all others stay.

@@ -129,6 +129,11 @@ pub enum Fault {
         /// How much later.
         after_ms: u64,
     },
+    /// The line to the backup server is cut in the midst of a backup.
+    CutUpload {
+        /// Which guest.
+        vmid: u32,
+    },
     /// The node's one lock for backups is held by somebody else until the job gives up.
     HeldBackups,
     /// A worker is killed when it reaches a phase.

@@ -69,6 +69,11 @@ impl Faults {
         self.used(|fault| matches!(fault, Fault::NoArchive { vmid } if *vmid == of))
     }
 
+    /// Whether the line to the backup server is cut in a backup of this guest.
+    pub fn cuts_upload(&self, of: u32) -> bool {
+        self.used(|fault| matches!(fault, Fault::CutUpload { vmid } if *vmid == of))
+    }
+
     /// After how long the archive of a backup whose worker is killed appears all the same.
     pub fn orphans(&self, of: u32) -> Option<Duration> {
         self.take(|fault| match fault {

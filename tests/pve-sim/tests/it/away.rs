@@ -160,3 +160,47 @@ fn a_retention_is_the_servers_and_asks_for_its_right() {
     );
     assert_eq!(group, "error pruning backups - check log");
 }
+
+/// It was found out that a chunk is not what it was sent as: the server puts it aside under another name.
+#[test]
+fn what_lacks_a_chunk_is_looked_into_and_not_restored() {
+    let ground = Ground::new();
+    let snapshot = ground.volid.split_once("backup/").expect("a name").1;
+    let verified = ground.server.join(format!("pvestore/ns/hf/{snapshot}.tar.verified"));
+    write(&verified, &json!({ "state": "failed", "upid": "UPID:x" }).to_string());
+    assert_eq!(ground.looked_into().0, 200, "the configuration is no chunk");
+    let (end, log) = ground.restored();
+    assert!(end.ends_with("failed: exit code 255"), "{end}");
+    let said = log.iter().find(|line| line.contains("/.chunks/")).expect("it is said");
+    assert!(said.starts_with("Error: error extracting archive - reading file"), "{said}");
+    assert!(said.ends_with(" failed: No such file or directory (os error 2)"), "{said}");
+    assert!(!ground.client.node.world().guests.has(299));
+}
+
+#[test]
+fn a_line_that_is_cut_and_a_password_that_is_gone_are_told_in_the_log() {
+    let ground = Ground::new();
+    let dump = || {
+        let upid = ground.client.ended("POST", "/nodes/pve1/vzdump", "vmid=200&storage=off1");
+        let (_, log) = ground.client.ask("GET", &format!("/nodes/pve1/tasks/{upid}/log?limit=500"), "");
+        let lines = log["data"].as_array().expect("lines").iter();
+        let lines: Vec<String> = lines.map(|line| line["t"].as_str().expect("a line").to_owned()).collect();
+        (ground.client.node.tasks.ended(&upid).expect("an end").status, lines)
+    };
+    ground.client.node.faults.arm(pve_sim::fault::Fault::CutUpload { vmid: 200 });
+    let (end, log) = dump();
+    assert_eq!(end, "job errors");
+    assert!(log.iter().any(|line| line == "INFO: Error: stream closed because of a broken pipe"), "{log:?}");
+    assert_eq!(ground.client.node.world().guests.get(200).expect("guest").lock(), None);
+    assert_eq!(dump().0, "OK", "once");
+
+    std::fs::remove_file(ground.secrets.join("off1.pw")).expect("gone");
+    let (end, log) = dump();
+    assert_eq!(end, "could not activate storage 'off1': off1: error fetching datastores - 401 Unauthorized");
+    assert!(log[0].starts_with("Use of uninitialized value $password "), "{log:?}");
+    // A wrong certificate is met before the password, which is never asked for then.
+    write(&ground.server.join("fingerprint"), &vec!["aa"; 32].join(":"));
+    let (end, log) = dump();
+    assert!(end.contains("not verified, abort!"), "{end}");
+    assert!(log[0].starts_with("Use of uninitialized value $password "), "{log:?}");
+}

@@ -14,4 +14,5 @@ mod conformance;
 mod faults;
 mod guard;
 mod outside;
+mod shown;
 mod survives;

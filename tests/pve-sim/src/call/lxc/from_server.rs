@@ -36,23 +36,49 @@ pub(super) fn unlock(task: &Task, plan: &Plan, part: Part) -> Fallible<PathBuf> 
         Ok(lines) => lines.iter().for_each(|line| task.log(line)),
         Err(complaint) => {
             complaint.iter().for_each(|line| task.log(line));
-            return Err(client_failed(task, plan, part)?);
+            return Err(client_failed(task, plan, part, CLIENT_ENDS)?);
         }
     }
+    if part == Part::Files && is_found_damaged(&place) {
+        task.log(format!("Error: error extracting archive - {}", lacks_chunk(task, plan)?));
+        return Err(client_failed(task, plan, part, CLIENT_ENDS)?);
+    }
     Ok(place)
+}
+
+/// How a client ends that failed by itself.
+pub(super) const CLIENT_ENDS: &str = "exit code 255";
+
+/// Whether the server renamed a chunk of it when it looked through it and found the chunk to be another than it was sent.
+fn is_found_damaged(place: &std::path::Path) -> bool {
+    backup_server::verification(place)
+        .is_some_and(|said| said.get("state").is_some_and(|state| state == "failed"))
+}
+
+/// What the server says of a chunk under whose name nothing lies any more.
+fn lacks_chunk(task: &Task, plan: &Plan) -> Fallible<String> {
+    use sha2::{Digest as _, Sha256};
+    let world = task.node.world();
+    let at = world.store().locate(&plan.archive)?;
+    let digest: String = Sha256::digest(at.name.text()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let (first, store) =
+        (digest.get(..4).unwrap_or_default(), at.definition.get("datastore").unwrap_or_default());
+    Ok(format!(
+        "reading file \"/srv/{store}/.chunks/{first}/{digest}\" failed: No such file or directory (os error 2)"
+    ))
 }
 
 /// The sentence of a client that did not come to its end.
 ///
 /// # Errors
 /// When the entry is gone by then.
-pub(super) fn client_failed(task: &Task, plan: &Plan, part: Part) -> Fallible<Refusal> {
+pub(super) fn client_failed(task: &Task, plan: &Plan, part: Part, how: &str) -> Fallible<Refusal> {
     let world = task.node.world();
     let store = world.store();
     let at = store.locate(&plan.archive)?;
     let key = store.key_of(at.storage, at.definition)?;
     let command = client_command(plan, part, &at, key.is_some());
-    Ok(Refusal::die(format!("command '{command}' failed: exit code 255")))
+    Ok(Refusal::die(format!("command '{command}' failed: {how}")))
 }
 
 fn client_command(plan: &Plan, part: Part, at: &Located<'_>, has_key: bool) -> String {

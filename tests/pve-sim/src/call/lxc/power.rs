@@ -7,7 +7,7 @@ use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::guest::change::{Change, Run, low_level, unlocked};
 use crate::guest::config::GuestConfig;
-use crate::guest::options::{Origin, mounts};
+use crate::guest::options::{Origin, mounts, numbered};
 use crate::guest::spec::spec;
 use crate::guest::systemd;
 use crate::node::Node;
@@ -61,10 +61,30 @@ pub fn start_task(node: &Arc<Node>, owner: &str, vmid: u32, skiplock: bool) -> F
                 startable(config)?;
             }
         }
-        boot(&task.node, vmid)?;
+        boot_told(task, vmid)?;
         caution(task, vmid)?;
         task.pace("booted")
     })
+}
+
+/// Starts a guest; what LXC says of two interfaces of one name stands before the error.
+fn boot_told(task: &Task, vmid: u32) -> Outcome {
+    let name = twice_named(&task.node, vmid)?;
+    let Some(name) = name else { return Ok(boot(&task.node, vmid)?) };
+    task.log(format!(
+        "__netdev_configure_container_common: File exists - Failed to rename network device to \"{name}\""
+    ));
+    Err(Refusal::die(format!("startup for container '{vmid}' failed")).into())
+}
+
+/// A name that two interfaces of a guest have.
+fn twice_named(node: &Node, vmid: u32) -> Fallible<Option<String>> {
+    let world = node.world();
+    let main = &world.guests.get(vmid)?.main;
+    let nets = main.values.iter().filter(|(key, _)| numbered(key, "net").is_some());
+    let named = |text: &str| text.split(',').find_map(|part| part.strip_prefix("name=")).map(str::to_owned);
+    let mut seen = std::collections::BTreeSet::new();
+    Ok(nets.filter_map(|(_, text)| named(text)).find(|name| !seen.insert(name.clone())))
 }
 
 /// Puts what is pending into force, as the real node does when a guest has stopped: a detached volume becomes unused only here. Nothing
@@ -221,7 +241,7 @@ pub fn reboot(call: &Call<'_>) -> Reply {
     let patience = patience(call);
     call.spawn("vzreboot", &vmid.to_string(), move |task| {
         go_down(task, vmid, patience, true)?;
-        boot(&task.node, vmid)?;
+        boot_told(task, vmid)?;
         caution(task, vmid)?;
         task.pace("booted")
     })

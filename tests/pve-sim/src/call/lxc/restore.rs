@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::from_server::{self, Part, is_on_server, unlock};
+use super::from_server::{self, CLIENT_ENDS, Part, is_on_server, unlock};
 use super::mkfs;
 use crate::access::credential::Who;
 use crate::archive;
@@ -27,6 +27,8 @@ use crate::task::{Halt, Task};
 
 /// The largest content that is unpacked for one guest: far beyond any test, far below a disk.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
+/// What a restore meets on a node that goes down: nobody tells it the time zone any more.
+const NO_BUS: &str = "command 'timedatectl show '--property=Timezone' --value' failed: exit code 1";
 /// The largest raw image the real tool makes: 2^53 bytes.
 const IMAGE_BYTES_MAX: u64 = 1 << 53;
 
@@ -70,6 +72,7 @@ pub fn run(task: &Task, mut plan: Plan) -> Outcome {
     let mut touched = !plan.exists;
     let result = build(task, &mut plan, &mut made, &mut touched);
     if let Err(Halt::Failed(refusal)) = result {
+        let refusal = if task.node.is_going_down() { Refusal::die(NO_BUS) } else { refusal };
         clean_up(task, &plan, &made, touched);
         let verb = if plan.restore { "restore" } else { "create" };
         return Err(Refusal::die(format!("unable to {verb} CT {} - {}", plan.vmid, refusal.in_task())).into());
@@ -329,8 +332,20 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
         }
         None => (unlock(task, plan, Part::Files)?, String::new()),
     };
-    task.pace("unpacking")?;
+    // Who is stopped here is told by the command that ran: the signal reached that one.
+    let begun = task.pace("unpacking");
+    if task.is_killed() {
+        return Err(Halt::Killed);
+    }
+    if task.is_stopping() {
+        return Err(unpacking_failed(task, plan, &shown, "received interrupt")?.into());
+    }
+    begun?;
     match archive::extract(&place, &targets, UNPACKED_BYTES_MAX, &|| task.is_ending()) {
+        Err(archive::ExtractError::Cancelled) if task.is_killed() => Err(Halt::Killed),
+        Err(archive::ExtractError::Cancelled) => {
+            Err(unpacking_failed(task, plan, &shown, "received interrupt")?.into())
+        }
         // Its configuration is a part of its own; what a guest keeps under that name is the guest's.
         Ok(_) if from_server => Ok(None),
         Ok(done) => {
@@ -349,7 +364,7 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
             tracing::debug!(?error, "archive not unpacked");
             if from_server {
                 task.log("Error: error extracting archive - OpenSSL error");
-                return Err(from_server::client_failed(task, plan, Part::Files)?.into());
+                return Err(from_server::client_failed(task, plan, Part::Files, CLIENT_ENDS)?.into());
             }
             for line in [
                 "/*stdin*\\ : Read error (39) : premature end ",
@@ -359,12 +374,20 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
             ] {
                 task.log(line);
             }
-            Err(Refusal::die(tar_failed(plan, &shown)).into())
+            Err(unpacking_failed(task, plan, &shown, "exit code 2")?.into())
         }
     }
 }
 
-fn tar_failed(plan: &Plan, shown: &str) -> String {
+/// The sentence of the command that unpacks: the client of a backup server, or tar.
+fn unpacking_failed(task: &Task, plan: &Plan, shown: &str, how: &str) -> Fallible<Refusal> {
+    if plan.restore && is_on_server(task, &plan.archive)? {
+        return from_server::client_failed(task, plan, Part::Files, how);
+    }
+    Ok(Refusal::die(tar_failed(plan, shown, how)))
+}
+
+fn tar_failed(plan: &Plan, shown: &str, how: &str) -> String {
     let mapped = userns(plan);
     let option = match shown.rsplit('.').next() {
         Some("zst") => " --zstd",
@@ -373,7 +396,7 @@ fn tar_failed(plan: &Plan, shown: &str) -> String {
         _ => "",
     };
     format!(
-        "command '{mapped}tar xpf -{option} --totals --one-file-system -p --sparse --numeric-owner --acls --xattrs '--xattrs-include=user.*' '--xattrs-include=security.capability' '--warning=no-file-ignored' '--warning=no-xattr-write' -C /var/lib/lxc/{}/rootfs --skip-old-files --anchored --exclude './dev/*'' failed: exit code 2",
+        "command '{mapped}tar xpf -{option} --totals --one-file-system -p --sparse --numeric-owner --acls --xattrs '--xattrs-include=user.*' '--xattrs-include=security.capability' '--warning=no-file-ignored' '--warning=no-xattr-write' -C /var/lib/lxc/{}/rootfs --skip-old-files --anchored --exclude './dev/*'' failed: {how}",
         plan.vmid
     )
 }
@@ -491,5 +514,16 @@ fn detect(task: &Task, plan: &mut Plan) -> Fallible<()> {
     plan.config.main.values.entry("arch".to_owned()).or_insert_with(|| "amd64".to_owned());
     let said = crate::guest::systemd::warning(&task.node.table, &plan.config.main, &root);
     said.into_iter().for_each(|text| task.warn(&text));
+    if root.join("etc/ssh").is_dir() {
+        host_keys(task);
+    }
     Ok(())
+}
+
+/// A guest made from a template gets host keys of its own for SSH, and the log says so. The words are laid down, and no keys
+/// are made.
+fn host_keys(task: &Task) {
+    for kind in ["rsa", "ecdsa", "ed25519"] {
+        task.log(format!("Creating SSH host key 'ssh_host_{kind}_key' - this may take some time ..."));
+    }
 }

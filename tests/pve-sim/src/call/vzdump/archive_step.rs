@@ -29,6 +29,10 @@ pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
         orphan(backup, volumes, later)?;
         return Err(crate::task::Halt::Killed);
     }
+    if backup.dump.server.is_some() && backup.task.node.faults.cuts_upload(backup.vmid) {
+        upload::cut(backup);
+        return Err(Refusal::die(upload::failed(backup, held, "exit code 255")).into());
+    }
     // The phase in which a real worker spends its time.
     let paced = backup.task.pace("copy");
     let began_ms = backup.task.node.clock.now_ms();

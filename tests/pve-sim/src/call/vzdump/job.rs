@@ -14,6 +14,7 @@ use crate::access::credential::Who;
 use crate::clock::stamp;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
+use crate::storage::backup_server;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 
@@ -34,6 +35,9 @@ pub(super) struct Job {
 /// # Errors
 /// `job errors` when a guest failed; its reason is in the log.
 pub(super) fn run(task: &Task, job: &Job) -> Outcome {
+    if without_password(task, &job.options.storage) {
+        task.log(UNSET_PASSWORD);
+    }
     // The world is let go of before anybody is told.
     let found = dump_dir(&task.node.world(), &job.options.storage);
     let dump = match found {
@@ -62,6 +66,16 @@ pub(super) fn run(task: &Task, job: &Job) -> Outcome {
     task.log(format!("INFO: Backup job finished {how}"));
     job.options.notice.send(task, ended);
     if failed == 0 { Ok(()) } else { Err(Refusal::die("job errors").into()) }
+}
+
+/// What the node's own code says first where the file with the password is gone: whatever is in the way comes after it.
+const UNSET_PASSWORD: &str = "Use of uninitialized value $password in concatenation (.) or string at /usr/share/perl5/PVE/Storage/PBSPlugin.pm";
+
+/// Whether a storage is an entry of a backup server whose password is not there.
+fn without_password(task: &Task, storage: &str) -> bool {
+    let world = task.node.world();
+    let is_server = world.storage.find(storage).is_some_and(backup_server::is_one);
+    is_server && !world.store().secrets().join(format!("{storage}.pw")).is_file()
 }
 
 /// The node's lock: one backup job at a time. Who does not get it says so and is gone, without a last line.

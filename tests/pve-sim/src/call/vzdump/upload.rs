@@ -130,6 +130,11 @@ pub(super) fn end(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     backup.log(&format!("End Time: {}", wordy(backup.task.node.clock.now_s())));
 }
 
+/// What the client says when the line to its server is cut in the midst of it.
+pub(super) fn cut(backup: &Backup<'_>) {
+    backup.log("Error: stream closed because of a broken pipe");
+}
+
 /// What the client says when the server is gone in the midst of it.
 pub(super) fn broken(backup: &Backup<'_>) {
     const WHY: &str = "connection closed because of a broken pipe";

@@ -109,6 +109,11 @@ pub enum Armed {
         /// The guest.
         vmid: u32,
     },
+    /// The line to the backup server is cut in the next backup of a guest.
+    CutUpload {
+        /// The guest.
+        vmid: u32,
+    },
     /// The next backup of a guest fails, and its archive appears later all the same.
     OrphanBackup {
         /// The guest.
@@ -142,6 +147,7 @@ impl From<Armed> for Fault {
             Armed::KeepVolume { vmid } => Self::KeepVolume { vmid },
             Armed::NoGrow { vmid } => Self::NoGrow { vmid },
             Armed::NoArchive { vmid } => Self::NoArchive { vmid },
+            Armed::CutUpload { vmid } => Self::CutUpload { vmid },
             Armed::OrphanBackup { vmid, after_ms } => Self::OrphanBackup { vmid, after_ms },
         }
     }

@@ -107,8 +107,10 @@ pub enum Hand {
         /// When.
         expire: i64,
     },
-    /// Reboot the node.
+    /// Reboot the node at once, as after a power loss.
     Reboot,
+    /// Reboot the node in good order: running tasks are told to end.
+    ShutDown,
     /// Lose a task from the index.
     ForgetTask {
         /// Its name.
@@ -143,6 +145,7 @@ impl Hand {
             Self::Clock { ahead_s } => Edit::Clock { ahead_s },
             Self::TokenExpiry { id, expire } => Edit::TokenExpiry { id, expire },
             Self::Reboot => Edit::Reboot,
+            Self::ShutDown => Edit::ShutDown,
             Self::ForgetTask { upid } => Edit::ForgetTask { upid },
         };
         Ok(vec![Order::Edit(edit)])
