@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound, TestBridge};
 
-mod secret_file;
+pub mod secret_file;
 
 pub use secret_file::SecretFileError;
 

@@ -11,6 +11,7 @@ use holdfast_protocol::id::GuestUid;
 use jiff::Timestamp;
 
 use super::Output;
+use super::step_down::{self, StepDownError};
 use crate::port::store::StoreError;
 use crate::port::store::audit_file::each_line;
 use crate::settings::{ConfigPath, Settings, SettingsError};
@@ -68,6 +69,9 @@ pub enum AuditError {
     /// The configuration.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// Root. The database's own files lie in the agent's folder: SQLite would make and follow them there as root.
+    #[error(transparent)]
+    StepDown(#[from] StepDownError),
     /// The file.
     #[error("the audit cannot be read: run this as root or as the agent's user")]
     Store(#[from] StoreError),
@@ -88,6 +92,7 @@ impl AuditError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) => 78,
+            Self::StepDown(_) => 77,
             Self::Chain(_) => 65,
             Self::Store(_) | Self::Write(_) => 74,
             Self::Json(_) => 70,
@@ -120,6 +125,7 @@ pub fn run(arguments: &AuditArguments) -> Result<(), AuditError> {
 
 fn verify(arguments: &VerifyArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
+    step_down::to_reader_of(&settings.state.dir)?;
     let verifier = std::cell::RefCell::new(Verifier::default());
     let mut removed = 0;
     each_line(
@@ -148,6 +154,7 @@ fn verify(arguments: &VerifyArguments) -> Result<(), AuditError> {
 
 fn show(arguments: &ShowArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
+    step_down::to_reader_of(&settings.state.dir)?;
     let (most, about) = (arguments.last as usize, arguments.guest.map(|guest| guest.to_string()));
     let mut last: VecDeque<AuditLine> = VecDeque::new();
     each_line(
@@ -183,6 +190,7 @@ fn words(line: &AuditLine) -> String {
 
 fn export(arguments: &ExportArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
+    step_down::to_reader_of(&settings.state.dir)?;
     let out = std::cell::RefCell::new(io::BufWriter::new(io::stdout().lock()));
     each_line(
         &settings.state.dir,

@@ -7,15 +7,14 @@
 //! file is none, or was changed. 66: it cannot be read. 73: the key file cannot be made. 74: there is no terminal, or nothing
 //! more came from it.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use holdfast_recovery::escrow::{Escrow, EscrowFile, FILE_BYTES_MAX, OpenError, Wanted};
 
 use super::terminal::Terminal;
 use super::typing::{self, TypingFailed};
+use crate::port::held_folder::{self, HeldError};
 
 /// The arguments.
 #[derive(Debug, clap::Args)]
@@ -55,6 +54,9 @@ pub enum RecoverError {
         #[source]
         source: io::Error,
     },
+    /// A link, or a stranger's file, where a file was named.
+    #[error(transparent)]
+    Held(HeldError),
     /// The key cannot be written as text.
     #[error("the key cannot be written as a key file: this is a fault of this program")]
     Key(#[source] holdfast_seal::OpenError),
@@ -69,6 +71,7 @@ impl RecoverError {
             Self::Open(_) => 65,
             Self::Typing(error) => error.exit_code(),
             Self::Unwritten { .. } => 73,
+            Self::Held(_) => 77,
             Self::Key(_) => 70,
         }
     }
@@ -107,7 +110,8 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
 pub(super) fn read(path: &Path) -> Result<EscrowFile, RecoverError> {
     let unread = |source| RecoverError::Unread { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unread)?;
+    // It may lie on a backup disk, in the folder that is the agent's there.
+    let file = held_folder::open_file(path).map_err(|error| held(error, unread))?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
     Ok(EscrowFile::parse(&bytes)?)
 }
@@ -115,6 +119,10 @@ pub(super) fn read(path: &Path) -> Result<EscrowFile, RecoverError> {
 fn write(path: &Path, escrow: &Escrow) -> Result<(), RecoverError> {
     let json = escrow.key().to_json().map_err(RecoverError::Key)?;
     let unwritten = |source| RecoverError::Unwritten { path: path.to_owned(), source };
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritten)?;
-    file.write_all(json.expose().as_bytes()).and_then(|()| file.sync_all()).map_err(unwritten)
+    held_folder::create_new(path, json.expose().as_bytes(), 0o600).map_err(|error| held(error, unwritten))
+}
+
+/// A refusal speaks for itself; what the disk says gets the words of what was tried.
+fn held(error: HeldError, failed: impl FnOnce(io::Error) -> RecoverError) -> RecoverError {
+    if error.is_refusal() { RecoverError::Held(error) } else { failed(error.into()) }
 }

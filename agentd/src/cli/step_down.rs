@@ -6,25 +6,18 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::fs::OFlags;
+use crate::port::held_folder::{self, HeldError, HeldFolder};
 
 /// Why the command does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum StepDownError {
     /// No state folder.
-    #[error("the state folder {} cannot be looked at: run `agentd setup` first", path.display())]
-    NoFolder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("the state folder cannot be looked at: run `agentd setup` first")]
+    NoFolder(#[source] HeldError),
     /// Root's own folder.
     #[error("the state folder {} belongs to root: run `agentd setup`, which gives it to the user `holdfast`", path.display())]
     RootsFolder {
@@ -32,14 +25,8 @@ pub enum StepDownError {
         path: PathBuf,
     },
     /// A file for the command.
-    #[error("{} cannot be read; it must be a file and no link", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("the file for this command cannot be read")]
+    File(#[source] HeldError),
     /// The program could not be started again.
     #[error("the command could not be started again as user {uid}: run it as that user")]
     Again {
@@ -68,10 +55,8 @@ pub fn to_owner_of_with(state: &Path, option: &str, file: &Path) -> Result<(), S
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let refused = |source| StepDownError::File { path: file.to_owned(), source };
-    // Whoever may exchange a link must not have root read another file.
-    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(refused)?;
+    // Whoever may exchange a folder or a link on the way must not have root read another file.
+    let opened = held_folder::open_file(file).map_err(StepDownError::File)?;
     let words = without(std::env::args_os().skip(1), option);
     become_owner(state, words, Some(opened))
 }
@@ -94,6 +79,21 @@ fn without(words: impl Iterator<Item = OsString>, option: &str) -> Vec<OsString>
     kept
 }
 
+/// The same for a command that only reads, and writes nothing of its own: in root's own folder root reads by itself.
+///
+/// # Errors
+/// [`StepDownError`].
+pub fn to_reader_of(state: &Path) -> Result<(), StepDownError> {
+    if !rustix::process::geteuid().is_root() || owner(state)?.0 == 0 {
+        return Ok(());
+    }
+    to_owner_of(state)
+}
+
+fn owner(state: &Path) -> Result<(u32, u32), StepDownError> {
+    HeldFolder::open(state).map(|folder| folder.owner()).map_err(StepDownError::NoFolder)
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "starts this very program again with the same arguments, in this process's place"
@@ -102,9 +102,7 @@ fn become_owner(state: &Path, words: Vec<OsString>, input: Option<File>) -> Resu
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let owner = std::fs::metadata(state)
-        .map_err(|source| StepDownError::NoFolder { path: state.to_owned(), source })?;
-    let uid = owner.uid();
+    let (uid, gid) = owner(state)?;
     if uid == 0 {
         return Err(StepDownError::RootsFolder { path: state.to_owned() });
     }
@@ -119,7 +117,7 @@ fn become_owner(state: &Path, words: Vec<OsString>, input: Option<File>) -> Resu
         .env_clear()
         .envs(kept)
         .uid(uid)
-        .gid(owner.gid())
+        .gid(gid)
         .exec();
     Err(again(error))
 }

@@ -24,6 +24,8 @@ use self::recover_key::RecoverKeyError;
 use self::sealing::SealingError;
 use super::Output;
 use super::status::ago;
+use super::step_down::{self, StepDownError};
+use crate::port::atomic_file::Given;
 use crate::port::host_key::{self, HostKeyError};
 use crate::port::sealed_token::{self, SealedTokenError};
 use crate::port::status_door::{self, AgentStatus, StatusError};
@@ -59,6 +61,9 @@ pub enum StorageCommandError {
     /// The sealed token.
     #[error(transparent)]
     SealedToken(#[from] SealedTokenError),
+    /// Root.
+    #[error(transparent)]
+    StepDown(#[from] StepDownError),
     /// There is none yet.
     #[error(
         "this host has no key of its own yet: the agent makes it at its first start (`systemctl start agentd`)"
@@ -74,6 +79,7 @@ impl StorageCommandError {
             Self::Settings(_) => 78,
             Self::Status(error) => error.exit_code(),
             Self::HostKey(_) | Self::Input(_) | Self::SealedToken(_) => 74,
+            Self::StepDown(_) => 77,
             Self::Content(_) => 65,
             Self::Sealing(error) => error.exit_code(),
             Self::RecoverKey(error) => error.exit_code(),
@@ -157,13 +163,15 @@ pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
 }
 
 fn seal_token(arguments: &SealTokenArguments) -> Result<(), StorageCommandError> {
+    // Both files lie in the agent's folder and are its own.
+    step_down::to_owner_of(&arguments.state_dir)?;
     let mut text = Zeroizing::new(String::with_capacity(SECRET_BYTES_MAX + 1));
     let mut input = std::io::stdin().lock().take(SECRET_BYTES_MAX as u64);
     input.read_to_string(&mut text).map_err(StorageCommandError::Input)?;
     let token = Token::new(arguments.id.clone(), Secret::new(text.trim().to_owned()))?;
     let key = host_key::open(&arguments.state_dir)?;
     let path = arguments.state_dir.join("secrets/proxmox-storage.sealed");
-    Ok(sealed_token::write(&path, &token, &key)?)
+    Ok(sealed_token::write(&path, &token, &key, Given::Kept)?)
 }
 
 fn key(arguments: &KeyArguments) -> Result<(), StorageCommandError> {

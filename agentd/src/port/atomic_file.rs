@@ -1,28 +1,46 @@
 //! A small file that is there whole or not at all, and still there after a power cut.
 //!
-//! What comes in: a path and bytes. What goes out: nothing, once file and folder are on the disk. Deliberately absent:
+//! What comes in: a path and bytes. What goes out: nothing, once file and folder are on the disk. Everything goes through
+//! [`held_folder`](super::held_folder), so that a command that root runs is led astray by no link. Deliberately absent:
 //! appending, and sizes beyond memory.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+pub use super::held_folder::Given;
+use super::held_folder::{HeldError, HeldFolder};
+
 /// Why a file could not be kept or read.
 #[derive(Debug, thiserror::Error)]
-#[error("{} could not be {verb}: look at the disk and at who owns the folder", path.display())]
-pub struct FileError {
-    verb: &'static str,
-    path: PathBuf,
-    #[source]
-    source: std::io::Error,
+pub enum FileError {
+    /// The disk.
+    #[error("{} could not be {verb}: look at the disk and at who owns the folder", path.display())]
+    Disk {
+        /// What was to be done.
+        verb: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A link, or a stranger's file, in a place that another user can change.
+    #[error(transparent)]
+    Refused(HeldError),
 }
 
 impl FileError {
     fn of<'a>(verb: &'static str, path: &'a Path) -> impl Fn(std::io::Error) -> Self + 'a {
-        move |source| Self { verb, path: path.to_owned(), source }
+        move |source| Self::Disk { verb, path: path.to_owned(), source }
+    }
+
+    fn held<'a>(verb: &'static str, path: &'a Path) -> impl Fn(HeldError) -> Self + 'a {
+        move |error| {
+            if error.is_refusal() { Self::Refused(error) } else { Self::of(verb, path)(error.into()) }
+        }
     }
 }
 
@@ -52,14 +70,20 @@ impl Readers {
 /// # Errors
 /// [`FileError`].
 pub fn private_folder(path: &Path) -> Result<(), FileError> {
-    let failed = FileError::of("made", path);
-    match DirBuilder::new().mode(0o700).create(path) {
-        Ok(()) => sync_folder(path.parent().unwrap_or(path)),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)
-        }
-        Err(error) => Err(failed(error)),
-    }
+    private_folder_for(path, Given::Kept)
+}
+
+/// The same, and gives it to somebody.
+///
+/// # Errors
+/// [`FileError`].
+pub fn private_folder_for(path: &Path, given: Given) -> Result<(), FileError> {
+    const CLOSED: u32 = 0o700;
+    let made = HeldFolder::parent_of(path).and_then(|(parent, name)| {
+        let folder = parent.make(name, CLOSED)?;
+        folder.settle(CLOSED, given)
+    });
+    made.map_err(FileError::held("made", path))
 }
 
 /// Puts the bytes in the file's place: written beside it, synced, renamed over it, folder synced.
@@ -67,24 +91,26 @@ pub fn private_folder(path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// [`FileError`]; then the old file is untouched, or the new one is whole.
 pub fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<(), FileError> {
-    let failed = FileError::of("written", path);
-    let beside = path.with_extension("new");
-    // A leftover of an attempt that died is ours to remove; `create_new` then follows no link that somebody put there.
-    match std::fs::remove_file(&beside) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(readers.mode())
-        .open(&beside)
-        .map_err(&failed)?;
-    file.write_all(bytes).map_err(&failed)?;
-    file.sync_all().map_err(&failed)?;
-    std::fs::rename(&beside, path).map_err(&failed)?;
-    sync_folder(path.parent().unwrap_or(path))
+    write_for(path, bytes, readers, Given::Kept)
+}
+
+/// The same, and it is given to somebody before it takes its place.
+///
+/// # Errors
+/// [`FileError`].
+pub fn write_for(path: &Path, bytes: &[u8], readers: Readers, given: Given) -> Result<(), FileError> {
+    let written = HeldFolder::parent_of(path)
+        .and_then(|(folder, name)| folder.write(name, bytes, readers.mode(), given));
+    written.map_err(FileError::held("written", path))
+}
+
+/// Gives a file that is there to somebody.
+///
+/// # Errors
+/// [`FileError`].
+pub fn give(path: &Path, given: Given) -> Result<(), FileError> {
+    let gave = HeldFolder::parent_of(path).and_then(|(folder, name)| folder.give(name, given));
+    gave.map_err(FileError::held("given away", path))
 }
 
 /// Reads at most `max` bytes; none when there is no file.
@@ -93,11 +119,7 @@ pub fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<(), FileErro
 /// [`FileError`], also for a larger file.
 pub fn read(path: &Path, max: u64) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
     let failed = FileError::of("read", path);
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
+    let Some(file) = in_folder(path, |folder, name| folder.file(name))?.flatten() else { return Ok(None) };
     let mut bytes = Zeroizing::new(Vec::new());
     file.take(max + 1).read_to_end(&mut bytes).map_err(&failed)?;
     if bytes.len() as u64 > max {
@@ -106,24 +128,51 @@ pub fn read(path: &Path, max: u64) -> Result<Option<Zeroizing<Vec<u8>>>, FileErr
     Ok(Some(bytes))
 }
 
+/// Whether something has this name, be it a link.
+///
+/// # Errors
+/// [`FileError`].
+pub fn is_there(path: &Path) -> Result<bool, FileError> {
+    Ok(in_folder(path, |folder, name| folder.has(name))?.unwrap_or(false))
+}
+
+/// Whether a file could be put there: no link and no stranger's file has its name, or the one it is first written under.
+///
+/// # Errors
+/// [`FileError`]; nothing was changed.
+pub fn may_be_written(path: &Path) -> Result<(), FileError> {
+    in_folder(path, |folder, name| folder.may_be_written(name)).map(|_| ())
+}
+
 /// Removes a file; one that is not there is removed already.
 ///
 /// # Errors
 /// [`FileError`].
 pub fn remove(path: &Path) -> Result<(), FileError> {
-    match std::fs::remove_file(path) {
-        Ok(()) => sync_folder(path.parent().unwrap_or(path)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(FileError::of("removed", path)(error)),
-    }
+    let removed = match HeldFolder::parent_of(path) {
+        Ok((folder, name)) => folder.remove(name),
+        Err(error) if error.is_missing() => Ok(()),
+        Err(error) => Err(error),
+    };
+    removed.map_err(FileError::held("removed", path))
 }
 
-fn sync_folder(path: &Path) -> Result<(), FileError> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(FileError::of("synced", path))
+/// Looks in the folder of a path; none where there is no such folder.
+fn in_folder<T>(
+    path: &Path,
+    look: impl FnOnce(&HeldFolder, &OsStr) -> Result<T, HeldError>,
+) -> Result<Option<T>, FileError> {
+    match HeldFolder::parent_of(path) {
+        Ok((folder, name)) => look(&folder, name).map(Some).map_err(FileError::held("read", path)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(FileError::held("read", path)(error)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use holdfast_seal::HostKey;
 use zeroize::Zeroizing;
 
-use super::atomic_file::{self, FileError, Readers};
+use super::atomic_file::{self, FileError, Given, Readers};
 
 /// One line of 74 characters; comments are lawful beside it.
 const KEY_BYTES_MAX: u64 = 4096;
@@ -55,6 +55,14 @@ pub fn read(state: &Path) -> Result<Option<HostKey>, HostKeyError> {
 /// # Errors
 /// [`HostKeyError`]. A damaged file is never taken for none.
 pub fn open(state: &Path) -> Result<HostKey, HostKeyError> {
+    open_for(state, Given::Kept)
+}
+
+/// The same, and a key that is made is given to the agent's user.
+///
+/// # Errors
+/// [`HostKeyError`].
+pub fn open_for(state: &Path, given: Given) -> Result<HostKey, HostKeyError> {
     if let Some(key) = read(state)? {
         return Ok(key);
     }
@@ -62,7 +70,7 @@ pub fn open(state: &Path) -> Result<HostKey, HostKeyError> {
     let mut line = Zeroizing::new(Vec::with_capacity(128));
     line.extend_from_slice(key.to_text().expose().as_bytes());
     line.push(b'\n');
-    atomic_file::write(&path_in(state), &line, Readers::Owner)?;
+    atomic_file::write_for(&path_in(state), &line, Readers::Owner, given)?;
     Ok(key)
 }
 

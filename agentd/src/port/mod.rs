@@ -11,6 +11,7 @@
 //! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`guest_address`] | the address that Proxmox gives a guest |
 //! | [`handover`] | what a lost box left |
+//! | [`held_folder`] | folders held by descriptor, for root's commands |
 //! | [`helper`] | the root helper |
 //! | [`host_key`] | the host's own key, which secrets are sealed to |
 //! | [`hub`] | the hub |
@@ -37,6 +38,7 @@ pub mod escrow_copy;
 pub mod golden_dump;
 pub mod guest_address;
 pub mod handover;
+pub mod held_folder;
 pub mod helper;
 pub mod host_key;
 pub mod hub;

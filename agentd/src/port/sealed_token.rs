@@ -9,7 +9,7 @@ use holdfast_protocol::storage::Sealed;
 use holdfast_seal::token::Token;
 use holdfast_seal::{HostKey, SealError};
 
-use super::atomic_file::{self, FileError, Readers};
+use super::atomic_file::{self, FileError, Given, Readers};
 
 /// A sealed text and its line's end.
 const BYTES_MAX: u64 = 4200;
@@ -42,14 +42,15 @@ pub fn read(path: &Path) -> Result<Sealed, SealedTokenError> {
     Sealed::try_from(text.trim().to_owned()).map_err(|_| form())
 }
 
-/// Seals a token to the host's key, and keeps it.
+/// Seals a token to the host's key, and keeps it for somebody.
 ///
 /// # Errors
 /// [`SealedTokenError`].
-pub fn write(path: &Path, token: &Token, key: &HostKey) -> Result<(), SealedTokenError> {
+pub fn write(path: &Path, token: &Token, key: &HostKey, given: Given) -> Result<(), SealedTokenError> {
     let recipient = key.recipient().map_err(|_| SealedTokenError::Form { path: path.to_owned() })?;
     let sealed = token.seal(&recipient)?;
-    Ok(atomic_file::write(path, format!("{}\n", sealed.as_str()).as_bytes(), Readers::Owner)?)
+    let line = format!("{}\n", sealed.as_str());
+    Ok(atomic_file::write_for(path, line.as_bytes(), Readers::Owner, given)?)
 }
 
 #[cfg(test)]
@@ -66,7 +67,7 @@ mod tests {
         let key = HostKey::generate();
         let secret = "11111111-2222-3333-4444-555555555555";
         let token = Token::new("holdfast@pve!storage".to_owned(), Secret::new(secret.to_owned())).unwrap();
-        write(&path, &token, &key).unwrap();
+        write(&path, &token, &key, Given::Kept).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains("1111") && !text.contains("holdfast"));
         assert_eq!(Token::open(&read(&path).unwrap(), &key).unwrap().secret().expose(), secret);

@@ -25,6 +25,8 @@ pub use words::{
     StatusSchema, TestLine, Waiting,
 };
 
+use super::held_folder::{HeldError, HeldFolder};
+
 /// As large as a report may be, and a little around it.
 const ANSWER_BYTES_MAX: usize = holdfast_protocol::report::REPORT_BYTES_MAX + 64 * 1024;
 
@@ -61,6 +63,9 @@ pub enum StatusError {
         #[source]
         source: std::io::Error,
     },
+    /// A link or a stranger's in its place.
+    #[error(transparent)]
+    Held(HeldError),
     /// Another version.
     #[error(
         "the running agent is of another version than this command: restart it (`systemctl restart agentd`)"
@@ -85,7 +90,7 @@ impl StatusError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::NotRunning { .. } => 69,
-            Self::Closed { .. } => 77,
+            Self::Closed { .. } | Self::Held(_) => 77,
             Self::Silent { .. } => 75,
             Self::Form(_) | Self::Other => 76,
             Self::Question(_) => 70,
@@ -146,6 +151,20 @@ pub fn put_escrow(state: &Path, question: EscrowQuestion) -> Result<EscrowAnswer
     }
 }
 
+/// Connects to the agent's own socket. Root is led to no other by a link in the agent's folder.
+fn connect(path: &Path) -> Result<UnixStream, StatusError> {
+    let failed = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::PermissionDenied => StatusError::Closed { path: path.to_owned(), source },
+        _ => StatusError::NotRunning { path: path.to_owned(), source },
+    };
+    let refused = |error: HeldError| {
+        if error.is_refusal() { StatusError::Held(error) } else { failed(error.into()) }
+    };
+    let (folder, name) = HeldFolder::parent_of(path).map_err(refused)?;
+    let socket = folder.socket(name).map_err(refused)?;
+    UnixStream::connect(socket.path()).map_err(failed)
+}
+
 /// Puts one question to the running agent. What it refuses is an error here.
 ///
 /// # Errors
@@ -154,10 +173,7 @@ pub fn put(state: &Path, question: Question) -> Result<Answer, StatusError> {
     let path = path_in(state);
     let request = Request { schema: DoorSchema::V1, question };
     let words = serde_json::to_vec(&request).map_err(StatusError::Question)?;
-    let mut stream = UnixStream::connect(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::PermissionDenied => StatusError::Closed { path: path.clone(), source },
-        _ => StatusError::NotRunning { path: path.clone(), source },
-    })?;
+    let mut stream = connect(&path)?;
     let silent = |source| StatusError::Silent { path: path.clone(), source };
     stream.set_read_timeout(Some(ANSWER_MAX)).map_err(silent)?;
     stream.set_write_timeout(Some(ANSWER_MAX)).map_err(silent)?;

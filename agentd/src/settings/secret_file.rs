@@ -50,7 +50,15 @@ pub enum SecretFileError {
 /// [`SecretFileError`].
 pub fn read(path: &Path) -> Result<Secret, SecretFileError> {
     let failed = |source| SecretFileError::Read { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
+    read_from(std::fs::File::open(path).map_err(failed)?, path)
+}
+
+/// The same from a file that was opened already; the path is for words alone.
+///
+/// # Errors
+/// [`SecretFileError`].
+pub fn read_from(file: std::fs::File, path: &Path) -> Result<Secret, SecretFileError> {
+    let failed = |source| SecretFileError::Read { path: path.to_owned(), source };
     // Asked of the open file, so that it cannot be exchanged between the question and the reading.
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
     if mode & 0o007 != 0 {

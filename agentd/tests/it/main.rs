@@ -13,6 +13,7 @@
 //! | `pve_wire` | the Proxmox client against a server that misbehaves |
 //! | `recover` | `agentd recover` at a terminal |
 //! | `setup_box` | `agentd setup` with stand-ins for Proxmox's commands |
+//! | `setup_links` | what root runs, where the agent's user has put links |
 //! | `unit_file` | the shipped units against the program |
 
 mod against_simulator;
@@ -38,6 +39,7 @@ mod recover;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod setup_box;
+mod setup_links;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #[path = "../../../tests/support/terminal.rs"]
 mod terminal;

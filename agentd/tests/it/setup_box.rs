@@ -8,30 +8,35 @@ use std::process::Output;
 
 use serde_json::Value as Json;
 
-struct TheBox {
-    dir: tempfile::TempDir,
+pub struct TheBox {
+    pub dir: tempfile::TempDir,
     user: String,
 }
 
 impl TheBox {
     fn new() -> Self {
+        // Whoever runs this test is the agent's user, so that nobody must be made and files can be given away.
+        let uid = rustix::process::geteuid().as_raw().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap();
+        let me = users.lines().find(|line| line.split(':').nth(2) == Some(&uid)).unwrap();
+        Self::of(me.split(':').next().unwrap())
+    }
+
+    /// A box whose agent has another user; root alone can set that up.
+    pub fn of(user: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["pveum", "pvesh"] {
             let here = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/box").join(name);
             std::os::unix::fs::symlink(here, dir.path().join(name)).unwrap();
         }
-        // Whoever runs this test is the agent's user, so that nobody must be made and files can be given away.
-        let uid = std::fs::metadata(dir.path()).unwrap().uid().to_string();
-        let users = std::fs::read_to_string("/etc/passwd").unwrap();
-        let me = users.lines().find(|line| line.split(':').nth(2) == Some(&uid)).unwrap();
-        Self { user: me.split(':').next().unwrap().to_owned(), dir }
+        Self { user: user.to_owned(), dir }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    fn run(&self, more: &[&str]) -> Output {
+    pub fn run(&self, more: &[&str]) -> Output {
         let path = |name: &str| self.path(name).display().to_string();
         let pin = format!("spki/sha256:{}", "ab".repeat(32));
         let (config, state) = (path("etc/agent.toml"), path("state"));
@@ -66,7 +71,7 @@ impl TheBox {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    fn read(&self, name: &str) -> String {
+    pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 }

@@ -14,6 +14,7 @@ use holdfast_protocol::id::GoldenVersion;
 
 use super::Output;
 use crate::port::golden_dump::{self, GoldenDumpError, LyingGolden};
+use crate::port::held_folder::HeldError;
 use crate::port::helper::{BuiltGolden, BuiltHow, GoldenStage, Helper, HelperError};
 use crate::port::status_door::StatusError;
 use crate::settings::{ConfigPath, GoldenDumpSettings, Settings, SettingsError};
@@ -31,7 +32,7 @@ enum GoldenCommand {
     Build(BuildArguments),
     /// Show the images on this box: version, age, digest, whether guests may be made of it, and which were.
     List(list::ListArguments),
-    /// Show which images nobody needs any more, and with --yes take them away, as root.
+    /// Show which images nobody needs any more, and with --yes take away those that are named, as root.
     Prune(prune::PruneArguments),
     /// Write what an operator signs so that guests may be made from an image (`holdfast sign HOST --draft FILE`).
     ApproveRequest(request::RequestArguments),
@@ -93,6 +94,17 @@ pub enum GoldenError {
     /// The agent has just started.
     #[error("the agent has not seen its guests yet, so no image is taken away: ask again in a minute")]
     Unseen,
+    /// An image that was named, and is needed.
+    #[error("golden {version} stays ({why}), so nothing was taken away: leave it out")]
+    Stays {
+        /// Which.
+        version: GoldenVersion,
+        /// Why.
+        why: String,
+    },
+    /// The folder is not root's alone.
+    #[error("nothing is taken away where somebody else than root has a hand")]
+    Folder(#[source] HeldError),
     /// A file that stays.
     #[error("{} cannot be removed: the folder is root's, so root runs this", path.display())]
     Remove {
@@ -124,7 +136,8 @@ impl GoldenError {
             Self::Settings(_) | Self::NoDump => 78,
             Self::Helper(HelperError::Refused { .. } | HelperError::Unbuilt(_)) => 1,
             Self::Helper(_) | Self::Status(_) | Self::Unseen => 69,
-            Self::NoSuch(_) | Self::Exchanged { .. } => 65,
+            Self::NoSuch(_) | Self::Exchanged { .. } | Self::Stays { .. } => 65,
+            Self::Folder(_) => 77,
             Self::Dump(_) | Self::Archive { .. } => 66,
             Self::Write { .. } | Self::Remove { .. } => 73,
             Self::Runtime(_) | Self::Unwritable(_) => 70,

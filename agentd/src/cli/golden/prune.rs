@@ -1,8 +1,9 @@
 //! `agentd golden prune`: takes away images that no guest needs any more.
 //!
 //! In: the manifests in the dump folder, which root alone writes, and the running agent's word on approvals and guests; without
-//! it nothing goes. Out: for each image whether it goes or why it stays, and with `--yes` its files gone, the archive first, so
-//! that a prune that was cut off is found again by the manifest. Deliberately absent: asking a document that is not here yet; a
+//! it nothing goes. Out: for each image whether it could go or why it stays. The agent's word can only keep an image: what goes,
+//! a person names, with `--yes`. Its archive goes first, so that a prune that was cut off is found again by the manifest.
+//! Deliberately absent: asking a document that is not here yet; a
 //! guest that wants an image which is gone waits, and says so.
 
 use std::collections::BTreeSet;
@@ -16,18 +17,22 @@ use super::{GoldenError, lying};
 use crate::cli::Output;
 use crate::model::policy::GoldenDump;
 use crate::port::golden_dump::LyingGolden;
+use crate::port::held_folder::HeldFolder;
 use crate::port::status_door;
 use crate::settings::ConfigPath;
 
 /// The arguments of `prune`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-Never taken away: an image that a guest was made from or waits for, the newest that guests may be made from, the newest that \
+An image goes when it is named here and --yes is said: that the agent knows no use for it is not enough. Never taken away: an image that a guest was made from or waits for, the newest that guests may be made from, the newest that \
 was built, one that root named in [[golden]] of agent.toml, and one that Proxmox keeps protected.")]
 pub(super) struct PruneArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Take away what is shown to go; otherwise it is only shown.
+    /// The images to take away; without them all are shown.
+    #[arg(required_if_eq("yes", "true"))]
+    versions: Vec<GoldenVersion>,
+    /// Take away those that are named and may go; otherwise it is only shown.
     #[arg(long)]
     yes: bool,
     /// Words for people, or JSON (`holdfast.golden-prune/v1`) for programs.
@@ -54,18 +59,20 @@ struct Fate {
 }
 
 pub(super) fn run(arguments: &PruneArguments) -> Result<(), GoldenError> {
-    let (settings, _, found) = lying(&arguments.config)?;
+    let (settings, dump, found) = lying(&arguments.config)?;
     let sections = status_door::ask(&settings.state.dir).map_err(GoldenError::Status)?.sections;
     let (Some(guests), Some(host)) = (sections.guests, sections.host) else {
         return Err(GoldenError::Unseen);
     };
     let named = settings.golden.iter().map(|golden| &golden.version).collect();
     let known = Known { reports: &host.goldens, guests: &guests, named };
-    let fates = fates(&found, &known);
+    let mut fates = fates(&found, &known);
+    choose(&mut fates, &arguments.versions)?;
     let outcome = if arguments.yes {
-        let going = fates.iter().filter(|fate| fate.stays.is_none());
-        for fate in going {
-            found.iter().filter(|golden| golden.manifest.version == fate.version).try_for_each(remove)?;
+        let folder = open(&dump.folder)?;
+        for fate in fates.iter().filter(|fate| fate.stays.is_none()) {
+            let mut these = found.iter().filter(|golden| golden.manifest.version == fate.version);
+            these.try_for_each(|golden| remove(&folder, golden))?;
         }
         "done"
     } else {
@@ -79,6 +86,34 @@ pub(super) fn run(arguments: &PruneArguments) -> Result<(), GoldenError> {
         Output::Table => print!("{}", page(&fates, outcome)),
     }
     Ok(())
+}
+
+/// Holds the fates to what a person named: a named image that stays is refused, and one that is not named stays.
+fn choose(fates: &mut [Fate], named: &[GoldenVersion]) -> Result<(), GoldenError> {
+    for version in named {
+        let fate = fates.iter().find(|fate| fate.version == *version);
+        match fate.map(|fate| &fate.stays) {
+            None => return Err(GoldenError::NoSuch(version.clone())),
+            Some(Some(why)) => {
+                return Err(GoldenError::Stays { version: version.clone(), why: why.clone() });
+            }
+            Some(None) => {}
+        }
+    }
+    for fate in fates.iter_mut().filter(|fate| !named.is_empty() && !named.contains(&fate.version)) {
+        fate.stays.get_or_insert_with(|| "nobody named it".to_owned());
+    }
+    Ok(())
+}
+
+/// The folder: as root only where nobody else has a hand in it.
+fn open(folder: &Path) -> Result<HeldFolder, GoldenError> {
+    let opened = if rustix::process::geteuid().is_root() {
+        HeldFolder::roots_alone(folder)
+    } else {
+        HeldFolder::open(folder)
+    };
+    opened.map_err(GoldenError::Folder)
 }
 
 /// What is known of who needs which.
@@ -147,19 +182,17 @@ fn keep_shared(found: &[LyingGolden], fates: &mut [Fate]) {
 }
 
 /// The archive with what Proxmox lays beside it, the bill of materials, and last the manifest by which it is found.
-fn remove(golden: &LyingGolden) -> Result<(), GoldenError> {
+fn remove(folder: &HeldFolder, golden: &LyingGolden) -> Result<(), GoldenError> {
     let beside = |end: &str| PathBuf::from(format!("{}{end}", golden.archive.display()));
     let plain = |name: &&String| name.starts_with("golden-") && !name.contains('/');
     let sbom = golden.manifest.sbom.as_ref().filter(plain).map(|name| golden.file.with_file_name(name));
     let files =
         [golden.archive.clone(), beside(".notes")].into_iter().chain(sbom).chain([golden.file.clone()]);
     for path in files {
-        match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(GoldenError::Remove { path, source });
-            }
-            _ => {}
-        }
+        let Some(name) = path.file_name() else { continue };
+        folder
+            .remove(name)
+            .map_err(|error| GoldenError::Remove { path: path.clone(), source: error.into() })?;
     }
     Ok(())
 }
@@ -167,7 +200,7 @@ fn remove(golden: &LyingGolden) -> Result<(), GoldenError> {
 fn page(fates: &[Fate], outcome: &str) -> String {
     let (going, gone) = match outcome {
         "done" => ("is gone", "gone"),
-        _ => ("goes", "would go: say --yes"),
+        _ => ("could go", "could go: name them and say --yes"),
     };
     let mut page = String::new();
     for fate in fates {
@@ -264,17 +297,52 @@ mod tests {
         );
         let shown = page(&fates, "planned");
         assert!(
-            shown.contains("2026.08.1    stays: of web") && shown.contains("3 with 453 MB would go"),
+            shown.contains("2026.08.1    stays: of web") && shown.contains("3 with 453 MB could go"),
             "{shown}"
         );
 
         let count = || std::fs::read_dir(at).unwrap().count();
         let before = count();
-        remove(&found[0]).unwrap();
+        let held = HeldFolder::open(at).unwrap();
+        remove(&held, &found[0]).unwrap();
         assert_eq!(before - count(), 3, "archive, bill of materials, manifest");
         assert!(!found[0].archive.exists() && found[1].archive.exists());
-        remove(&found[0]).unwrap();
+        remove(&held, &found[0]).unwrap();
         assert_eq!(before - count(), 3, "a second time finds nothing");
+    }
+
+    #[test]
+    fn only_what_a_person_names_goes() {
+        let fate = |version: &str, stays: Option<&str>| Fate {
+            version: version.parse().unwrap(),
+            size_bytes: 1,
+            stays: stays.map(str::to_owned),
+        };
+        let told = || [fate("2026.07.1", None), fate("2026.08.1", None), fate("2026.09.1", Some("of web"))];
+        let named = |versions: &[&str]| {
+            let versions: Vec<GoldenVersion> = versions.iter().map(|one| one.parse().unwrap()).collect();
+            let mut fates = told();
+            choose(&mut fates, &versions).map(|()| fates.map(|fate| fate.stays.is_none()))
+        };
+        assert_eq!(named(&[]).unwrap(), [true, true, false], "shown, and --yes takes no such line");
+        assert_eq!(named(&["2026.08.1"]).unwrap(), [false, true, false]);
+        assert!(matches!(named(&["2026.08.1", "2026.09.1"]), Err(GoldenError::Stays { .. })));
+        assert!(matches!(named(&["2026.10.1"]), Err(GoldenError::NoSuch(_))));
+    }
+
+    /// As root: what another user can change is no folder of goldens.
+    #[test]
+    fn a_folder_that_others_write_to_is_left_alone() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path()).unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(
+            matches!(open(folder.path()), Err(GoldenError::Folder(error)) if error.code() == "E_WRITABLE")
+        );
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! In: the image's version, and its archive's own bytes, hashed here and now. Out: a draft of `approve_release` for
 //! exactly these bytes. It gives nobody any right: whoever signs it looks at version and digest.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::GoldenVersion;
@@ -14,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::{GoldenError, lying};
 use crate::cli::Output;
 use crate::port::golden_dump::LyingGolden;
+use crate::port::held_folder;
 use crate::settings::ConfigPath;
 
 /// The arguments of `approve-request`.
@@ -87,9 +87,7 @@ fn digest(path: &Path) -> std::io::Result<String> {
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::options().write(true).create_new(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    Ok(held_folder::create_new(path, text.as_bytes(), 0o644)?)
 }
 
 #[cfg(test)]

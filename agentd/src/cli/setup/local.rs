@@ -5,7 +5,6 @@
 //! hold the only record of what was done.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::secret::Secret;
@@ -16,11 +15,12 @@ use super::plan::Choices;
 use super::settle::Standing;
 use super::way::{WayError, run_local};
 use crate::model::policy::BrakeRule;
-use crate::port::atomic_file::{self, FileError, Readers};
+use crate::port::atomic_file::{self, FileError, Given, Readers};
+use crate::port::held_folder::{self, HeldError, HeldFolder, Refusal};
 use crate::port::host_key::{self, HostKeyError};
 use crate::port::pve::Role;
 use crate::port::sealed_token::{self, SealedTokenError};
-use crate::settings::TokenSettings;
+use crate::settings::secret_file;
 
 /// One step on the box.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,26 +83,9 @@ pub enum LocalError {
     /// A file or folder.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A folder that all may read could not be made.
-    #[error("the folder {} cannot be made: run this as a user who may, or choose another place", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A file could not be given to the agent's user.
-    #[error("{} cannot be given to the user {user}: run this as root", path.display())]
-    Owner {
-        /// The file.
-        path: PathBuf,
-        /// To whom.
-        user: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    /// A folder could not be made, or a place is not as root expects it.
+    #[error(transparent)]
+    Held(#[from] HeldError),
     /// Other operators, or another policy.
     #[error("{} is not written: {why}; operators put others in their place by `holdfast sign HOST --policy OPERATORS POLICY`", path.display())]
     OtherTrust {
@@ -162,8 +145,10 @@ pub fn owner(name: &str) -> Option<Owner> {
 }
 
 /// Steps before Proxmox is touched: the secrets need a place.
-#[must_use]
-pub fn prepare(choices: &Choices) -> Vec<LocalStep> {
+///
+/// # Errors
+/// When something lies in a folder's place that is no folder, or is a stranger's.
+pub fn prepare(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let mut steps = Vec::new();
     if let Some(name) = &choices.system_user {
         let standing = if owner(name).is_some() { Standing::Done } else { Standing::Missing };
@@ -175,34 +160,57 @@ pub fn prepare(choices: &Choices) -> Vec<LocalStep> {
     for act in open.into_iter().chain(private) {
         let (LocalAct::OpenFolder(path) | LocalAct::PrivateFolder(path)) = &act else { continue };
         let what = format!("folder {}", path.display());
-        let standing = folder_standing(path, &act, choices.system_user.as_deref());
+        let standing = folder_standing(path, &act, choices.system_user.as_deref())?;
         steps.push(LocalStep { what, standing, act });
     }
-    steps
+    Ok(steps)
 }
 
-fn folder_standing(path: &Path, act: &LocalAct, user: Option<&str>) -> Standing {
-    let Ok(meta) = std::fs::metadata(path) else { return Standing::Missing };
-    let private = matches!(act, LocalAct::PrivateFolder(_));
-    let owned = user.is_none_or(|user| owner(user).is_some_and(|owner| owner.uid == meta.uid()));
-    match (private, meta.mode() & 0o077, owned) {
-        (true, 0, true) | (false, ..) => Standing::Done,
-        (true, 0, false) => Standing::Differs("it belongs to somebody else"),
-        (true, ..) => Standing::Differs("others can look into it"),
+fn folder_standing(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<Standing, LocalError> {
+    let folder = match HeldFolder::open(path) {
+        Ok(folder) => folder,
+        Err(error) if error.is_missing() => return Ok(Standing::Missing),
+        Err(error) => return Err(error.into()),
+    };
+    if !matches!(act, LocalAct::PrivateFolder(_)) {
+        return Ok(Standing::Done);
     }
+    let (uid, _) = folder.owner();
+    let wanted = user.map(|user| owner(user).map(|owner| owner.uid));
+    let owned = wanted.is_none_or(|wanted| wanted == Some(uid));
+    // Root's own was made by a run that was cut off. What is a third user's is not taken from that user.
+    if !owned && uid != 0 && uid != rustix::process::geteuid().as_raw() {
+        return Err(HeldError::of(path, Refusal::Owner { uid }).into());
+    }
+    Ok(match (folder.mode() & 0o077, owned) {
+        (0, true) => Standing::Done,
+        (0, false) => Standing::Differs("it belongs to somebody else"),
+        _ => Standing::Differs("others can look into it"),
+    })
 }
 
 /// The step after: the settings file.
-#[must_use]
-pub fn settings_step(choices: &Choices) -> LocalStep {
+///
+/// # Errors
+/// When what lies in its place cannot be read, or is a link.
+pub fn settings_step(choices: &Choices) -> Result<LocalStep, LocalError> {
     let text = settings_text(choices);
-    let standing = match std::fs::read_to_string(&choices.config) {
-        Ok(there) if there == text => Standing::Done,
-        Ok(_) => Standing::Differs("it says other things; the old one is kept as agent.toml.old"),
-        Err(_) => Standing::Missing,
-    };
+    let differs = Standing::Differs("it says other things; the old one is kept as agent.toml.old");
+    let standing = file_standing(&choices.config, &text, differs)?;
     let what = format!("settings {}", choices.config.display());
-    LocalStep { what, standing, act: LocalAct::Settings { path: choices.config.clone(), text } }
+    Ok(LocalStep { what, standing, act: LocalAct::Settings { path: choices.config.clone(), text } })
+}
+
+/// How a file of this text stands.
+///
+/// # Errors
+/// When what lies in its place cannot be read, or is a link.
+pub fn file_standing(path: &Path, text: &str, differs: Standing) -> Result<Standing, LocalError> {
+    Ok(match atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
+        Some(there) if there.as_slice() == text.as_bytes() => Standing::Done,
+        Some(_) => differs,
+        None => Standing::Missing,
+    })
 }
 
 /// Carries one step out.
@@ -215,20 +223,21 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             run_local(&useradd(name, home)).await.map_err(LocalError::UserAdd)?;
         }
         LocalAct::OpenFolder(path) => {
-            std::fs::create_dir_all(path)
-                .map_err(|source| LocalError::Folder { path: path.clone(), source })?;
+            HeldFolder::make_all(path)?;
         }
         LocalAct::PrivateFolder(path) => {
-            atomic_file::private_folder(path)?;
-            give(path, choices, Given::ToOwn)?;
+            atomic_file::private_folder_for(path, to_own(choices)?)?;
         }
         LocalAct::Settings { path, text } => {
             if let Some(old) = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
                 atomic_file::write(&path.with_extension("toml.old"), &old, Readers::Group)?;
             }
-            atomic_file::write(path, text.as_bytes(), Readers::Group)?;
             // They say which images root approved: the agent reads them and cannot change them.
-            give(path, choices, Given::ToRead)?;
+            let given = match to_own(choices)? {
+                Given::To { gid, .. } => Given::ToGroup { gid },
+                given @ (Given::Kept | Given::ToGroup { .. }) => given,
+            };
+            atomic_file::write_for(path, text.as_bytes(), Readers::Group, given)?;
         }
         LocalAct::TrustFile { path, text } | LocalAct::PlainFile { path, text } => {
             atomic_file::write(path, text.as_bytes(), Readers::All)?
@@ -255,27 +264,11 @@ pub fn useradd(name: &str, home: &Path) -> Vec<String> {
     words.into_iter().chain(["--shell", "/usr/sbin/nologin", name]).map(str::to_owned).collect()
 }
 
-/// What the agent's user gets of a file.
-#[derive(Clone, Copy)]
-enum Given {
-    /// All of it.
-    ToOwn,
-    /// It stays root's; the user's group is the file's.
-    ToRead,
-}
-
-fn give(path: &Path, choices: &Choices, given: Given) -> Result<(), LocalError> {
-    let Some(user) = &choices.system_user else { return Ok(()) };
+/// The agent's user, as whose a file or folder is made.
+fn to_own(choices: &Choices) -> Result<Given, LocalError> {
+    let Some(user) = &choices.system_user else { return Ok(Given::Kept) };
     let owner = owner(user).ok_or_else(|| LocalError::NoUser { user: user.clone() })?;
-    let uid = match given {
-        Given::ToOwn => Some(owner.uid),
-        Given::ToRead => None,
-    };
-    chown(path, uid, Some(owner.gid)).map_err(|source| LocalError::Owner {
-        path: path.to_owned(),
-        user: user.clone(),
-        source,
-    })
+    Ok(Given::To { uid: owner.uid, gid: owner.gid })
 }
 
 /// Keeps a new token's secret, for the agent's user alone.
@@ -283,29 +276,48 @@ fn give(path: &Path, choices: &Choices, given: Given) -> Result<(), LocalError> 
 /// # Errors
 /// When it cannot be written; the caller says so, and the next run makes the token anew.
 pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(), LocalError> {
-    let path = choices.secret_file(role);
+    let (path, given) = (choices.secret_file(role), to_own(choices)?);
     if role == Role::Storage {
-        let key = host_key::open(&choices.state_dir)?;
-        give(&host_key::path_in(&choices.state_dir), choices, Given::ToOwn)?;
+        let key = host_key::open_for(&choices.state_dir, given)?;
+        // A run that was cut off may have left it root's.
+        atomic_file::give(&host_key::path_in(&choices.state_dir), given)?;
         let token = Token::new(choices.token_id(role), secret.clone()).map_err(LocalError::Token)?;
-        sealed_token::write(&path, &token, &key)?;
-        return give(&path, choices, Given::ToOwn);
+        return Ok(sealed_token::write(&path, &token, &key, given)?);
     }
-    atomic_file::write(&path, secret.expose().as_bytes(), Readers::Owner)?;
-    give(&path, choices, Given::ToOwn)
+    Ok(atomic_file::write_for(&path, secret.expose().as_bytes(), Readers::Owner, given)?)
 }
 
 /// The tokens whose secrets are at hand.
-#[must_use]
-pub fn secrets_at_hand(choices: &Choices) -> BTreeSet<Role> {
-    let has = |role: &Role| {
-        if *role == Role::Storage {
-            return is_sealed_here(choices);
+///
+/// # Errors
+/// When a link or a stranger's file lies in a secret's place. That is told before Proxmox makes a token which could then not
+/// be kept.
+pub fn secrets_at_hand(choices: &Choices) -> Result<BTreeSet<Role>, LocalError> {
+    let mut found = BTreeSet::new();
+    for role in choices.roles() {
+        let path = choices.secret_file(role);
+        // Whatever a run will write over, be it of no use now.
+        atomic_file::may_be_written(&path)?;
+        let at_hand = if role == Role::Storage {
+            atomic_file::may_be_written(&host_key::path_in(&choices.state_dir))?;
+            is_sealed_here(choices)
+        } else {
+            secret(&path)?.is_some()
+        };
+        if at_hand {
+            found.insert(role);
         }
-        let token = TokenSettings { id: choices.token_id(*role), secret_file: choices.secret_file(*role) };
-        token.read_secret().is_ok()
-    };
-    choices.roles().into_iter().filter(has).collect()
+    }
+    Ok(found)
+}
+
+/// What a token's file holds, where it is one that the agent would take.
+fn secret(path: &Path) -> Result<Option<Secret>, LocalError> {
+    match held_folder::open_file(path) {
+        Ok(file) => Ok(secret_file::read_from(file, path).ok()),
+        Err(error) if !error.is_refusal() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether the sealed token is the one of this name, and this host's key opens it.
@@ -409,6 +421,8 @@ fn beside(choices: &Choices, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::super::plan::tests::{choices, tried};
     use super::*;
     use crate::model::policy::GoldenDump;
@@ -464,7 +478,7 @@ mod tests {
         let mut choices = choices();
         (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
         choices.system_user = Some(name.to_owned());
-        let steps = prepare(&choices).into_iter().chain([settings_step(&choices)]);
+        let steps = prepare(&choices).unwrap().into_iter().chain([settings_step(&choices).unwrap()]);
         for step in steps.filter(|step| step.standing != Standing::Done) {
             carry_out(&step.act, &choices).await.unwrap();
         }
@@ -483,17 +497,16 @@ mod tests {
         let mut choices = choices();
         (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
         choices.system_user = None;
-        assert!(prepare(&choices).iter().all(|step| step.standing == Standing::Missing));
-        for step in prepare(&choices).iter().chain([&settings_step(&choices)]) {
+        assert!(prepare(&choices).unwrap().iter().all(|step| step.standing == Standing::Missing));
+        for step in prepare(&choices).unwrap().iter().chain([&settings_step(&choices).unwrap()]) {
             carry_out(&step.act, &choices).await.unwrap();
         }
         keep_secret(&choices, Role::Observe, &Secret::new("uuid".to_owned())).unwrap();
-        assert_eq!(secrets_at_hand(&choices), [Role::Observe].into());
+        assert_eq!(secrets_at_hand(&choices).unwrap(), [Role::Observe].into());
         let mode = std::fs::metadata(choices.secret_file(Role::Observe)).unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600);
-        assert!(
-            prepare(&choices).iter().chain([&settings_step(&choices)]).all(|s| s.standing == Standing::Done)
-        );
+        let again = prepare(&choices).unwrap().into_iter().chain([settings_step(&choices).unwrap()]);
+        assert!(again.map(|step| step.standing).all(|standing| standing == Standing::Done));
     }
 
     #[tokio::test]
@@ -503,12 +516,12 @@ mod tests {
         (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
         choices.system_user = None;
         choices.targets = BTreeSet::from(["nas1".parse().unwrap()]);
-        for step in prepare(&choices) {
+        for step in prepare(&choices).unwrap() {
             carry_out(&step.act, &choices).await.unwrap();
         }
         let secret = Secret::new("11111111-2222-3333-4444-555555555555".to_owned());
         keep_secret(&choices, Role::Storage, &secret).unwrap();
-        assert!(secrets_at_hand(&choices).contains(&Role::Storage));
+        assert!(secrets_at_hand(&choices).unwrap().contains(&Role::Storage));
         let file = choices.secret_file(Role::Storage);
         assert!(!std::fs::read_to_string(&file).unwrap().contains("1111"));
         let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
@@ -517,7 +530,7 @@ mod tests {
         // Another key opens nothing: the token is made anew.
         std::fs::remove_file(host_key::path_in(&choices.state_dir)).unwrap();
         host_key::open(&choices.state_dir).unwrap();
-        assert!(!secrets_at_hand(&choices).contains(&Role::Storage));
+        assert!(!secrets_at_hand(&choices).unwrap().contains(&Role::Storage));
     }
 
     #[tokio::test]
@@ -527,7 +540,7 @@ mod tests {
         choices.system_user = None;
         choices.config = dir.path().join("agent.toml");
         std::fs::write(&choices.config, "# mine\n").unwrap();
-        let step = settings_step(&choices);
+        let step = settings_step(&choices).unwrap();
         assert!(matches!(step.standing, Standing::Differs(_)));
         carry_out(&step.act, &choices).await.unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("agent.toml.old")).unwrap(), "# mine\n");

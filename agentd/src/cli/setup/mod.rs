@@ -131,6 +131,8 @@ pub fn run(arguments: &SetupArguments) -> Result<(), SetupError> {
     }
     // Before Proxmox is even asked.
     trust::steps(&choices)?;
+    local::prepare(&choices)?;
+    local::secrets_at_hand(&choices)?;
     let way = way(arguments)?;
     runtime()?.block_on(set_up(arguments, &choices, &way))
 }
@@ -171,13 +173,13 @@ impl Todo {
     async fn find(choices: &Choices, way: &Way) -> Result<Self, SetupError> {
         let wanted = Wanted::of(choices);
         let seen = look(way, &choices.user).await?;
-        let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices));
+        let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices)?);
         let mut after = trust::steps(choices)?;
-        after.push(local::settings_step(choices));
-        after.extend(test_bridge::steps(choices));
+        after.push(local::settings_step(choices)?);
+        after.extend(test_bridge::steps(choices)?);
         after.extend(helper::steps(choices)?);
         after.extend(restart::step(choices, &steps, &after));
-        Ok(Self { before: local::prepare(choices), steps, after })
+        Ok(Self { before: local::prepare(choices)?, steps, after })
     }
 
     fn shown(&self, outcome: &'static str) -> Shown {

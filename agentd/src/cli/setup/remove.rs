@@ -136,7 +136,7 @@ impl Todo {
             Policy::Stays(path) => left.push(format!("{}, which root has added to", path.display())),
             Policy::None => {}
         }
-        files.retain(|path| path.exists());
+        files = there(files)?;
         let here = ours.system_user.is_some();
         let units = helper::ENABLED.iter().rev().filter(|unit| here && helper::is_wanted(unit)).collect();
         Ok(Self { units, steps: unsettle(&wanted, &seen), files, left })
@@ -150,6 +150,17 @@ impl Todo {
         let files = self.files.iter().map(|path| line(format!("file {}", path.display()), "it is there"));
         Shown::of(outcome, units.chain(steps).chain(files).collect()).leaving(&self.left)
     }
+}
+
+/// Those that are there. A link on the way to one is told before anything is taken away.
+fn there(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, LocalError> {
+    let mut there = Vec::new();
+    for path in files {
+        if atomic_file::is_there(&path)? {
+            there.push(path);
+        }
+    }
+    Ok(there)
 }
 
 /// What is not touched, in words.
@@ -223,8 +234,15 @@ pub fn script(ours: &Ours) -> String {
             add(format!("{} || true", write.line()));
         }
     }
-    let files = ours.files();
-    add(format!("rm -f {}", files.iter().map(|file| path(file)).collect::<Vec<_>>().join(" ")));
+    let (theirs, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        ours.files().into_iter().partition(|file| file.starts_with(&ours.state_dir));
+    let removing = |files: &[PathBuf]| {
+        format!("rm -f {}", files.iter().map(|file| path(file)).collect::<Vec<_>>().join(" "))
+    };
+    add("# Whoever owns a folder can put links into it: what lies beneath is taken away as that user."
+        .to_owned());
+    add(format!("{} || true", super::script::as_owner(ours.system_user.as_deref(), &removing(&theirs))));
+    add(removing(&files));
     if ours.system_user.is_some() {
         let policy = path(&helper::file(&ours.config));
         add("# What names disks is root's own.".to_owned());

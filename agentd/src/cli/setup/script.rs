@@ -9,7 +9,6 @@ use super::plan::{Choices, Wanted};
 use super::seen::Seen;
 use super::settle::settle;
 use super::write::{Write, quoted};
-use crate::port::host_key;
 use crate::port::pve::Role;
 
 /// Prints the script that sets up.
@@ -29,12 +28,11 @@ pub fn script(choices: &Choices) -> String {
             joined(&useradd(user, &choices.state_dir))
         ));
     }
-    let owner = choices
-        .system_user
-        .as_deref()
-        .map(|user| format!("-o {0} -g {0} ", quoted(user)))
-        .unwrap_or_default();
-    add(&format!("install -d -m 0700 {owner}{state} {state}/secrets"));
+    let user = choices.system_user.as_deref();
+    let owner = user.map(|user| format!("-o {0} -g {0} ", quoted(user))).unwrap_or_default();
+    add(&format!("install -d -m 0700 {owner}{state}"));
+    add("# Whoever owns this folder can put links into it: what lies beneath is done as that user.");
+    add(&as_owner(user, &format!("install -d -m 0700 {state}/secrets")));
     add("");
     for write in
         settle(&wanted, &Seen::default(), &std::collections::BTreeSet::new()).iter().flat_map(|s| &s.writes)
@@ -102,6 +100,13 @@ fn helper_lines(choices: &Choices, user: &str) -> String {
     )
 }
 
+/// The same line, run by the user whose folder it is about.
+#[must_use]
+pub fn as_owner(user: Option<&str>, line: &str) -> String {
+    let Some(user) = user.map(quoted) else { return line.to_owned() };
+    format!("setpriv --reuid={user} --regid={user} --init-groups -- {line}")
+}
+
 /// How each begins.
 #[must_use]
 pub fn head(what: &str) -> String {
@@ -124,27 +129,15 @@ fn lasting(write: &Write, choices: &Choices) -> String {
             let file = path(&choices.secret_file(*role));
             let remove = Write::DeleteToken { user: user.clone(), role: *role }.line();
             let take = "perl -MJSON -0777 -ne 'print decode_json($_)->{value}'";
-            if *role == Role::Storage {
-                let state = path(&choices.state_dir);
-                let id = quoted(&choices.token_id(*role));
-                let give = choices.system_user.as_deref().map(|owner| {
-                    format!(
-                        "\n  chown {0}: {file} {1}",
-                        quoted(owner),
-                        path(&host_key::path_in(&choices.state_dir))
-                    )
-                });
-                return format!(
-                    "if ! [ -s {file} ]; then\n  {remove} 2>/dev/null || true\n  {line} | {take} | agentd storage seal-token --state-dir {state} {id}{}\nfi",
-                    give.unwrap_or_default()
-                );
-            }
-            let give =
-                choices.system_user.as_deref().map(|owner| format!("\n  chown {0}: {file}", quoted(owner)));
-            format!(
-                "if ! [ -s {file} ]; then\n  {remove} 2>/dev/null || true\n  {line} | {take} > {file}.new\n  mv {file}.new {file}{}\nfi",
-                give.unwrap_or_default()
-            )
+            let keep = if *role == Role::Storage {
+                let (state, id) = (path(&choices.state_dir), quoted(&choices.token_id(*role)));
+                format!("agentd storage seal-token --state-dir {state} {id}")
+            } else {
+                format!("sh -c 'cat > \"$1.new\" && mv -fT \"$1.new\" \"$1\"' sh {file}")
+            };
+            let user = choices.system_user.as_deref();
+            let (is_there, keep) = (as_owner(user, &format!("test -s {file}")), as_owner(user, &keep));
+            format!("if ! {is_there}; then\n  {remove} 2>/dev/null || true\n  {line} | {take} | {keep}\nfi")
         }
         _ => line,
     }

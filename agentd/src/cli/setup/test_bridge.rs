@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::local::PORT;
 use holdfast_protocol::net::Ipv4Cidr;
 
-use super::local::{LocalAct, LocalStep};
+use super::local::{LocalAct, LocalError, LocalStep, file_standing};
 use super::plan::Choices;
 use super::settle::Standing;
 use crate::model::policy::TestBridge;
@@ -47,17 +47,15 @@ pub fn both_ends(own: Ipv4Cidr) -> Result<TestBridge, &'static str> {
 }
 
 /// Steps, once the settings are written.
-#[must_use]
-pub fn steps(choices: &Choices) -> Vec<LocalStep> {
+///
+/// # Errors
+/// When what lies in the file's place cannot be read, or is a link.
+pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let speech = choices.scratch.as_ref().and_then(|scratch| scratch.speech.as_ref());
-    let Some(speech) = speech else { return Vec::new() };
+    let Some(speech) = speech else { return Ok(Vec::new()) };
     let path = file(&choices.config);
     let text = environment(speech);
-    let standing = match std::fs::read_to_string(&path) {
-        Ok(there) if there == text => Standing::Done,
-        Ok(_) => Standing::Differs("it says other things"),
-        Err(_) => Standing::Missing,
-    };
+    let standing = file_standing(&path, &text, Standing::Differs("it says other things"))?;
     let is_shipped = Path::new("/usr/lib/systemd/system").join(UNIT).exists();
     let runs =
         standing == Standing::Done && Path::new("/sys/class/net").join(speech.bridge.as_str()).exists();
@@ -67,7 +65,7 @@ pub fn steps(choices: &Choices) -> Vec<LocalStep> {
         let standing = if runs { Standing::Done } else { Standing::Missing };
         steps.extend(of_unit(speech, &standing));
     }
-    steps
+    Ok(steps)
 }
 
 /// The unit, and what it makes. It is restarted, too: it may run with another address.

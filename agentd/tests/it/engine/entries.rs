@@ -69,7 +69,7 @@ impl Ground {
         let token = world.dir.path().join("proxmox-storage.sealed");
         let secret = Secret::new(world.sim.tokens.get("hf@pve!storage").unwrap().clone());
         let opened = Token::new("hf@pve!storage".to_owned(), secret).unwrap();
-        sealed_token::write(&token, &opened, &key).unwrap();
+        sealed_token::write(&token, &opened, &key, agentd::port::atomic_file::Given::Kept).unwrap();
         let spki: Pin = format!("spki/sha256:{}", world.sim.spki_sha256).parse().unwrap();
         let trust = holdfast_tls::Trust::Pins(PinSet::from(spki));
         let targets: BTreeSet<_> = ["off1", "nas1"].iter().map(|name| name.parse().unwrap()).collect();
