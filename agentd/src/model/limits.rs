@@ -167,6 +167,13 @@ pub const BACKUP_TRIES: u32 = 5;
 /// minute; ten are enough for a lane that is busy with something short.
 pub const CONTROLLER_GRACE: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
+/// From the beginning of one backup of a tier to that of the next: as long as a guest agent is waited for, so that each
+/// backup can have a window.
+pub const BACKUP_DISTANCE: jiff::SignedDuration = CONTROLLER_GRACE;
+
+/// A schedule is not called overdue sooner than this: its tries may need so long.
+pub const OVERDUE_MIN: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+
 /// A controller that was silent for so long is not waited for. It says hello every ten minutes at the rarest.
 pub const CONTROLLER_SILENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(25);
 

@@ -9,18 +9,22 @@
 //! | module | decides |
 //! | --- | --- |
 //! | `asked` | which backup a window is for that a guest asked for |
+//! | `distance` | how close two backups may be |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
 //! | [`prune`] | which backup or snapshot goes next |
 //! | [`target`] | whether a tier's backups may go where they should, and one more snapshot be kept |
 //! | [`told`] | what a person is told |
+//! | `unsettled` | from which point waits count, and what is overdue |
 
 pub(super) mod asked;
+mod distance;
 pub mod points;
 mod prune;
 pub mod target;
 pub mod tier;
 mod told;
+mod unsettled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -149,9 +153,30 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What is owed of one tier of a guest.
+/// What is owed of one tier of a guest: what is promised, and what was promised before it was raised until that has produced
+/// a backup. So no promise that is never carried out takes another one's place.
 #[must_use]
 pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
+    let new = owed_now(known, promised, around);
+    let record = known.tiers.iter().find(|record| record.tier == promised.tier);
+    let Some(earlier) = record.and_then(|record| record.earlier.as_deref()) else { return new };
+    let produced = |backup: &BackupRecord| {
+        let of_tier = backup.tier == Some(promised.tier) || promised.consistency == Consistency::Crash;
+        of_tier && backup.taken_at >= earlier.until
+    };
+    if known.good(promised).any(produced) {
+        return new;
+    }
+    let promised = Promised { schedule: &earlier.schedule, consistency: earlier.consistency, ..*promised };
+    let old = owed_now(known, &promised, Around::of(promised.schedule, known.time.at));
+    let begins = |owed: &Owed| owed.last.is_some_and(|due| due.state == State::Now);
+    let missed = old.last.filter(tier::Due::is_missed);
+    let last = if begins(&old) && !begins(&new) { old.last } else { new.last };
+    let overdue = new.overdue.or(old.overdue).or(missed.map(|due| due.point));
+    Owed { last, overdue, ..new }
+}
+
+fn owed_now(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
     let time = known.time;
     let record = known.tiers.iter().find(|record| record.tier == promised.tier);
     let latest = known.latest();

@@ -42,7 +42,7 @@ pub(super) fn life(schedule: serde_json::Value, consistency: &str, from: &str) -
     let promise = Promise::wished(&world.desired[0], &world.policies).unwrap();
     world.records.protections.insert(uid(1), Arc::new(promise));
     let (now, since) = (time(from), time(from));
-    world.records.tiers.push(TierRecord { guest: uid(1), tier: Tier::Local, since, tried: None });
+    world.records.tiers.push(TierRecord::new(uid(1), Tier::Local, since));
     Life { world, now, since, serial: 0 }
 }
 

@@ -21,7 +21,7 @@ fn hourly(retention: serde_json::Value) -> Life {
     life.world
         .records
         .tiers
-        .insert(0, TierRecord { guest: uid(1), tier: Tier::Snapshot, since, tried: None });
+        .insert(0, TierRecord::new(uid(1), Tier::Snapshot, since));
     life
 }
 

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::rows::{from_json, micros, parsed, time};
 use super::{
     Store, StoreError, beside, controller, escrow, guest, left, protection, release, request, restore_test,
-    snapshot, storage, tier, window,
+    roster, snapshot, storage, tier, window,
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
@@ -214,6 +214,7 @@ impl Store {
                     tests: restore_test::last(connection, now)?,
                     asked_backups: request::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,
+                    backup_limits: roster::backup_limits(connection)?,
                     applied: applied.all(connection)?,
                 })
             })
