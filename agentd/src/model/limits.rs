@@ -218,6 +218,13 @@ pub const ENDED_SHOWN: usize = 20;
 /// goes first.
 pub const WINDOWS_PER_GUEST: u32 = 32;
 
+/// And of the last day all of them, of which a guest has no more: one each [`BACKUP_DISTANCE`] for two tiers, those that it may
+/// ask for, and as many again that came to nothing.
+pub const WINDOWS_PER_DAY: u32 = 640;
+
+/// For so long programs that stood still are counted.
+pub const STOOD_STILL: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
 /// Idempotency keys kept per guest; the oldest goes first.
 pub const IDEMPOTENCY_KEYS_PER_GUEST: u32 = 256;
 

@@ -509,6 +509,8 @@ pub struct Records {
     /// The last tests of each guest's backups: of each storage the last of each verdict, and of those that came back as many
     /// as a trend is told by; sorted by guest and time.
     pub tests: Vec<TestRecord>,
+    /// How long each guest's programs stood still for backups within the last 24 hours.
+    pub stood_still: BTreeMap<GuestUid, SignedDuration>,
     /// What documents may ask of backups without a signature.
     pub backup_limits: BackupLimits,
     /// What was last carried out of each guest's fields.

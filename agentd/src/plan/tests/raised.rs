@@ -125,3 +125,59 @@ fn an_old_promise_is_due_until_the_new_one_produced_a_backup() {
     after.world.records.guests[0].hello = Some(hello(after.now));
     assert!(after.plan().actions.is_empty(), "{}", after.plan());
 }
+
+/// Whatever is promised, and signed for: programs stand still for their budget, and backups go on without.
+#[test]
+fn programs_stand_still_for_their_budget_and_no_longer() {
+    let at = |stood_min: i64| {
+        let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
+        life.now = time("2026-06-02T01:16:00Z");
+        life.world.records.guests[0].hello = Some(hello(life.now));
+        life.world.records.stood_still.insert(uid(1), SignedDuration::from_mins(stood_min));
+        life
+    };
+    assert_eq!(at(58).codes_of(ErrorCode::Quota), 0);
+    let mut spent = at(60);
+    assert_eq!(spent.codes_of(ErrorCode::Quota), 1, "{}", spent.plan());
+    assert_eq!(spent.plan().actions.len(), 1, "nobody is waited for: {}", spent.plan());
+    // More minutes by the operators' policy, or none at all.
+    spent.world.records.backup_limits.still_min_per_day = 120;
+    assert_eq!(spent.codes_of(ErrorCode::Quota), 0);
+    let mut none = at(0);
+    none.world.records.backup_limits.still_min_per_day = 0;
+    assert_eq!(none.plan().actions.len(), 1, "{}", none.plan());
+    // A tier that needs nobody to stand still is not concerned.
+    let mut crash = life(daily(), "crash", "2026-06-01T12:00:00Z");
+    crash.world.records.stood_still.insert(uid(1), SignedDuration::from_mins(600));
+    assert_eq!(crash.codes_of(ErrorCode::Quota), 0);
+}
+
+#[test]
+fn a_backup_is_not_begun_where_it_has_no_room() {
+    use crate::model::observed::StorageFact;
+    let filled = |available_gib: u64, last_gib: u64| {
+        let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");
+        life.keep(Some(time("2026-06-01T00:30:00Z")), Some(holdfast_protocol::protection::Tier::Local), life.now);
+        std::sync::Arc::make_mut(&mut life.world.records.backups)[0].bytes = last_gib << 30;
+        life.now = time("2026-06-02T01:20:00Z");
+        let total = 1_000 << 30;
+        let available = available_gib << 30;
+        let fact = StorageFact::Active { total, used: total - available, available };
+        life.world.observed.storages.insert("backup2".parse().unwrap(), fact);
+        life
+    };
+    // A twentieth stays free, and the next one is a tenth larger than the last.
+    for (available, last, begins) in
+        [(500, 100, true), (160, 100, true), (159, 100, false), (50, 0, true), (49, 0, false), (0, 0, false)]
+    {
+        let life = filled(available, last);
+        assert_eq!(life.plan().actions.len(), usize::from(begins), "{available} {last}: {}", life.plan());
+        assert_eq!(life.codes_of(ErrorCode::StorageFull), usize::from(!begins), "{}", life.plan());
+    }
+    let told = filled(49, 100).plan().verdicts[0].conditions[0].message.clone();
+    assert!(told.contains("49 GiB of 1000 GiB are available there, the next backup takes about 110 GiB"), "{told}");
+    // Where nobody says how full it is, that keeps nothing.
+    let mut unknown = filled(0, 0);
+    unknown.world.observed.storages.insert("backup2".parse().unwrap(), StorageFact::Unknown);
+    assert_eq!(unknown.plan().actions.len(), 1);
+}

@@ -116,6 +116,10 @@ impl Life {
         self.now = self.now.checked_add(SignedDuration::from_mins(minutes)).unwrap();
     }
 
+    pub(super) fn codes_of(&self, code: ErrorCode) -> usize {
+        self.codes().into_iter().filter(|one| *one == code).count()
+    }
+
     fn codes(&self) -> Vec<ErrorCode> {
         self.plan().verdicts[0].conditions.iter().map(|condition| condition.code).collect()
     }

@@ -214,6 +214,7 @@ impl Store {
                     tests: restore_test::last(connection, now)?,
                     asked_backups: request::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,
+                    stood_still: window::stood_still(connection, None, now)?,
                     backup_limits: roster::backup_limits(connection)?,
                     applied: applied.all(connection)?,
                 })
