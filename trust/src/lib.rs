@@ -11,6 +11,7 @@
 //! | [`key`] | the kinds of keys that may sign |
 //! | [`signature`] | one signature over exact bytes |
 //! | [`operators`] | who holds which key, and since when |
+//! | [`limits`] | what documents may ask of backups without a signature |
 //! | [`policy`] | how many of them each verb needs, its delay, its daily cap |
 //! | [`roster`] | both together: is this job ordered by who may order it |
 //! | [`law`] | is it for this host, in this life of its state, now |
@@ -19,6 +20,7 @@
 mod armour;
 pub mod key;
 pub mod law;
+pub mod limits;
 pub mod operators;
 pub mod policy;
 pub mod roster;

@@ -1,7 +1,7 @@
 //! How many operators each verb needs, how long it waits, how often a day it may happen.
 //!
-//! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`]. The number
-//! of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
+//! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`], and what it
+//! does not say of backups is as in [`BackupLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,7 @@ use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::job::Verb;
 use serde::Deserialize;
 
+use crate::limits::{BackupLimits, LimitsError};
 use crate::operators::Operators;
 
 /// Larger than any policy.
@@ -72,6 +73,8 @@ impl Rule {
 pub struct Policy {
     /// Never falls.
     pub version: u32,
+    /// What documents may ask of backups without a signature.
+    pub backups: BackupLimits,
     rules: BTreeMap<Verb, Rule>,
 }
 
@@ -79,6 +82,8 @@ pub struct Policy {
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
+    #[serde(default)]
+    backups: BackupLimits,
     #[serde(default)]
     verbs: BTreeMap<Verb, Rule>,
 }
@@ -92,6 +97,9 @@ pub enum PolicyError {
     /// Not a policy.
     #[error("this is not a policy")]
     Form(#[source] toml::de::Error),
+    /// Limits of backups that mean nothing.
+    #[error("the policy's limits of backups are refused: {0}")]
+    Limits(#[from] LimitsError),
     /// Nobody needs to sign.
     #[error("the policy lets {verb} happen without a signature: at least 1 is needed", verb = .0.as_str())]
     NoSignature(Verb),
@@ -122,7 +130,7 @@ impl Policy {
     /// The policy of a box on which none was laid down.
     #[must_use]
     pub const fn first() -> Self {
-        Self { version: 0, rules: BTreeMap::new() }
+        Self { version: 0, backups: BackupLimits::FIRST, rules: BTreeMap::new() }
     }
 
     /// Reads a policy for these operators, whole or not at all.
@@ -130,10 +138,7 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`].
     pub fn parse(text: &str, operators: &Operators) -> Result<Self, PolicyError> {
-        if text.len() > BYTES_MAX {
-            return Err(PolicyError::Size(text.len()));
-        }
-        let file: File = toml::from_str(text).map_err(PolicyError::Form)?;
+        let file = read(text)?;
         let names: BTreeSet<&OperatorName> = operators.holders().map(|(name, _)| name).collect();
         for (&verb, rule) in &file.verbs {
             if rule.signatures == 0 {
@@ -147,7 +152,15 @@ impl Policy {
                 return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, people });
             }
         }
-        Ok(Self { version: file.version, rules: file.verbs })
+        Ok(Self { version: file.version, backups: file.backups, rules: file.verbs })
+    }
+
+    /// What a policy says of backups, whoever the operators are. An empty text is the policy of a box without one.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn backups_of(text: &str) -> Result<BackupLimits, PolicyError> {
+        if text.is_empty() { Ok(BackupLimits::FIRST) } else { Ok(read(text)?.backups) }
     }
 
     /// The rule for a verb.
@@ -155,4 +168,13 @@ impl Policy {
     pub fn rule(&self, verb: Verb) -> Rule {
         self.rules.get(&verb).cloned().unwrap_or_else(|| Rule::first(verb))
     }
+}
+
+fn read(text: &str) -> Result<File, PolicyError> {
+    if text.len() > BYTES_MAX {
+        return Err(PolicyError::Size(text.len()));
+    }
+    let file: File = toml::from_str(text).map_err(PolicyError::Form)?;
+    file.backups.check()?;
+    Ok(file)
 }

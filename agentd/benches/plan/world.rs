@@ -139,12 +139,11 @@ impl World {
                 backups.push(backup_of(record.uid, vmid, night)?);
             }
             self.records.protections.insert(record.uid, Arc::clone(&promise));
-            self.records.tiers.push(TierRecord {
-                guest: record.uid,
-                tier: Tier::Local,
-                since: noon()?.checked_sub(SignedDuration::from_hours(24 * 30))?,
-                tried: None,
-            });
+            self.records.tiers.push(TierRecord::new(
+                record.uid,
+                Tier::Local,
+                noon()?.checked_sub(SignedDuration::from_hours(24 * 30))?,
+            ));
         }
         self.records.backups = Arc::new(backups);
         self.now = noon()?;

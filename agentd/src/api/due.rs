@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use holdfast_protocol::local::due::{DueBackup, DueView};
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::protection::Consistency;
 use holdfast_protocol::report::Running;
 
 use super::Local;
@@ -18,6 +19,7 @@ use super::frame::Data;
 use super::wait::Wait;
 use crate::model::timekeeper::{Belief, Steady};
 use crate::plan::schedule::points::Around;
+use crate::plan::schedule::still::Still;
 use crate::plan::schedule::{Known, owed, promised};
 
 pub(super) async fn due(
@@ -30,7 +32,7 @@ pub(super) async fn due(
 
 async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
     let uid = scope.uid();
-    let own = local.store.owing(uid).await?;
+    let own = local.store.owing(uid, local.clock.now()).await?;
     let hello = local.store.guest(uid).await?.and_then(|record| record.hello);
     let Some(promise) = &own.promise else { return Ok(DueView::default()) };
     let (now, forward) = (local.clock.now(), local.clock.monotonic());
@@ -51,6 +53,7 @@ async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
         snapshots: &[],
         tiers: &own.tiers,
         renumbered: own.renumbered,
+        still: Still::new(own.stood_still, &own.limits),
         open: None,
         tests: &[],
         proofs: &BTreeMap::new(),
@@ -69,7 +72,8 @@ async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
             tier: promised.tier,
             policy: policy.clone(),
             since: due.since,
-            consistency: promised.consistency,
+            // No window is granted for it now.
+            consistency: if known.still.is_spent() { Consistency::Crash } else { promised.consistency },
             waits_until: due.waits_until,
         }));
         view.next_at = view.next_at.into_iter().chain(owed.next).min();

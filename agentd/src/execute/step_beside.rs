@@ -52,7 +52,7 @@ pub(super) async fn left_out(
     guest: GuestUid,
     archive: &str,
 ) -> Result<Vec<String>, Trouble> {
-    let backups = context.ports.store.owing(guest).await?.backups;
+    let backups = context.ports.store.owing(guest, context.ports.clock.now()).await?.backups;
     let known = backups.into_iter().find(|backup| backup.archive.as_str() == archive);
     Ok(known.and_then(|backup| backup.mounts).map(|mounts| mounts.left_out).unwrap_or_default())
 }

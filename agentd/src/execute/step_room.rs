@@ -110,7 +110,7 @@ pub(super) async fn lacks(
     if !status.active {
         return Ok(Some("does not answer".to_owned()));
     }
-    let backups = context.ports.store.owing(restored.guest).await?.backups;
+    let backups = context.ports.store.owing(restored.guest, context.ports.clock.now()).await?.backups;
     let record = backups.iter().find(|backup| backup.archive == *restored.archive);
     let packed = match restored.content {
         Content::Held => record.map(|backup| Packed { name: backup.archive.as_str(), bytes: backup.bytes }),

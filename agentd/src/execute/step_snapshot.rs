@@ -132,7 +132,9 @@ async fn is_let_go(context: &Context<'_>, record: &SnapshotRecord) -> Result<boo
     if !clock_is_kept(context).await? {
         return Ok(false);
     }
-    let Some(promise) = store.owing(record.guest).await?.promise else { return Ok(false) };
+    let Some(promise) = store.owing(record.guest, context.ports.clock.now()).await?.promise else {
+        return Ok(false);
+    };
     let all = store.snapshots(record.guest).await?;
     let gone = retention::snapshots(&all, promise.tiers.snapshot.as_ref(), context.ports.clock.now());
     Ok(gone.iter().any(|one| one.made_by == record.made_by))

@@ -111,6 +111,8 @@ pub enum Effect {
     LoseTarget,
     /// Lowers retention, or switches off, thins out or narrows a backup.
     LowerProtection,
+    /// Asks for more backups, longer kept, or for programs that stand still, than operators let documents ask for.
+    RaiseBeyond,
     /// Replaces or overwrites a key or an escrow.
     ReplaceKey,
     /// Takes over a guest that our records do not know.
@@ -269,6 +271,9 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
         Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),
         Effect::LowerProtection => NeedsSignature("customer data would be less protected"),
+        Effect::RaiseBeyond => {
+            NeedsSignature("it is more than the operators' policy lets documents ask of backups")
+        }
         Effect::ReplaceKey => NeedsSignature("backups made with the old key may become unreadable"),
         Effect::Adopt => NeedsSignature("our records do not know this guest"),
         Effect::ReplaceController { version, sha256 }

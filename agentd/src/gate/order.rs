@@ -10,13 +10,15 @@ use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobI
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
-use holdfast_protocol::protection::compare;
+use holdfast_protocol::protection::{Protection, compare};
 use holdfast_trust::law::{Here, NotHere, timely};
+use holdfast_trust::limits::BackupLimits;
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::PolicyError;
 use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
 use jiff::{SignedDuration, Timestamp};
 
+use super::protection::beyond::within;
 use crate::model::record::{BesideRecord, BesideStage, Place};
 
 /// Why a job is turned away. Nothing was done and nothing of it was used up.
@@ -102,8 +104,10 @@ pub enum TurnedAway {
         /// What.
         what: String,
     },
-    /// A loosening that loosens nothing.
-    #[error("nothing is loosened by it: the document alone may wish for what is no weaker")]
+    /// A change of a promise that needs no signature.
+    #[error(
+        "nothing is loosened by it: the document alone may wish for what is no weaker, within the limits of the policy"
+    )]
     NothingLoosened,
     /// Its id or nonce was used by another job.
     #[error("the id or the nonce of this job was used by another one: who made it looks how that came about")]
@@ -183,7 +187,7 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
         Act::PolicyUpdate(update) => {
             new_roster(&update.signers, &update.policy, roster.policy.version)?;
         }
-        Act::LoosenPolicy(args) if compare(&args.from, &args.to).loosened.is_empty() => {
+        Act::LoosenPolicy(args) if needs_none(&args.from, &args.to, &roster.policy.backups) => {
             return Err(TurnedAway::NothingLoosened);
         }
         Act::AttachStorage(args) => {
@@ -199,6 +203,11 @@ pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> R
         _ => {}
     }
     Ok(job)
+}
+
+/// Whether a document may change a promise so without anybody's signature.
+fn needs_none(from: &Protection, to: &Protection, limits: &BackupLimits) -> bool {
+    compare(from, to).loosened.is_empty() && within(from, to, limits).1.is_empty()
 }
 
 /// Judges a job once more, when its delay is over: who may sign may have changed, and so may the time.

@@ -1,14 +1,18 @@
-//! Guards what is promised about guests' backups: a document may raise it, only a signature lowers it.
+//! Guards what is promised about guests' backups: documents raise it within limits, signatures lower it.
 //!
-//! What comes in: what is in force for a guest, what the document wishes, and where backups may go. What goes out: what
-//! is in force from now on, which of the wish is held with the effect that it would have, and what an operator would
-//! sign. What is weaker and what cannot be told is the law of `protocol::protection::compare`. Pure. Deliberately absent:
+//! What comes in: what is in force for a guest, what the document wishes, where backups may go, and what documents may ask
+//! for. What goes out: what is in force from now on, which of the wish is held with the effect that it would have, and what
+//! an operator would sign. What is weaker and what cannot be told is the law of `protocol::protection::compare`; what is more
+//! than a document may ask for is that of [`beyond`]. Pure. Deliberately absent:
 //! the signature, and putting anything into force.
+
+pub mod beyond;
 
 use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::{StorageName, VolumeName};
 use holdfast_protocol::protection::compare::Change;
 use holdfast_protocol::protection::{BackupTier, Facet, Protection, Tier, Tiers, compare};
+use holdfast_trust::limits::BackupLimits;
 
 use super::{Approved, Effect, Provenance, Verdict, gate};
 
@@ -21,6 +25,8 @@ pub struct Guarded {
     pub raised: Vec<Change>,
     /// What is held for a signature.
     pub loosened: Vec<Loosened>,
+    /// What is held for a signature since it is more than a document may ask for.
+    pub beyond: Vec<Loosened>,
     /// What would be in force if that were signed for.
     pub wished: Protection,
     /// Where backups would go although nobody approved it: held for root on this box.
@@ -69,7 +75,11 @@ pub type MayGo<'a> = &'a dyn Fn(Tier, &StorageName) -> bool;
 
 /// Judges a wish about one guest. Backups may go where `may` says so, and to where they go already.
 #[must_use]
-pub fn guard(in_force: Option<&Protection>, wish: &Protection, may: MayGo<'_>) -> Guarded {
+pub fn guard(
+    in_force: Option<&Protection>,
+    wish: &Protection,
+    (may, limits): (MayGo<'_>, &BackupLimits),
+) -> Guarded {
     let nothing = Protection::default();
     let first = in_force.is_none();
     let in_force = in_force.unwrap_or(&nothing);
@@ -77,7 +87,18 @@ pub fn guard(in_force: Option<&Protection>, wish: &Protection, may: MayGo<'_>) -
     if first && !wish.protects() {
         wish = Protection::default();
     }
-    let found = compare(in_force, &wish);
+    let (within, more) = beyond::within(in_force, &wish, limits);
+    let (mut asked, beyond) = match gate(&Effect::RaiseBeyond, Provenance::Document, &Approved::default()) {
+        Verdict::NeedsSignature(reason) | Verdict::Forbidden(reason) => {
+            (within, more.into_iter().map(|change| Loosened { change, reason }).collect())
+        }
+        // As below.
+        Verdict::Free => (wish.clone(), Vec::new()),
+    };
+    if first && !asked.protects() {
+        asked = Protection::default();
+    }
+    let found = compare(in_force, &asked);
     let mut next = found.next;
     let mut loosened = Vec::new();
     for change in found.loosened {
@@ -86,10 +107,10 @@ pub fn guard(in_force: Option<&Protection>, wish: &Protection, may: MayGo<'_>) -
                 loosened.push(Loosened { change, reason });
             }
             // The table says that nothing here is free; were it to say so one day, the wish is the law.
-            Verdict::Free => next = wish.clone(),
+            Verdict::Free => next = asked.clone(),
         }
     }
-    Guarded { wished: whole(in_force, wish), next, raised: found.raised, loosened, unapproved }
+    Guarded { wished: whole(in_force, wish), next, raised: found.raised, loosened, beyond, unapproved }
 }
 
 /// A wish with the promises of volumes that it does not name.

@@ -59,6 +59,7 @@ fn effects() -> Vec<Effect> {
         Effect::AttachUnapprovedTarget,
         Effect::LoseTarget,
         Effect::LowerProtection,
+        Effect::RaiseBeyond,
         Effect::ReplaceKey,
         Effect::Adopt,
         Effect::ReplaceController { version: controller("0.2.0"), sha256: bytes("ab") },

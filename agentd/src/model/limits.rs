@@ -202,6 +202,13 @@ pub const BACKUP_TRIES: u32 = 5;
 /// minute; ten are enough for a lane that is busy with something short.
 pub const CONTROLLER_GRACE: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
+/// From the beginning of one backup of a tier to that of the next: as long as a guest agent is waited for, so that each
+/// backup can have a window.
+pub const BACKUP_DISTANCE: jiff::SignedDuration = CONTROLLER_GRACE;
+
+/// A schedule is not called overdue sooner than this: its tries may need so long.
+pub const OVERDUE_MIN: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+
 /// A controller that was silent for so long is not waited for. It says hello every ten minutes at the rarest.
 pub const CONTROLLER_SILENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(25);
 
@@ -245,6 +252,13 @@ pub const ENDED_SHOWN: usize = 20;
 /// Quiesce windows that are kept per guest, so that a controller which comes back late still finds its own; the oldest
 /// goes first.
 pub const WINDOWS_PER_GUEST: u32 = 32;
+
+/// And of the last day all of them, of which a guest has no more: one each [`BACKUP_DISTANCE`] for two tiers, those that it may
+/// ask for, and as many again that came to nothing.
+pub const WINDOWS_PER_DAY: u32 = 640;
+
+/// For so long programs that stood still are counted.
+pub const STOOD_STILL: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
 /// Idempotency keys kept per guest; the oldest goes first.
 pub const IDEMPOTENCY_KEYS_PER_GUEST: u32 = 256;

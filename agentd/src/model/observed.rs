@@ -254,6 +254,8 @@ pub enum StorageFact {
         total: u64,
         /// In use, in bytes.
         used: u64,
+        /// What can still be written, in bytes: less than the rest, where some is kept back.
+        available: u64,
     },
     /// Proxmox says it is not there.
     Inactive,

@@ -13,9 +13,10 @@ use holdfast_protocol::local::hello::{RestartNeeded, UnwellStack, UpgradeReport}
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::protection::{Protection, Tier, Took};
+use holdfast_protocol::protection::{Consistency, Protection, Schedule, Tier, Took};
 use holdfast_protocol::report::Health;
-use jiff::Timestamp;
+use holdfast_trust::limits::BackupLimits;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::disks::Disks;
@@ -272,6 +273,29 @@ pub struct TierRecord {
     pub since: Timestamp,
     /// What was begun for the last point for which anything was.
     pub tried: Option<Tried>,
+    /// How long the last backup of it took that came to something.
+    pub took: Option<SignedDuration>,
+    /// What was promised before it was raised. It stays due until what is promised now has produced a backup.
+    pub earlier: Option<Box<EarlierSchedule>>,
+}
+
+impl TierRecord {
+    /// Of a tier that is promised since then, and for which nothing was begun.
+    #[must_use]
+    pub const fn new(guest: GuestUid, tier: Tier, since: Timestamp) -> Self {
+        Self { guest, tier, since, tried: None, took: None, earlier: None }
+    }
+}
+
+/// When backups of a tier were due, and what they had to hold, before a document raised that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierSchedule {
+    /// When.
+    pub schedule: Schedule,
+    /// What they had to hold.
+    pub consistency: Consistency,
+    /// When it was raised.
+    pub until: Timestamp,
 }
 
 /// What was begun for one point of a schedule.
@@ -485,6 +509,10 @@ pub struct Records {
     /// The last tests of each guest's backups: of each storage the last of each verdict, and of those that came back as many
     /// as a trend is told by; sorted by guest and time.
     pub tests: Vec<TestRecord>,
+    /// How long each guest's programs stood still for backups within the last 24 hours.
+    pub stood_still: BTreeMap<GuestUid, SignedDuration>,
+    /// What documents may ask of backups without a signature.
+    pub backup_limits: BackupLimits,
     /// What was last carried out of each guest's fields.
     pub applied: Arc<BTreeMap<GuestUid, Applied>>,
 }

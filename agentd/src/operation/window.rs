@@ -13,6 +13,8 @@
 //! that the bound passed is found out by [`Window::apply`] and told by [`Window::told`], whoever looks first. Pure.
 //! Deliberately absent: waiting, and who says what (`execute::step_window`, `api::windows`).
 
+mod still;
+
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;

@@ -13,16 +13,16 @@ use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::SignedDuration;
 
 use super::present::{Made, foreign};
-use super::{Action, Context, bulk, schedule};
+use super::{Action, Context, schedule};
 use crate::gate::of::effects;
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
 use crate::model::observed::Detail;
-use crate::model::record::{Access, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
+use crate::model::record::{Access, GuestRecord, Place, SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
 use crate::operation::lane::Work;
 use crate::operation::{
-    Backup, BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
+    BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
 };
 
 /// What becomes of a request now. Those that wait are not named.
@@ -179,8 +179,8 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
                 let text = "this box has no storage for backups: an operator must name one in its settings";
                 return Err(refused(ErrorCode::Unavailable, text));
             };
-            let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, request.guest, &storage));
-            Operation::Backup(Backup { target, storage, why, due: None, key: None, leaves_out })
+            let backup = schedule::asked::plain(context, target, storage);
+            Operation::Backup(backup.map_err(Stays::Refused)?)
         }
         Ask::QuiescedBackup { tier, bound } => {
             let backup =
@@ -190,7 +190,9 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
             if backup.due.is_none() && asked > limits::ASKED_BACKUPS_PER_DAY {
                 return Err(refused(ErrorCode::Quota, BackupsSpent.to_string()));
             }
-            Operation::QuiescedBackup(QuiescedBackup { backup, bound: *bound })
+            let still = schedule::still::Still::of(inputs.records, request.guest);
+            let bound = still.bound(*bound).map_err(Stays::Refused)?;
+            Operation::QuiescedBackup(QuiescedBackup { backup, bound })
         }
     })
 }

@@ -12,14 +12,13 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, bulk, detach, hand, placement, protect, schedule, swap, trial};
+use super::{Action, Context, Inputs, adopt, detach, hand, placement, protect, schedule, swap, trial};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest};
-use crate::model::record::BackupWhy;
-use crate::operation::{Backup, BulkRule, Destroy, Operation, RestoreBeside, RollBack, Target};
+use crate::operation::{BulkRule, Destroy, Operation, RestoreBeside, RollBack, Target};
 
 /// What becomes of a job now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,8 +165,8 @@ fn build(
             let storage = inputs.policy.backup_storage.clone();
             let none = "this box has no storage for backups: name one in its settings";
             let storage = storage.ok_or_else(|| refused(ErrorCode::Unavailable, none))?;
-            let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, target.uid, &storage));
-            Ok(Operation::Backup(Backup { target, storage, why, due: None, key: None, leaves_out }))
+            let backup = schedule::asked::plain(context, target, storage);
+            Ok(Operation::Backup(backup.map_err(Stays::Refused)?))
         }
         Act::Rollback(args) => {
             let own = |one: &&crate::model::record::SnapshotRecord| {

@@ -115,9 +115,9 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
         return vec![said(Posture::Unknown, text)];
     }
     let at = taken_at(newest);
-    let missed = owed.last.filter(Due::is_missed);
+    let missed = owed.last.filter(Due::is_missed).map(|due| due.point).or(owed.overdue);
     let missed =
-        missed.map(|due| format!("its {tier} backup of {} was missed, the newest is of {at:.0}", due.point));
+        missed.map(|point| format!("its {tier} backup of {point} was missed, the newest is of {at:.0}"));
     let damaged = aside::is_damaged(newest, shelf)
         .then(|| format!("the server found its newest {tier} backup of {at:.0} damaged"));
     let tested = promised.test_every.map(|every| (every, Tested::of(promised, known)));

@@ -21,7 +21,7 @@ use super::escrow::{self, NotReplaced};
 use super::ordered::proved;
 use super::{Context, GuestVerdict, Inputs, Plan, schedule};
 use crate::gate::held::{Held, Remedy, upon};
-use crate::gate::protection::{Guarded, guard};
+use crate::gate::protection::{Guarded, Loosened, guard};
 use crate::model::observed::Detail;
 use crate::model::record::{GuestRecord, Place};
 
@@ -91,15 +91,15 @@ pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGu
         (Some(_), None) => Protection::of_volumes(guest),
     };
     let may = |tier, target: &_| schedule::target::is_approved(inputs.policy, inputs.records, tier, target);
-    Some(guard(in_force, &wish, &may))
+    Some(guard(in_force, &wish, (&may, &inputs.records.backup_limits)))
 }
 
 /// Whether a promise may be lowered now: what is in force and what is wished are both what the signers saw.
 pub(super) fn loosens(inputs: &Inputs<'_>, job: &Accepted, signed: &LoosenPolicy) -> Result<(), Stays> {
     let (target, _) = proved(&Context::new(inputs), &job.payload().target)?;
     let changed = |why: &str| refused(ErrorCode::TargetChanged, format!("{why}: look again and sign anew"));
-    let in_force = inputs.records.protections.get(&target.uid);
-    if in_force.map(Arc::as_ref) != Some(signed.from.as_ref()) {
+    let (in_force, none) = (inputs.records.protections.get(&target.uid), Protection::default());
+    if in_force.map_or(&none, Arc::as_ref) != signed.from.as_ref() {
         return Err(changed("what is promised about its backups is not what the operator saw"));
     }
     let guest = inputs.desired.iter().find(|guest| guest.uid == target.uid);
@@ -127,18 +127,31 @@ fn report(in_force: Option<&Arc<Protection>>, guarded: Option<&Guarded>) -> Box<
     let mut report = ProtectionReport { in_force: now, ..ProtectionReport::default() };
     if let Some(guarded) = guarded {
         report.wished = Some(&guarded.wished).filter(|wish| report.in_force.as_ref() != Some(*wish)).cloned();
-        report.held.extend(guarded.loosened.iter().map(|held| held.change.to_string()));
+        report
+            .held
+            .extend(guarded.loosened.iter().chain(&guarded.beyond).map(|held| held.change.to_string()));
         report.held.extend(guarded.unapproved.iter().map(|held| format!("{} to {}", held.part, held.target)));
     }
     Box::new(report)
 }
 
+fn words(held: &[Loosened]) -> String {
+    held.iter().map(|held| held.change.to_string()).collect::<Vec<_>>().join("; ")
+}
+
 fn tell(verdict: &mut GuestVerdict, guarded: &Guarded) {
     if !guarded.loosened.is_empty() {
-        let what: Vec<String> = guarded.loosened.iter().map(|held| held.change.to_string()).collect();
         let message = format!(
             "it would be less protected ({}): what is in force stays until an operator signs",
-            what.join("; ")
+            words(&guarded.loosened)
+        );
+        verdict.conditions.push(Condition { code: ErrorCode::NeedsSignature, message });
+    }
+    if !guarded.beyond.is_empty() {
+        let message = format!(
+            "more is wished of its backups than the operators' policy lets a document ask for ({}): what is in force stays until \
+             an operator signs",
+            words(&guarded.beyond)
         );
         verdict.conditions.push(Condition { code: ErrorCode::NeedsSignature, message });
     }
@@ -152,11 +165,10 @@ fn tell(verdict: &mut GuestVerdict, guarded: &Guarded) {
     }
 }
 
-/// What waits: one signature for all that would be weaker, and root's word for each new target.
+/// What waits: one signature for all that would be weaker or is more than a document may ask for, and root's word for each new target.
 fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded: &Guarded) -> Vec<Held> {
     let mut held = Vec::new();
-    if let Some(first) = guarded.loosened.first() {
-        let what: Vec<String> = guarded.loosened.iter().map(|held| held.change.to_string()).collect();
+    if let Some(first) = guarded.loosened.first().or(guarded.beyond.first()) {
         let remedy = match keys_in_order(inputs, &guarded.next, &guarded.wished) {
             Err(_) => Remedy::ByHand(
                 "no recovery code opens the new key: attach its target and run `agentd escrow create` on this box first",
@@ -166,7 +178,11 @@ fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded
                 Remedy::Sign,
             ),
         };
-        let effect = format!("protect guest {} less: {}", guest.name, what.join("; "));
+        let less = (!guarded.loosened.is_empty())
+            .then(|| format!("protect guest {} less: {}", guest.name, words(&guarded.loosened)));
+        let more = (!guarded.beyond.is_empty())
+            .then(|| format!("ask more of the backups of guest {}: {}", guest.name, words(&guarded.beyond)));
+        let effect = less.into_iter().chain(more).collect::<Vec<_>>().join("; and ");
         held.push(Held { guest: record.uid, effect, reason: first.reason, remedy });
     }
     held.extend(guarded.unapproved.iter().map(|wish| Held {

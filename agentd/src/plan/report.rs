@@ -205,7 +205,7 @@ pub fn host(node: &NodeName, inputs: &Inputs<'_>) -> Option<HostSection> {
     let facts = observed.node.as_ref()?;
     let storages = observed.storages.iter().map(|(name, fact)| {
         let (state, sizes) = match fact {
-            StorageFact::Active { total, used } => (StorageState::Active, Some((*total, round(*used)))),
+            StorageFact::Active { total, used, .. } => (StorageState::Active, Some((*total, round(*used)))),
             StorageFact::Inactive => (StorageState::Inactive, None),
             StorageFact::Unknown => (StorageState::Unknown, None),
         };

@@ -19,7 +19,7 @@ const FULL_PERCENT: u64 = 95;
 /// How full a storage is, and its sizes.
 fn filled(fact: Option<&StorageFact>) -> Option<(u64, u64, u64)> {
     match fact? {
-        StorageFact::Active { total, used } if *total > 0 => {
+        StorageFact::Active { total, used, .. } if *total > 0 => {
             let percent = u128::from(*used) * 100 / u128::from(*total);
             Some((u64::try_from(percent).unwrap_or(u64::MAX), *used, *total))
         }

@@ -12,6 +12,7 @@ mod network;
 mod placement;
 mod posture;
 mod protect;
+mod raised;
 mod returned;
 mod schedule;
 mod seen;

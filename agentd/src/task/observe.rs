@@ -236,7 +236,11 @@ impl Eye {
         for status in self.pve.storages().await.unwrap_or_default() {
             if let Some(fact) = facts.get_mut(&status.storage) {
                 *fact = if status.active {
-                    StorageFact::Active { total: status.total, used: status.used }
+                    StorageFact::Active {
+                        total: status.total,
+                        used: status.used,
+                        available: status.available,
+                    }
                 } else {
                     StorageFact::Inactive
                 };

@@ -198,6 +198,13 @@ impl fmt::Display for Schedule {
 }
 
 impl Schedule {
+    /// How many points a day has at most.
+    #[must_use]
+    pub fn points_per_day(&self) -> u32 {
+        let of_day = |calendar: &Calendar| calendar.points().minutes_of_day().count();
+        u32::try_from(self.at.iter().map(of_day).sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
     /// The first point after `after`; none only where the calendar itself ends.
     #[must_use]
     pub fn next(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {

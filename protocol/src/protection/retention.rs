@@ -116,6 +116,17 @@ impl Retention {
         }
     }
 
+    /// How many it keeps at most, all rules together; none, where it keeps all.
+    #[must_use]
+    pub fn count(&self) -> Option<u32> {
+        match self {
+            Self::KeepAll => None,
+            Self::Keep(keep) => {
+                Some(keep.rules().iter().filter_map(|(_, count)| *count).map(KeepCount::get).sum())
+            }
+        }
+    }
+
     /// Whether this keeps at least as much as `other`, rule by rule.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {

@@ -6,7 +6,7 @@ use super::*;
 
 /// Backups may go to one storage, or to none.
 fn guard(in_force: Option<&Protection>, wish: &Protection, target: Option<&StorageName>) -> Guarded {
-    super::guard(in_force, wish, &|_, name| target == Some(name))
+    super::guard(in_force, wish, (&|_, name| target == Some(name), &BackupLimits::default()))
 }
 
 fn tier(target: &str, last: u32) -> Value {
@@ -69,7 +69,7 @@ fn a_volume_may_go_to_an_approved_target_away_from_the_box() {
         Tier::OffSite => name.as_str() == "off1",
         Tier::Local | Tier::Snapshot => name.as_str() == "backup2",
     };
-    let guarded = super::guard(Some(&local("backup2", 3)), &wish, &may);
+    let guarded = super::guard(Some(&local("backup2", 3)), &wish, (&may, &BackupLimits::default()));
     assert_eq!((guarded.unapproved.len(), &guarded.next), (0, &wish));
 }
 

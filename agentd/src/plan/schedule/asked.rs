@@ -2,12 +2,12 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::id::{GuestUid, StorageName};
 use holdfast_protocol::protection::Tier;
 
 use super::points::Around;
 use super::tier::Owed;
-use super::{Promised, known, owed, promised, target};
+use super::{Promised, backups_of, known, owed, promised, space, target};
 use crate::model::record::BackupWhy;
 use crate::operation::{Backup, DuePoint, Target};
 use crate::plan::{Context, bulk};
@@ -27,10 +27,12 @@ pub(in crate::plan) fn backup(
         let storage =
             inputs.policy.backup_storage.clone().filter(|_| tier.is_none_or(|tier| tier == Tier::Local));
         let storage = storage.ok_or_else(|| no_storage(tier))?;
-        let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, guest, &storage));
-        return Ok(Backup { target, storage, why, due: None, key: None, leaves_out });
+        return plain(context, target, storage);
     };
     target::judge(inputs, &promised).map_err(|closed| Problem::new(closed.code, closed.message))?;
+    if let Some(storage) = promised.target {
+        space::judge(inputs.observed, backups_of(inputs.records, guest), (storage, promised.tier))?;
+    }
     let open = owed.last.filter(super::tier::Due::is_open);
     let due = open.map(|due| DuePoint {
         tier: promised.tier,
@@ -42,6 +44,21 @@ pub(in crate::plan) fn backup(
     let why = if due.is_some() { BackupWhy::Schedule } else { BackupWhy::Asked };
     let leaves_out = bulk::leaves_out(inputs, guest, &storage);
     Ok(Backup { target, storage, why, due, key: promised.key.cloned(), leaves_out })
+}
+
+/// A backup for no policy, to a storage of the host.
+///
+/// # Errors
+/// [`ErrorCode::StorageFull`].
+pub(in crate::plan) fn plain(
+    context: &Context<'_>,
+    target: Target,
+    storage: StorageName,
+) -> Result<Backup, Problem> {
+    let (inputs, guest) = (context.inputs, target.uid);
+    space::judge(inputs.observed, backups_of(inputs.records, guest), (&storage, Tier::Local))?;
+    let (why, leaves_out) = (BackupWhy::Asked, bulk::leaves_out(inputs, guest, &storage));
+    Ok(Backup { target, storage, why, due: None, key: None, leaves_out })
 }
 
 /// A backup of one tier, now, whatever is due: it stands for no point of the schedule, since nothing stands still for it.

@@ -9,18 +9,26 @@
 //! | module | decides |
 //! | --- | --- |
 //! | `asked` | which backup a window is for that a guest asked for |
+//! | `distance` | how close two backups may be |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
 //! | [`prune`] | which backup or snapshot goes next |
+//! | `space` | whether a storage has room for one more backup |
+//! | [`still`] | how long programs may stand still for backups |
 //! | [`target`] | whether a tier's backups may go where they should, and one more snapshot be kept |
 //! | [`told`] | what a person is told |
+//! | `unsettled` | from which point waits count, and what is overdue |
 
 pub(super) mod asked;
+mod distance;
 pub mod points;
 mod prune;
+pub(super) mod space;
+pub mod still;
 pub mod target;
 pub mod tier;
 pub(super) mod told;
+mod unsettled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,6 +52,7 @@ use crate::model::record::{
 use crate::model::timekeeper::Belief;
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
 use points::Around;
+use still::Still;
 use tier::{Controller, Facts, Owed, State};
 
 /// A tier of a promise, without what only one kind of tier has.
@@ -116,6 +125,8 @@ pub struct Known<'a> {
     pub tiers: &'a [TierRecord],
     /// How it came to its VMID, where an earlier one was its own.
     pub renumbered: Option<Renumbered>,
+    /// How long its programs may yet stand still.
+    pub still: Still,
     /// The open operation on it. What it took is not yet called what it will be called.
     pub open: Option<OperationId>,
     /// The last restore tests of its backups.
@@ -149,9 +160,30 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What is owed of one tier of a guest.
+/// What is owed of one tier of a guest: what is promised, and what was promised before it was raised until that has produced
+/// a backup. So no promise that is never carried out takes another one's place.
 #[must_use]
 pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
+    let new = owed_now(known, promised, around);
+    let record = known.tiers.iter().find(|record| record.tier == promised.tier);
+    let Some(earlier) = record.and_then(|record| record.earlier.as_deref()) else { return new };
+    let produced = |backup: &BackupRecord| {
+        let of_tier = backup.tier == Some(promised.tier) || promised.consistency == Consistency::Crash;
+        of_tier && backup.taken_at >= earlier.until
+    };
+    if known.good(promised).any(produced) {
+        return new;
+    }
+    let promised = Promised { schedule: &earlier.schedule, consistency: earlier.consistency, ..*promised };
+    let old = owed_now(known, &promised, Around::of(promised.schedule, known.time.at));
+    let begins = |owed: &Owed| owed.last.is_some_and(|due| due.state == State::Now);
+    let missed = old.last.filter(tier::Due::is_missed);
+    let last = if begins(&old) && !begins(&new) { old.last } else { new.last };
+    let overdue = new.overdue.or(old.overdue).or(missed.map(|due| due.point));
+    Owed { last, overdue, ..new }
+}
+
+fn owed_now(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
     let time = known.time;
     let record = known.tiers.iter().find(|record| record.tier == promised.tier);
     let latest = known.latest();
@@ -164,7 +196,7 @@ pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed 
     let heard = known.hello.is_some_and(|hello| {
         time.at.duration_since(hello.at).abs() < limits::CONTROLLER_SILENT && known.run == Running::Running
     });
-    let waits = promised.consistency == Consistency::Application && heard;
+    let waits = promised.consistency == Consistency::Application && heard && !known.still.is_spent();
     tier::judge(&Facts {
         guest: known.guest,
         tier: promised.tier,
@@ -242,7 +274,8 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
             let around = points.of(promise, &promised, inputs.time.at);
             let owed = owed(&known, &promised, around);
             again(context, &owed);
-            let open = target::judge(inputs, &promised).and_then(|()| target::has_room(&known, &promised));
+            let open =
+                target::judge(inputs, &promised).and_then(|()| target::has_room(inputs, &known, &promised));
             verdict.conditions.extend(told::tier(&promised, &owed, &known));
             match open {
                 Ok(()) => begins = begins.or_else(|| operation(inputs, (record, vmid), &promised, &owed)),
@@ -251,6 +284,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
             goes = goes.or_else(|| prune::next(context, &known, &promised, target));
             tiers.push((promised, owed));
         }
+        verdict.conditions.extend(still::told(known.still, &promised(promise)));
         goes = goes.or_else(|| prune::snapshot(context, &known, promise, target));
         let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
         let seen = inputs.observed.guests.get(&vmid);
@@ -287,6 +321,7 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
         snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
         tiers: part(&records.tiers, record.uid, |tier| tier.guest),
         renumbered: records.renumbered.get(&record.uid).copied(),
+        still: Still::of(records, record.uid),
         open: records.open.iter().find(|open| open.guest == record.uid).map(|open| open.id),
         tests: part(&records.tests, record.uid, |test| test.guest),
         proofs: &records.proofs,

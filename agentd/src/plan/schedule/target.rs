@@ -6,7 +6,7 @@ use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::Condition;
 use holdfast_protocol::storage::{StorageRole, TargetState};
 
-use super::{Known, Promised, scheduled};
+use super::{Known, Promised, scheduled, space};
 use crate::model::limits;
 use crate::model::observed::StorageFact;
 use crate::model::policy::Policy;
@@ -29,8 +29,16 @@ pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &Stor
         })
 }
 
-/// What keeps one more snapshot from being kept. What its retention lets go goes first.
-pub(super) fn has_room(known: &Known<'_>, promised: &Promised<'_>) -> Result<(), Condition> {
+/// What keeps one more from being kept. What its retention lets go goes first.
+pub(super) fn has_room(
+    inputs: &Inputs<'_>,
+    known: &Known<'_>,
+    promised: &Promised<'_>,
+) -> Result<(), Condition> {
+    if let Some(target) = promised.target {
+        return space::judge(inputs.observed, known.backups, (target, promised.tier))
+            .map_err(|full| Condition { code: full.code, message: full.message });
+    }
     let (stand, most) = (scheduled(known.snapshots).count(), limits::SCHEDULED_SNAPSHOTS_PER_GUEST);
     if promised.tier != Tier::Snapshot || stand < most {
         return Ok(());

@@ -7,14 +7,15 @@
 //! ```
 //! A return from a loss is a point like those of the calendar, and so is a swap with a restored copy; nobody is put off for
 //! either. What the guest did since then is in no backup, what there is lies under a former VMID, and the calendar may be a
-//! week away. Only the last point is looked at, so a thousand that were slept through
-//! are one. There are as many tries after the window as in it: a weekly backup whose only late try failed would be a week
+//! week away. Only the last point is begun, so a thousand that were slept through are one; waits and what is missed count from
+//! the oldest that nothing settled ([`unsettled`]), and points may be closer than backups can be ([`distance`]). There are as many tries after the window as in it: a weekly backup whose only late try failed would be a week
 //! without one. Pure: what stands for a point, what was tried and what time it is come in.
 
 use holdfast_protocol::protection::{Schedule, Tier};
 use jiff::{SignedDuration, Timestamp};
 
 use super::points::Around;
+use super::{distance, unsettled};
 use crate::model::limits;
 use crate::model::record::{Renumbered, RenumberedBy, TierRecord, Tried};
 use crate::model::timekeeper::Belief;
@@ -62,6 +63,10 @@ pub struct Owed {
     pub last: Option<Due>,
     /// When the next one begins.
     pub next: Option<Timestamp>,
+    /// The oldest point of which nothing came for so long that it is missed, where later ones came since.
+    pub overdue: Option<Timestamp>,
+    /// The least time between two backups, where the points are closer.
+    pub left_out: Option<SignedDuration>,
 }
 
 /// What a point is of.
@@ -142,7 +147,13 @@ pub fn judge(facts: &Facts<'_>) -> Owed {
         RenumberedBy::Swap => (one.at, one.at, PointOf::Swap),
     });
     let last = planned.into_iter().chain(renumbered).max().map(|point| due(facts, point));
-    Owed { tier, last, next: around.next_begins(schedule, guest, tier) }
+    Owed {
+        tier,
+        last,
+        next: around.next_begins(schedule, guest, tier),
+        overdue: last.and_then(|due| unsettled::overdue(facts, &due)),
+        left_out: distance::left_out(facts),
+    }
 }
 
 fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -> Due {
@@ -151,8 +162,12 @@ fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -
     let ends = point.checked_add(window).unwrap_or(Timestamp::MAX);
     let begun = if now > ends { Begun::Late } else { Begun::InTime };
     let tried = facts.record.and_then(|record| record.tried).filter(|tried| tried.point == point);
+    let waited = match (of, facts.controller) {
+        (PointOf::Schedule, Controller::WaitedFor) => unsettled::waited_since(facts, (point, since)),
+        (_, Controller::NotWaitedFor) | (PointOf::Return | PointOf::Swap, _) => since,
+    };
     // After an outage the controller has its time from the moment on at which somebody was there to be asked.
-    let asked = since.max(facts.time.since.min(now));
+    let asked = waited.max(facts.time.since.min(now));
     let grace = match facts.controller {
         Controller::WaitedFor => limits::CONTROLLER_GRACE,
         Controller::NotWaitedFor => SignedDuration::ZERO,
@@ -179,6 +194,9 @@ fn state(facts: &Facts<'_>, due: &Due) -> State {
     }
     if now < due.since {
         return State::Later(due.since);
+    }
+    if let Some(at) = distance::not_before(facts, (due.point, due.of)).filter(|at| now < *at) {
+        return State::Later(at);
     }
     if let Some(tried) = due.tried {
         let spent = match due.begun {

@@ -41,6 +41,8 @@ pub(super) fn reason(tier: Tier, due: &Due) -> String {
 pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> Vec<Condition> {
     let of_backups = missing(promised, known).into_iter().chain(unsealed(promised, known));
     let mut told: Vec<Condition> = of_backups.chain(failed(promised, known)).collect();
+    told.extend(left_out(promised.tier, owed));
+    told.extend(overdue(promised.tier, owed));
     let Some(due) = owed.last else { return told };
     let (what, point) = (what(promised.tier), due.point);
     let times = times(due.tried.map_or(0, |tried| tried.times));
@@ -70,6 +72,25 @@ pub(super) fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>) -> V
     };
     told.push(Condition { code, message });
     told
+}
+
+/// Points that nothing comes of, since they are closer than backups may be.
+fn left_out(tier: Tier, owed: &Owed) -> Option<Condition> {
+    let least = owed.left_out?.as_secs().unsigned_abs().div_ceil(60);
+    let message = format!(
+        "its {} schedule is denser than backups may be: {least} minutes lie between the beginnings of two, and points that come \
+         sooner are left out; an operator signs `loosen_policy` for fewer points",
+        what(tier)
+    );
+    Some(Condition { code: ErrorCode::Unavailable, message })
+}
+
+/// Points that nothing came of, although later ones came.
+fn overdue(tier: Tier, owed: &Owed) -> Option<Condition> {
+    let since = owed.overdue.filter(|_| !owed.last.is_some_and(|due| due.is_missed()))?;
+    let code = if tier == Tier::Snapshot { ErrorCode::Unavailable } else { ErrorCode::BackupMissed };
+    let message = format!("no {} came of any point since {since}: look at its operations", what(tier));
+    Some(Condition { code, message })
 }
 
 /// How often something was done.

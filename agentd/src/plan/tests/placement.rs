@@ -188,10 +188,10 @@ fn nothing_new_is_made_on_a_storage_that_is_nearly_full_and_that_is_told() {
             let mut world = world(1);
             situation(&mut world);
             let storage = world.policy.storage.clone();
-            world
-                .observed
-                .storages
-                .insert(storage, StorageFact::Active { total: 30 << 30, used: used << 30 });
+            world.observed.storages.insert(
+                storage,
+                StorageFact::Active { total: 30 << 30, used: used << 30, available: (30 - used) << 30 },
+            );
             world
         };
         assert_eq!(filled(28).plan().actions.len(), 1, "situation {place}");

@@ -131,7 +131,7 @@ fn an_off_site_backup_follows_a_swap_at_once() {
     let key = vec!["aa"; 32].join(":").parse().unwrap();
     promise.tiers.off_site = Some(OffSiteTier { key, verify_days: None, backup });
     let since = time("2026-06-01T12:00:00Z");
-    life.world.records.tiers.push(TierRecord { guest: uid(1), tier: Tier::OffSite, since, tried: None });
+    life.world.records.tiers.push(TierRecord::new(uid(1), Tier::OffSite, since));
     let plan = life.plan();
     let [action] = plan.actions.as_slice() else { panic!("{plan}") };
     let Operation::Backup(backup) = &action.operation else { panic!("{plan}") };

@@ -42,7 +42,7 @@ pub(super) fn life(schedule: serde_json::Value, consistency: &str, from: &str) -
     let promise = Promise::wished(&world.desired[0], &world.policies).unwrap();
     world.records.protections.insert(uid(1), Arc::new(promise));
     let (now, since) = (time(from), time(from));
-    world.records.tiers.push(TierRecord { guest: uid(1), tier: Tier::Local, since, tried: None });
+    world.records.tiers.push(TierRecord::new(uid(1), Tier::Local, since));
     Life { world, now, since, serial: 0 }
 }
 
@@ -114,6 +114,10 @@ impl Life {
 
     pub(super) fn pass(&mut self, minutes: i64) {
         self.now = self.now.checked_add(SignedDuration::from_mins(minutes)).unwrap();
+    }
+
+    pub(super) fn codes_of(&self, code: ErrorCode) -> usize {
+        self.codes().into_iter().filter(|one| *one == code).count()
     }
 
     fn codes(&self) -> Vec<ErrorCode> {

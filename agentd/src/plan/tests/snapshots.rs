@@ -18,10 +18,7 @@ fn hourly(retention: serde_json::Value) -> Life {
     promise.tiers.snapshot = Some(tier);
     life.world.policies[0].tiers = promise.tiers.clone();
     let since = life.now;
-    life.world
-        .records
-        .tiers
-        .insert(0, TierRecord { guest: uid(1), tier: Tier::Snapshot, since, tried: None });
+    life.world.records.tiers.insert(0, TierRecord::new(uid(1), Tier::Snapshot, since));
     life
 }
 

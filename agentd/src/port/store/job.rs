@@ -128,7 +128,7 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
         let record = guest::find(transaction, *uid)?;
         guests(transaction, payload, record.as_ref())?;
         if let Act::LoosenPolicy(args) = &payload.act
-            && protection::of(transaction, *uid)?.as_ref() != Some(args.from.as_ref())
+            && protection::of(transaction, *uid)?.unwrap_or_default() != *args.from
         {
             return Err(TurnedAway::Promise.into());
         }

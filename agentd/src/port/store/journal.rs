@@ -361,6 +361,9 @@ fn end(
         return super::parked::set_forgotten(transaction, after, serial, entry);
     }
     window::ended(transaction, after)?;
+    if let (Status::Done, Some(due)) = (after.status(), after.operation.due()) {
+        tier::took(transaction, (uid, due.tier), serial)?;
+    }
     if after.status() == Status::Done {
         applied::done(transaction, after, entry.at)?;
     }

@@ -5,6 +5,7 @@
 //! begins no lower. Deliberately absent: what is lower (`gate/protection`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{GuestUid, JobId, OperationId};
@@ -53,12 +54,28 @@ pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Option<Prot
     text.map(|text| from_json("a promise", &text)).transpose()
 }
 
+/// By what a promise is changed.
+#[derive(Clone, Copy)]
+enum By {
+    Document,
+    Job(JobId),
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Document => f.write_str("the document"),
+            Self::Job(job) => write!(f, "job {job}"),
+        }
+    }
+}
+
 /// Puts one in another's place.
 fn swap(
     transaction: &Transaction<'_>,
     (guest, from): (GuestUid, Option<&Protection>),
     to: &Protection,
-    by: &str,
+    by: By,
     at: Timestamp,
 ) -> Result<Changed, StoreError> {
     if of(transaction, guest)?.as_ref() != from {
@@ -67,10 +84,15 @@ fn swap(
     transaction
         .execute(
             "INSERT OR REPLACE INTO protection (guest, promise, at, by) VALUES (?1, ?2, ?3, ?4)",
-            (guest.to_string(), json("a promise", to)?, micros(at), by),
+            (guest.to_string(), json("a promise", to)?, micros(at), by.to_string()),
         )
         .map_err(StoreError::sqlite("write a promise"))?;
     tier::promised(transaction, guest, (from, to), at)?;
+    match by {
+        By::Document => tier::raised(transaction, guest, (from, to), at)?,
+        // Whoever signed saw what was due, and wants what is due now.
+        By::Job(_) => tier::signed(transaction, guest)?,
+    }
     Ok(Changed::Yes)
 }
 
@@ -81,7 +103,12 @@ pub(super) fn lower(
     (from, to): (&Protection, &Protection),
     at: Timestamp,
 ) -> Result<Changed, StoreError> {
-    let changed = swap(transaction, (guest, Some(from)), to, &format!("job {job}"), at)?;
+    // A guest to which nothing was promised yet has no row.
+    let from = of(transaction, guest)?
+        .is_some()
+        .then_some(from)
+        .or((*from != Protection::default()).then_some(from));
+    let changed = swap(transaction, (guest, from), to, By::Job(job), at)?;
     if changed == Changed::Yes {
         let detail = to.lines().join("; ");
         let operation = Some(OperationId::new(job.uuid()));
@@ -100,7 +127,7 @@ impl Store {
     pub async fn raise_protection(&self, new: Raise, at: Timestamp) -> Result<Changed, StoreError> {
         self.write(Part::Guests, "write a promise", move |transaction| {
             let from = new.from.as_deref();
-            let changed = swap(transaction, (new.guest, from), &new.to, "the document", at)?;
+            let changed = swap(transaction, (new.guest, from), &new.to, By::Document, at)?;
             if changed == Changed::Yes {
                 let line = audit::Line {
                     at,
@@ -162,5 +189,43 @@ mod tests {
             records.protections.into_iter().map(|(guest, promise)| (guest, (*promise).clone())).collect();
         assert_eq!(all, [(uid(1), promise(5)), (uid(2), promise(3))]);
         store.verify_audit().await.unwrap();
+    }
+
+    fn at_minute(minute: u32) -> Protection {
+        let mut text = serde_json::to_string(&promise(3)).unwrap();
+        text = text.replace("02:30", &format!("02:{minute}"));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// A row of raises of which none produced anything keeps what was due before the first.
+    #[tokio::test]
+    async fn what_was_due_before_is_kept_until_something_came_of_what_is_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let raise = |from: Option<u32>, to: u32| Raise {
+            guest: uid(1),
+            from: from.map(|minute| Arc::new(at_minute(minute))),
+            to: at_minute(to),
+            what: "to a later minute".to_owned(),
+        };
+        for (second, from, to) in [(1, None, 10), (2, Some(10), 20), (3, Some(20), 30)] {
+            let changed = store.raise_protection(raise(from, to), at(second)).await.unwrap();
+            assert_eq!(changed, Changed::Yes);
+        }
+        let earlier = async || {
+            let records =
+                store.records(holdfast_protocol::generation::Generation::NONE, at(9)).await.unwrap();
+            records.tiers[0].earlier.clone()
+        };
+        let first = earlier().await.unwrap();
+        assert_eq!(Some(&first.schedule), at_minute(10).tiers.snapshot.as_ref().map(|tier| &tier.schedule));
+        assert_eq!(first.until, at(2));
+        // Whoever signs wants what is signed for.
+        let job = JobId::new(uuid::Uuid::nil());
+        let signed = store.write(Part::Jobs, "a test", move |transaction| {
+            lower(transaction, (job, uid(1)), (&at_minute(30), &at_minute(40)), at(4))
+        });
+        assert_eq!(signed.await.unwrap(), Changed::Yes);
+        assert_eq!(earlier().await, None);
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::rows::{from_json, micros, parsed, time};
 use super::{
     Store, StoreError, beside, controller, escrow, guest, left, protection, quota, release, request,
-    restore_test, snapshot, storage, tier, window,
+    restore_test, roster, snapshot, storage, tier, window,
 };
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
@@ -214,6 +214,8 @@ impl Store {
                     tests: restore_test::last(connection, now)?,
                     asked_backups: quota::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,
+                    stood_still: window::stood_still(connection, None, now)?,
+                    backup_limits: roster::backup_limits(connection)?,
                     applied: applied.all(connection)?,
                 })
             })

@@ -3,6 +3,7 @@
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::job::HostEpoch;
 use holdfast_protocol::report::{AuditHead, TrustSection};
+use holdfast_trust::limits::BackupLimits;
 use holdfast_trust::{Operators, Policy, Roster};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
@@ -141,6 +142,16 @@ pub(super) fn standing(connection: &Connection) -> Result<Standing, StoreError> 
         .map_err(StoreError::sqlite("read the latest time"))?;
     let latest = latest.map_or(Ok(Timestamp::UNIX_EPOCH), time)?;
     Ok(Standing { roster, epoch: HostEpoch::new(life(connection)?.0), latest })
+}
+
+/// What documents may ask of backups without a signature.
+pub(super) fn backup_limits(connection: &Connection) -> Result<BackupLimits, StoreError> {
+    let text: Option<String> = connection
+        .prepare_cached("SELECT policy FROM roster ORDER BY version DESC LIMIT 1")
+        .and_then(|mut select| select.query_row([], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("read the limits of backups"))?;
+    Policy::backups_of(text.as_deref().unwrap_or_default())
+        .map_err(StoreError::unreadable("the limits of backups"))
 }
 
 fn section(connection: &Connection) -> Result<TrustSection, StoreError> {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_protocol::id::{GuestUid, OperationId};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
@@ -78,6 +78,39 @@ pub(super) fn find(connection: &Connection, id: OperationId) -> Result<Option<Wi
     body.map(|body| from_json("a quiesce window", &body)).transpose()
 }
 
+fn day_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(limits::STOOD_STILL).unwrap_or(Timestamp::MIN)
+}
+
+/// How long programs stood still for windows of the last day, of each guest that had one; of all, or of one. A window of a
+/// time to come was granted by a clock that was wrong, and says nothing of this day.
+pub(super) fn stood_still(
+    connection: &Connection,
+    guest: Option<GuestUid>,
+    now: Timestamp,
+) -> Result<BTreeMap<GuestUid, SignedDuration>, StoreError> {
+    let latest = now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let rows: Vec<(String, String)> = connection
+        .prepare_cached(
+            "SELECT guest, body FROM quiesce_window
+             WHERE granted_at BETWEEN ?1 AND ?2 AND guest = coalesce(?3, guest)",
+        )
+        .and_then(|mut select| {
+            let guest = guest.map(|guest| guest.to_string());
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            select.query_map((micros(day_before(now)), micros(latest), guest), read)?.collect()
+        })
+        .map_err(StoreError::sqlite("count how long programs stood still"))?;
+    let mut stood: BTreeMap<GuestUid, SignedDuration> = BTreeMap::new();
+    for (guest, body) in rows {
+        let window: Window = from_json("a quiesce window", &body)?;
+        let sum = stood.entry(parsed("a guest", &guest)?).or_default();
+        let one = SignedDuration::try_from(window.stood_still()).unwrap_or(SignedDuration::MAX);
+        *sum = sum.saturating_add(one);
+    }
+    Ok(stood)
+}
+
 /// It is granted, in the same breath as its step succeeds. A second grant of one window changes nothing.
 pub(super) fn granted(
     transaction: &Transaction<'_>,
@@ -95,8 +128,10 @@ pub(super) fn granted(
     transaction
         .execute(
             "DELETE FROM quiesce_window WHERE guest = ?1 AND operation NOT IN
-             (SELECT operation FROM quiesce_window WHERE guest = ?1 ORDER BY granted_at DESC LIMIT ?2)",
-            (&guest, limits::WINDOWS_PER_GUEST),
+             (SELECT operation FROM quiesce_window WHERE guest = ?1 ORDER BY granted_at DESC LIMIT ?2)
+             AND (granted_at < ?3 OR operation NOT IN
+             (SELECT operation FROM quiesce_window WHERE guest = ?1 ORDER BY granted_at DESC LIMIT ?4))",
+            (&guest, limits::WINDOWS_PER_GUEST, micros(day_before(at)), limits::WINDOWS_PER_DAY),
         )
         .map_err(StoreError::sqlite("forget old quiesce windows"))?;
     Ok(())

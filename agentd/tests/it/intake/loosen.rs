@@ -59,7 +59,7 @@ async fn a_promise_is_lowered_only_in_its_one_spelling_and_from_what_is_in_force
     };
     let mut same = promise(1);
     same["tiers"]["local"]["schedule"]["at"] = json!(["02:30", "03:30"]);
-    same["tiers"]["local"]["retention"] = json!("keep_all");
+    same["tiers"]["local"]["retention"] = json!({ "keep": { "last": 9, "daily": 30 } });
     let without = |key: &str| {
         let mut from = promise(3);
         from.as_object_mut().unwrap().remove(key);

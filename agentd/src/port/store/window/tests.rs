@@ -189,8 +189,22 @@ async fn the_last_word_about_stacks_counts_and_old_windows_go() {
         say(&store, n, stands(), 11).await.unwrap();
         taken(&store, progress).await;
     }
-    let last = u128::from(limits::WINDOWS_PER_GUEST) + 3;
-    assert!(store.window(id(3)).await.unwrap().is_none() && store.window(id(4)).await.unwrap().is_some());
+    // Those of a day are all counted: nobody said that anything runs again, so each counts its bound.
+    let stood = async |second| {
+        let records = store.records(Generation::new(1), at(second)).await.unwrap();
+        let own = store.owing(uid(1), at(second)).await.unwrap().stood_still;
+        assert_eq!(records.stood_still.get(&uid(1)).copied().unwrap_or_default(), own);
+        own.as_secs()
+    };
+    let all = i64::from(limits::WINDOWS_PER_GUEST) + 3;
+    assert_eq!(stood(40).await, all * 900);
+    assert_eq!(stood(86_410).await, (all - 9) * 900, "the first nine are over a day old");
+    assert_eq!(stood(90_000).await, 0);
+    let last = 90_000;
+    let progress = granted(&store, last).await;
+    say(&store, last, stands(), 11).await.unwrap();
+    taken(&store, progress).await;
+    assert!(store.window(id(4)).await.unwrap().is_none() && store.window(id(5)).await.unwrap().is_some());
     assert_eq!(told(40).await, []);
     say(&store, last, Said::Released(Restarted { down: down(), begun_ago: Some(Duration::ZERO) }), 41)
         .await
