@@ -88,9 +88,10 @@ fn compact(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Stor
             Err(StoreError::NewerJournal { .. } | StoreError::Unreadable { .. }) => continue,
             Err(error) => return Err(error),
         };
-        // What the brake counts is read from these specs, for a week, and by a clock that may be set back.
+        // What the brake counts is read from these specs, for a week, and by a clock that may be set back; and what a guest was
+        // made from, for as long as it stands.
         let set = "UPDATE operation SET kept = ?2, steps = NULL,
-                   spec = CASE WHEN kind IN ('stop', 'reconfigure') THEN spec ELSE '{}' END WHERE serial = ?1";
+                   spec = CASE WHEN kind IN ('stop', 'reconfigure', 'provision') THEN spec ELSE '{}' END WHERE serial = ?1";
         transaction.execute(set, (serial, text)).map_err(failed())?;
         transaction.execute("DELETE FROM event WHERE operation = ?1", [serial]).map_err(failed())?;
         done += 1;
