@@ -15,6 +15,7 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::{Cores, MemoryMib};
 use serde::Deserialize;
 
+use crate::model::addresses::AddressRange;
 use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound, TestBridge};
 
 pub mod secret_file;
@@ -132,6 +133,9 @@ pub struct ProxmoxSettings {
     pub backup_storage: Option<StorageName>,
     /// The bridge of our guests.
     pub bridge: BridgeName,
+    /// Addresses on it that others have, such as a DHCP server's range: no guest of a document gets one.
+    #[serde(default)]
+    pub reserved_addresses: Vec<AddressRange>,
     /// The VMIDs the agent may pick from, both ends included.
     pub vmid_range: [Vmid; 2],
     /// One token for each kind of work.

@@ -31,6 +31,10 @@ macro_rules! codes {
 }
 
 codes! {
+    /// An address that the host, a router or another guest has, that root keeps for others, or that its bridge does not reach.
+    AddressTaken = "ADDRESS_TAKEN", 409
+    /// Somebody else on the bridge answers for an address that a guest has.
+    AddressTwice = "ADDRESS_TWICE", 409
     /// Not yet approved by an operator; asking again later is right.
     ApprovalPending = "APPROVAL_PENDING", 202
     /// An archive cannot be brought back: it cannot be read, or what it holds is refused.

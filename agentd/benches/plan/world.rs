@@ -113,6 +113,7 @@ impl World {
             shelves: BTreeMap::new(),
             controllers: BTreeMap::new(),
             bridge_mtu: None,
+            bridge_net: agentd::model::addresses::BridgeNet::default(),
         };
         let (policies, policy) = (Vec::new(), policy()?);
         Ok(Self { desired, observed, records, policies, policy, now: Timestamp::UNIX_EPOCH })
@@ -254,6 +255,7 @@ fn policy() -> Result<Policy> {
         guest_storages: BTreeSet::new(),
         backup_storage: None,
         bridge: "vmbr0".parse()?,
+        kept: agentd::model::addresses::Kept::default(),
         goldens: BTreeMap::new(),
         golden_dump: None,
         scratch: None,

@@ -3,6 +3,7 @@
 //! What comes in: values that others read. What goes out: types that plan, gate and report decide by. Deliberately
 //! absent: reading anything, and deciding anything.
 
+pub mod addresses;
 pub mod boot;
 pub mod disks;
 pub mod escrow;

@@ -11,6 +11,7 @@ use holdfast_protocol::storage::report::PrunedBy;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::BridgeNet;
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
 use super::net::{NetLine, ResolverText};
@@ -49,6 +50,8 @@ pub struct Observed {
     pub controllers: BTreeMap<Sha256Hex, u64>,
     /// The largest packet of the guests' bridge in bytes, where the kernel says it.
     pub bridge_mtu: Option<u32>,
+    /// Addresses on that bridge.
+    pub bridge_net: BridgeNet,
 }
 
 /// The loss of a guest of ours.

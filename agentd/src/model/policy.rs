@@ -13,6 +13,7 @@ use holdfast_protocol::size::{Cores, MemoryMib};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::Kept;
 use super::record::VolumeId;
 
 /// What the agent may do where.
@@ -32,6 +33,8 @@ pub struct Policy {
     pub backup_storage: Option<StorageName>,
     /// The bridge of our guests.
     pub bridge: BridgeName,
+    /// The addresses on it that no guest of a document may have.
+    pub kept: Kept,
     /// The goldens whose archives root named.
     pub goldens: BTreeMap<GoldenVersion, Golden>,
     /// Where root lets goldens be built: those that lie there are named by it, each to be signed for.

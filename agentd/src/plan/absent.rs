@@ -7,7 +7,7 @@ use holdfast_protocol::report::Standing;
 
 use super::placement::Placed;
 use super::schedule::told::times;
-use super::{Action, Context, Judged, adopt, golden, network, number, passes, placement};
+use super::{Action, Context, Judged, address, adopt, golden, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::held::{Held, Remedy};
 use crate::gate::of::effects;
@@ -98,6 +98,9 @@ fn placed(context: &Context<'_>, guest: &DesiredGuest) -> Result<Placed, (ErrorC
     }
     if let Some(why) = network::too_large(context.inputs, guest) {
         return Err((ErrorCode::Range, format!("{why}; it is not made until then")));
+    }
+    if let Some(why) = address::taken(context.inputs, guest) {
+        return Err((ErrorCode::AddressTaken, format!("{why}; it is not made until then")));
     }
     placement::whole(context.inputs, guest)
 }

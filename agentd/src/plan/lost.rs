@@ -17,7 +17,7 @@ use holdfast_protocol::operation::OperationKind;
 use super::present::Made;
 use super::schedule::told::times;
 use super::survivor::{self, Nothing};
-use super::{Action, Context, Judged, disks, left, network, number, passes, placement};
+use super::{Action, Context, Judged, address, disks, left, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::of::effects;
 use crate::model::hardware::HardwareAddress;
@@ -116,6 +116,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         return judged.with(ErrorCode::Unavailable, text);
     }
     let policy = context.inputs.policy;
+    if let Some(why) = address::taken(context.inputs, guest) {
+        return judged.with(ErrorCode::AddressTaken, format!("it is gone, and {why}; it comes back then"));
+    }
     let placed = match placement::whole(context.inputs, guest) {
         Ok(placed) => placed,
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),

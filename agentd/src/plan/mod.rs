@@ -7,6 +7,7 @@
 //!
 //! | module | decides |
 //! | --- | --- |
+//! | [`address`] | which addresses a guest may not have |
 //! | `adopt` | what becomes of a guest that our records do not know |
 //! | [`aside`] | what is said beside the word about a tier |
 //! | [`asked`] | what becomes of what guests asked for |
@@ -45,6 +46,7 @@
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
 mod absent;
+pub mod address;
 mod adopt;
 pub mod aside;
 pub mod asked;

@@ -13,7 +13,7 @@ use holdfast_protocol::id::Vmid;
 use holdfast_protocol::protection::Consistency;
 
 use super::present::Made;
-use super::{Context, Inputs};
+use super::{Context, Inputs, address};
 use crate::gate::held::{Held, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::net::{NetLine, NetPlace, ResolverText};
@@ -108,7 +108,9 @@ fn moves<'a>(
     if opens(guest, line) {
         place.firewall = None;
     }
-    let moves = guest.network.bridge == inputs.policy.bridge && line.at(&place) != *line;
+    // It stays where it is: another's address is not taken, nor half of a place.
+    let may_go = address::has(guest, line) || address::taken(inputs, guest).is_none();
+    let moves = guest.network.bridge == inputs.policy.bridge && may_go && line.at(&place) != *line;
     moves.then_some((place, line))
 }
 
@@ -179,6 +181,15 @@ pub(super) fn unlike(
             guest.network.bridge, policy.bridge
         );
         found.push((ErrorCode::Forbidden, text));
+    }
+    if let Some(why) = address::taken(inputs, guest) {
+        let has = facts.net.as_ref().is_some_and(|line| address::has(guest, line));
+        let text = if has {
+            format!("it has an address that it may not have: {why}")
+        } else {
+            format!("{why}; its network stays as it is")
+        };
+        found.push((ErrorCode::AddressTaken, text));
     }
     for number in &facts.more_nets {
         let text = format!(

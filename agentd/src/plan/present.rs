@@ -12,8 +12,8 @@ use holdfast_protocol::size::DiskGib;
 
 use super::schedule::told::times;
 use super::{
-    Action, Context, Inputs, Judged, controller, detached, expiry, fields, fixed, lost, maintenance, network,
-    passes, placement, silence,
+    Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, fixed, lost, maintenance,
+    network, passes, placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::of::effects;
@@ -152,7 +152,8 @@ fn differences(
     (guest, made): (&DesiredGuest, &Made<'_>),
     facts: &GuestFacts,
 ) -> Judged {
-    for (code, text) in network::unlike(inputs, guest, made.vmid, facts) {
+    let network = network::unlike(inputs, guest, made.vmid, facts);
+    for (code, text) in network.into_iter().chain(address::told(inputs, made, facts)) {
         judged = judged.with(code, text);
     }
     for text in fixed::told(guest, made, facts) {

@@ -1,5 +1,6 @@
 //! One small host per situation, each with its printed plan as a golden file.
 
+mod address;
 mod asked;
 mod beside;
 mod bulk;
@@ -95,6 +96,7 @@ fn policy() -> Policy {
         guest_storages: BTreeSet::new(),
         backup_storage: None,
         bridge: "vmbr0".parse().unwrap(),
+        kept: crate::model::addresses::Kept::default(),
         goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
         golden_dump: None,
         scratch: None,
@@ -164,6 +166,7 @@ pub(super) fn world(count: u32) -> World {
         shelves: BTreeMap::new(),
         controllers: BTreeMap::new(),
         bridge_mtu: None,
+        bridge_net: crate::model::addresses::BridgeNet::default(),
     };
     let records = Records { guests: (1..=count).map(record).collect(), ..Records::default() };
     World {

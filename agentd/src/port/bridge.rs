@@ -9,10 +9,14 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::BridgeName;
 
+use super::bridge_net::BridgeTables;
+use crate::model::addresses::BridgeNet;
+
 /// What the kernel shows.
 #[derive(Clone, Debug)]
 pub struct Bridges {
     root: PathBuf,
+    tables: BridgeTables,
 }
 
 /// Why a bridge's ports are not known.
@@ -36,12 +40,19 @@ impl Bridges {
     /// Those of the kernel.
     #[must_use]
     pub fn of_the_kernel() -> Self {
-        Self::at("/sys/class/net")
+        Self { tables: BridgeTables::of_the_kernel(), ..Self::at("/sys/class/net") }
     }
 
-    /// Those that stand in a folder of the same form.
+    /// Those that stand in a folder of the same form, with the tables that lie there, if any.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        Self { tables: BridgeTables::at(&root), root }
+    }
+
+    /// Addresses on a bridge.
+    #[must_use]
+    pub fn net(&self, bridge: &BridgeName) -> BridgeNet {
+        self.tables.look(bridge)
     }
 
     /// What is plugged into a bridge, sorted.

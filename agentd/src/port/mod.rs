@@ -6,6 +6,7 @@
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
 //! | [`bridge`] | what is plugged into a bridge of this host |
+//! | [`bridge_net`] | addresses on the guests' bridge |
 //! | [`clock`] | time |
 //! | [`escrow_copy`] | copies of wrapped keys on backup disks |
 //! | [`golden_dump`] | the folder that golden images are built into |
@@ -33,6 +34,7 @@ pub mod artifacts;
 pub mod atomic_file;
 pub mod backoff;
 pub mod bridge;
+pub mod bridge_net;
 pub mod clock;
 pub mod escrow_copy;
 pub mod golden_dump;

@@ -4,6 +4,7 @@
 //! The lock and the database come first: they keep a second agent away from everything else in the folder.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use holdfast_tls::Trust;
 
 use super::RunError;
 use crate::execute::entry::Keeper;
+use crate::model::addresses::Kept;
 use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, TestPlace, VmidRange};
 use crate::model::record::VolumeId;
 use crate::port::artifacts::Artifacts;
@@ -125,6 +127,7 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         guest_storages: proxmox.guest_storages.clone(),
         backup_storage: proxmox.backup_storage.clone(),
         bridge: proxmox.bridge.clone(),
+        kept: kept(settings),
         goldens,
         golden_dump: settings.golden_dump.as_ref().map(|dump| GoldenDump {
             storage: dump.storage.clone(),
@@ -134,6 +137,15 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         brake: settings.brake.rule(),
         scratch: settings.scratch.as_ref().map(|scratch| test_place(scratch, &proxmox.bridge)).transpose()?,
     })
+}
+
+/// Addresses that no guest of a document may have.
+fn kept(settings: &Settings) -> Kept {
+    let doors = settings.local_api.listen.iter().filter_map(|door| match door.ip() {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    });
+    Kept { doors: doors.collect(), ranges: settings.proxmox.reserved_addresses.clone() }
 }
 
 fn test_place(scratch: &ScratchSettings, bridge: &BridgeName) -> Result<TestPlace, RunError> {

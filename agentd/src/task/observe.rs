@@ -132,6 +132,7 @@ impl Eye {
             shelves,
             controllers,
             bridge_mtu: None,
+            bridge_net: crate::model::addresses::BridgeNet::default(),
         })
     }
 

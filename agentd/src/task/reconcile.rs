@@ -33,11 +33,13 @@ use super::turns::Arrivals;
 use super::{due, measure};
 use crate::execute::{Ports, recover};
 use crate::gate::brake::Release;
+use crate::model::addresses::StrangeAnswers;
 use crate::model::observed::Observed;
 use crate::model::policy::Policy;
 use crate::model::timekeeper::{Glance, Timekeeper};
 use crate::model::view::View;
 use crate::operation::progress::Progress;
+use crate::plan::address;
 use crate::plan::asked::{Answer, Asked};
 use crate::plan::protect::Raise;
 use crate::plan::recovery::{Seen, recovery};
@@ -152,6 +154,8 @@ struct State {
     finder: Finder,
     /// Counts the looks that prove a guest gone.
     lookout: Lookout,
+    /// Who answered for addresses that are another's.
+    strange: StrangeAnswers,
 }
 
 /// What woke the loop.
@@ -253,6 +257,10 @@ impl Reconcile {
             wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(lying).collect();
         observed.controllers = self.ports.artifacts.lying();
         observed.bridge_mtu = self.ports.bridges.mtu(&self.policy.bridge);
+        observed.bridge_net = self.ports.bridges.net(&self.policy.bridge);
+        address::index(&mut observed, desired.guests(), &self.policy);
+        let strange = address::strange(&observed, &self.policy);
+        observed.bridge_net.strange = state.strange.take(strange, now);
         observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;
         let pve = self.ports.pve.as_ref();
         observed.golden_roots = state.roots.look(pve, &self.policy, &observed.goldens).await;

@@ -34,7 +34,7 @@ pub fn guest(n: u8) -> DesiredGuest {
     serde_json::from_value(json!({
         "uid": uid(n), "name": format!("web-{n}"), "customer": "acme", "run": "running", "golden": "2026.11.1",
         "size": { "cores": 2, "memory_mib": 256, "swap_mib": 64, "rootfs_gib": 2 },
-        "network": { "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.1" },
+        "network": { "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.254" },
         "volumes": [
             { "name": "db", "mount": "/srv/db", "size_gib": 1, "kind": "hot" },
             { "name": "media", "mount": "/srv/media", "size_gib": 1, "kind": { "bulk": { "none": "rebuilt from the origin" } } }
@@ -81,6 +81,7 @@ impl Kit {
             guest_storages: BTreeSet::new(),
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
+            kept: agentd::model::addresses::Kept::default(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
             golden_dump: None,
             scratch: Some(TestPlace {

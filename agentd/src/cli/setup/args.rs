@@ -24,6 +24,7 @@ use sha2::{Digest, Sha256};
 use super::plan::{Choices, Golden, Scratch, Trust, archive_vmid};
 use super::test_bridge;
 use crate::cli::Output;
+use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::VolumeId;
 use crate::settings::{ConfigPath, twin_mistake};
@@ -99,6 +100,10 @@ pub struct SetupArguments {
     /// The bridge of our guests.
     #[arg(long, default_value = "vmbr0")]
     pub(super) bridge: BridgeName,
+    /// Addresses on the bridge that others have, such as a DHCP server's range: no document gives one to a guest; may stand
+    /// several times.
+    #[arg(long = "reserve", value_name = "ADDRESS[-ADDRESS]")]
+    pub(super) reserved_addresses: Vec<AddressRange>,
     /// A VLAN on the bridge that guests may use; may stand several times.
     #[arg(long = "vlan", value_parser = vlan)]
     pub(super) vlans: Vec<VlanTag>,
@@ -348,6 +353,7 @@ impl SetupArguments {
             backup_storage: self.backup_storage.clone(),
             targets: self.targets.iter().cloned().collect(),
             bridge: self.bridge.clone(),
+            reserved_addresses: self.reserved_addresses.clone(),
             vlans: self.vlans.clone(),
             vmid_range: chosen(&self.vmid_range, "--vmid-range")?,
             goldens: self.goldens.iter().map(golden).collect::<Result<_, _>>()?,

@@ -355,6 +355,10 @@ pub fn settings_text(choices: &Choices) -> String {
         );
     }
     line("bridge", quoted(choices.bridge.as_str()));
+    if !choices.reserved_addresses.is_empty() {
+        let ranges = choices.reserved_addresses.iter().map(ToString::to_string).collect();
+        line("reserved_addresses", format!("[{}]", list(ranges)));
+    }
     line("vmid_range", format!("[{first}, {last}]"));
     for role in [Role::Observe, Role::Operate, Role::Allocate] {
         line(&format!("\n[proxmox.tokens.{role}]\nid"), quoted(&choices.token_id(role)));
@@ -434,7 +438,9 @@ mod tests {
         let (storage, folder) = ("local".parse().unwrap(), "/var/lib/vz/dump".into());
         choices.golden_dump = Some(GoldenDump { storage, folder, refresh_days: 14 });
         choices.guest_storages = BTreeSet::from(["ssd2".parse().unwrap()]);
+        choices.reserved_addresses = vec!["10.66.0.100-10.66.0.199".parse().unwrap()];
         let settings = Settings::parse(&settings_text(&choices), &choices.config).unwrap();
+        assert_eq!(settings.proxmox.reserved_addresses, choices.reserved_addresses);
         assert_eq!(settings.proxmox.guest_storages, choices.guest_storages);
         let dump = settings.golden_dump.unwrap();
         assert_eq!(

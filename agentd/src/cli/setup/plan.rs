@@ -13,6 +13,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 
 use super::privilege::{PLACES, Place, pve_role, pve_roles};
+use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::{AclPath, Role, VolumeId};
 
@@ -69,6 +70,8 @@ pub struct Choices {
     pub targets: BTreeSet<TargetName>,
     /// The bridge.
     pub bridge: BridgeName,
+    /// Addresses on it that others have.
+    pub reserved_addresses: Vec<AddressRange>,
     /// VLANs on it that guests may use.
     pub vlans: Vec<VlanTag>,
     /// The VMIDs that the agent may pick from.
@@ -361,6 +364,7 @@ pub(in crate::cli) mod tests {
             backup_storage: Some("backup2".parse().unwrap()),
             targets: BTreeSet::new(),
             bridge: "vmbr0".parse().unwrap(),
+            reserved_addresses: Vec::new(),
             vlans: Vec::new(),
             vmid_range: [Vmid::try_from(300).unwrap(), Vmid::try_from(399).unwrap()],
             goldens: vec![Golden {

@@ -103,6 +103,7 @@ fn host(mark: Mark) -> Observed {
         shelves: BTreeMap::new(),
         controllers: BTreeMap::new(),
         bridge_mtu: None,
+        bridge_net: crate::model::addresses::BridgeNet::default(),
     }
 }
 

@@ -18,7 +18,7 @@ use super::world::{World, guest, uid};
 fn whole(n: u8) -> DesiredGuest {
     let mut wanted = guest(n);
     let network = json!({
-        "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.1", "mtu": { "bytes": 1400 },
+        "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.254", "mtu": { "bytes": 1400 },
         "rate": { "mib_per_s": 50 }, "firewall": "on",
         "resolver": { "own": { "servers": ["9.9.9.9", "fd00::1"], "search": ["lan.example"] } }
     });
@@ -95,7 +95,7 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
     let back = |n: u8| {
         let mut wanted = whole(n);
         let network = json!({
-            "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.1", "mtu": "bridge",
+            "bridge": "vmbr0", "address": format!("10.66.0.{n}/24"), "gateway": "10.66.0.254", "mtu": "bridge",
             "rate": "unlimited", "resolver": "host"
         });
         wanted.network = serde_json::from_value(network).unwrap();

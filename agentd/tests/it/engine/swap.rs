@@ -382,7 +382,7 @@ async fn a_hand_in_between_sends_everything_back() {
     }
 }
 
-const NET0_PLUGGED: &str = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:AA:BB:CD,ip=10.66.0.1/24,gw=10.66.0.1";
+const NET0_PLUGGED: &str = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:AA:BB:CD,ip=10.66.0.1/24,gw=10.66.0.254";
 
 /// Never may the two meet under one address.
 async fn one_at_most_is_plugged(ports: &Ports, told: &str) {
