@@ -10,6 +10,7 @@ use holdfast_protocol::job::Verb;
 use serde::Deserialize;
 
 use crate::operators::Operators;
+use crate::restore_rule::{RestoreRule, UNUSED_ENDS_MAX_H};
 
 /// Larger than any policy.
 pub const BYTES_MAX: usize = 16 * 1024;
@@ -62,7 +63,8 @@ impl Rule {
             | Verb::ReleaseBrake
             | Verb::Restore
             | Verb::RestoreTest
-            | Verb::SwapGuest => Self::default(),
+            | Verb::SwapGuest
+            | Verb::WithdrawRestore => Self::default(),
         }
     }
 }
@@ -72,6 +74,8 @@ impl Rule {
 pub struct Policy {
     /// Never falls.
     pub version: u32,
+    /// When an order to restore this host is over that no box followed.
+    pub restore: RestoreRule,
     rules: BTreeMap<Verb, Rule>,
 }
 
@@ -79,6 +83,8 @@ pub struct Policy {
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
+    #[serde(default)]
+    restore: RestoreRule,
     #[serde(default)]
     verbs: BTreeMap<Verb, Rule>,
 }
@@ -108,6 +114,11 @@ pub enum PolicyError {
         /// There are.
         people: usize,
     },
+    /// An order that no box followed would be over after years.
+    #[error(
+        "an unused order to restore a host is over after at most {UNUSED_ENDS_MAX_H} hours, and the policy says {0}"
+    )]
+    UnusedEnds(u16),
     /// A signer who is not in the operators file.
     #[error("{name} may sign {verb} by the policy and is not in the operators file", verb = .verb.as_str())]
     Stranger {
@@ -122,7 +133,7 @@ impl Policy {
     /// The policy of a box on which none was laid down.
     #[must_use]
     pub const fn first() -> Self {
-        Self { version: 0, rules: BTreeMap::new() }
+        Self { version: 0, restore: RestoreRule::FIRST, rules: BTreeMap::new() }
     }
 
     /// Reads a policy for these operators, whole or not at all.
@@ -134,6 +145,9 @@ impl Policy {
             return Err(PolicyError::Size(text.len()));
         }
         let file: File = toml::from_str(text).map_err(PolicyError::Form)?;
+        if file.restore.unused_ends_h > UNUSED_ENDS_MAX_H {
+            return Err(PolicyError::UnusedEnds(file.restore.unused_ends_h));
+        }
         let names: BTreeSet<&OperatorName> = operators.holders().map(|(name, _)| name).collect();
         for (&verb, rule) in &file.verbs {
             if rule.signatures == 0 {
@@ -147,7 +161,7 @@ impl Policy {
                 return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, people });
             }
         }
-        Ok(Self { version: file.version, rules: file.verbs })
+        Ok(Self { version: file.version, restore: file.restore, rules: file.verbs })
     }
 
     /// The rule for a verb.

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, applied, audit, backup, beside, controller, guest, release, restore_test,
-    snapshot, tier, window,
+    Part, Store, StoreError, applied, audit, backup, beside, brake_release, controller, guest, release,
+    restore_test, snapshot, tier, window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
@@ -189,6 +189,7 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
     if let Some(other) = new.operation.other() {
         audit::append(transaction, &audit::Line { guest: Some(other), ..line })?;
     }
+    brake_release::spend(transaction, new)?;
     Ok(())
 }
 
