@@ -57,6 +57,9 @@ pub enum RunError {
     /// The host's own key.
     #[error(transparent)]
     HostKey(#[from] HostKeyError),
+    /// Its public half.
+    #[error("the public half of this host's own key cannot be told: this is a fault of this program")]
+    Recipient(#[source] holdfast_seal::NoKey),
     /// The local API's address.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -106,7 +109,7 @@ impl RunError {
             Self::NotEnrolled | Self::Secret(_) | Self::Proxmox(_) | Self::Setting { .. } => 78,
             Self::Listen(_) => 69,
             Self::Kernel { .. } => 71,
-            Self::PartEnded { .. } => 70,
+            Self::PartEnded { .. } | Self::Recipient(_) => 70,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The intake of signed jobs: taken exactly when a second reading of the law says so.
 
 use holdfast_protocol::id::JobId;
-use holdfast_protocol::job::{HostEpoch, Payload, UtcSecond, Verb};
+use holdfast_protocol::job::{HostEpoch, Payload, SeenHost, UtcSecond, Verb};
 use holdfast_trust::law::Here;
 use holdfast_trust::policy::Rule;
 use holdfast_trust::{Operators, Policy, Roster};
@@ -39,6 +39,10 @@ pub fn target(data: &[u8]) {
     let other: JobId = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7aff".parse().expect("an id");
     let left_as = if left % 4 == 0 { other } else { payload.job_id };
     let here = Here { host: payload.host_id, epoch: HostEpoch::new(1), now: at(now), latest: at(latest) };
+    let own = payload.host.clone().expect("it names its host");
+    // Whoever signed was shown this host's id under another host's name.
+    let renamed = SeenHost { name: "box8".parse().expect("a name"), ..own.clone() };
+    assert!(order::judge(&blob, left_as, Some(&roster), (&here, &renamed)).is_err(), "another host's");
     let rule = Rule::first(verb);
     let due = base + i64::from(now) * 900 + i64::from(rule.delay_s);
     let lawful = who % 8 != 0
@@ -48,17 +52,17 @@ pub fn target(data: &[u8]) {
         && now >= start
         && due < payload.expires_at.second()
         && seconds <= holdfast_protocol::job::LIFE_MAX_S;
-    let taken = order::judge(&blob, left_as, Some(&roster), &here);
+    let taken = order::judge(&blob, left_as, Some(&roster), (&here, &own));
     assert_eq!(taken.is_ok(), lawful, "{taken:?} for {signed}");
-    assert!(order::judge(&blob, left_as, None, &here).is_err(), "nobody may sign here");
+    assert!(order::judge(&blob, left_as, None, (&here, &own)).is_err(), "nobody may sign here");
     // Text that nobody signed is never taken.
     if let Ok(text) = std::str::from_utf8(text) {
-        assert!(order::judge(text, payload.job_id, Some(&roster), &here).is_err());
+        assert!(order::judge(text, payload.job_id, Some(&roster), (&here, &own)).is_err());
         if text != signed {
             let mut forged = alice.job(signed.as_bytes());
             forged.payload = text.as_bytes().to_vec();
             let forged = forged.to_json().expect("it can be written");
-            assert!(order::judge(&forged, payload.job_id, Some(&roster), &here).is_err(), "forged");
+            assert!(order::judge(&forged, payload.job_id, Some(&roster), (&here, &own)).is_err(), "forged");
         }
         let _ = order::new_roster(text, "version = 2", 1);
         let _ =

@@ -34,6 +34,7 @@ pub fn target(data: &[u8]) {
         job_id: payload.job_id,
         host_id: payload.host_id,
         host_epoch: payload.host_epoch,
+        host: payload.host.clone(),
         not_before: payload.not_before,
         expires_at: payload.expires_at,
         nonce: payload.nonce.clone(),

@@ -7,7 +7,7 @@ use holdfast_protocol::job::SignedJob;
 use sha2::{Digest, Sha512};
 
 /// A payload that a person might sign.
-pub const PAYLOAD: &str = r#"{"schema":"holdfast.job/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","host_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02","host_epoch":1,"target":{"kind":"guest","uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","vmid":300,"fingerprint":{"name":"web-1","volumes":["tank:300/vm-300-disk-0.raw"]}},"verb":"destroy_guest","args":{},"not_before":"2026-11-21T14:00:00Z","expires_at":"2026-11-21T15:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the customer left"}"#;
+pub const PAYLOAD: &str = r#"{"schema":"holdfast.job/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","host_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02","host_epoch":1,"host":{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"},"target":{"kind":"guest","uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","vmid":300,"fingerprint":{"name":"web-1","customer":"acme","volumes":["tank:300/vm-300-disk-0.raw"]}},"verb":"destroy_guest","args":{},"not_before":"2026-11-21T14:00:00Z","expires_at":"2026-11-21T15:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the customer left"}"#;
 
 /// A person with a key.
 pub struct Signer(SigningKey);

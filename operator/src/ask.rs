@@ -57,8 +57,8 @@ pub fn confirm(question: &str, sure: Sure) -> Result<(), AskError> {
 }
 
 /// Asks whether something is the same that the person must look up elsewhere. There is no answering beforehand.
-pub fn compared(question: &str) -> Result<(), AskError> {
-    answered(question, "--recipient with what `agentd storage key` prints on the box")
+pub fn compared(question: &str, instead: &'static str) -> Result<(), AskError> {
+    answered(question, instead)
 }
 
 fn answered(question: &str, instead: &'static str) -> Result<(), AskError> {

@@ -1,7 +1,7 @@
 //! The login: which hub, how it is known, and the token it knows us by. One file of mode 0600.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,11 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// Others can read the token.
-    #[error("{} has mode {mode:04o}, so others may have read the token: revoke it at the hub, then log in again", path.display())]
+    #[error(
+        "{} has mode {mode:04o}, so others may have read or changed it: a token in it is revoked at the hub, then log in again; \
+         a list of known hosts is looked through, then `chmod 600`",
+        path.display()
+    )]
     OpenToOthers {
         /// The file.
         path: PathBuf,
@@ -118,25 +122,44 @@ pub fn folder(told: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
 /// Reads the login.
 pub fn load(folder: &Path) -> Result<Login, ConfigError> {
     let path = folder.join(NAME);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => Zeroizing::new(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ConfigError::NotLoggedIn { path });
-        }
-        Err(error) => return Err(failed("read", &path)(error)),
+    let Some(bytes) = read_private(folder, NAME, BYTES_MAX)? else {
+        return Err(ConfigError::NotLoggedIn { path });
     };
-    let mode = fs::metadata(&path).map_err(failed("look at", &path))?.mode() & 0o7777;
+    strict::parse("the file", &bytes, BYTES_MAX).map_err(|source| ConfigError::Malformed { path, source })
+}
+
+/// Reads a file of ours that nobody else may read or write; none where there is none. One byte more than is accepted, so that
+/// a longer one is seen to be.
+pub fn read_private(
+    folder: &Path,
+    name: &str,
+    max: usize,
+) -> Result<Option<Zeroizing<Vec<u8>>>, ConfigError> {
+    let path = folder.join(name);
+    let file = match fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("open", &path)(error)),
+    };
+    let mode = file.metadata().map_err(failed("look at", &path))?.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(ConfigError::OpenToOthers { path, mode });
     }
-    strict::parse("the file", &bytes, BYTES_MAX).map_err(|source| ConfigError::Malformed { path, source })
+    let mut bytes = Zeroizing::new(Vec::new());
+    file.take(max as u64 + 1).read_to_end(&mut bytes).map_err(failed("read", &path))?;
+    Ok(Some(bytes))
 }
 
 /// Writes the login: whole or not at all.
 pub fn store(folder: &Path, login: &Login) -> Result<PathBuf, ConfigError> {
     let bytes = Zeroizing::new(serde_json::to_vec_pretty(login).map_err(ConfigError::Unwritable)?);
-    let path = folder.join(NAME);
-    let temporary = folder.join(format!("{NAME}.new"));
+    write_private(folder, NAME, &bytes)
+}
+
+/// Writes a file that nobody else may read: whole or not at all.
+pub fn write_private(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ConfigError> {
+    let path = folder.join(name);
+    let temporary = folder.join(format!("{name}.new"));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make", folder))?;
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -146,7 +169,7 @@ pub fn store(folder: &Path, login: &Login) -> Result<PathBuf, ConfigError> {
     }
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
     let mut file = opened.map_err(failed("make", &temporary))?;
-    file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failed("write", &temporary))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed("write", &temporary))?;
     fs::rename(&temporary, &path).map_err(failed("put in place", &path))?;
     Ok(path)
 }

@@ -11,6 +11,7 @@ use crate::draft::DraftError;
 use crate::hub::HubError;
 use crate::keygen::KeygenError;
 use crate::order::OrderError;
+use crate::pins::PinError;
 
 /// It is done.
 pub const DONE: u8 = 0;
@@ -51,6 +52,12 @@ pub enum CliError {
     /// What is to be signed.
     #[error(transparent)]
     Order(#[from] OrderError),
+    /// A host that is not the one that was known.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// An order that is not taken back.
+    #[error(transparent)]
+    Withdraw(#[from] crate::cmd::withdraw::WithdrawError),
     /// Signing.
     #[error(transparent)]
     Keygen(#[from] KeygenError),
@@ -232,6 +239,11 @@ impl CliError {
             ) => NOT_FOUND,
             Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
             Self::Order(OrderError::Which { .. }) => USAGE,
+            Self::Pin(PinError::Changed { .. } | PinError::Other { .. } | PinError::Signed { .. }) => {
+                CONFLICT
+            }
+            Self::Withdraw(_) => USAGE,
+            Self::Order(OrderError::OtherDocument { .. }) => CONFLICT,
             Self::Seal(SealCommandError::Other { .. }) => CONFLICT,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
@@ -245,6 +257,9 @@ impl CliError {
         match self {
             Self::Hub(HubError::Refused { problem, .. }) => Some(problem.code),
             Self::Hub(HubError::Stranger { .. }) => Some(ErrorCode::PinMismatch),
+            Self::Pin(PinError::Changed { .. } | PinError::Other { .. }) => Some(ErrorCode::HostKeyChanged),
+            Self::Order(OrderError::NoDocument { .. }) => Some(ErrorCode::JobUnbound),
+            Self::Order(OrderError::OtherDocument { .. }) => Some(ErrorCode::TargetChanged),
             Self::Document(error) => Some(error.code()),
             Self::Draft(error) => error.code(),
             Self::Seal(SealCommandError::Content(error)) => Some(error.code()),

@@ -17,6 +17,7 @@ mod exit;
 mod hub;
 mod keygen;
 mod order;
+mod pins;
 mod progress;
 mod render;
 mod screen;

@@ -3,15 +3,18 @@
 //! The words of a report are the hub's to pass on, so nothing is signed by them: what a person is shown is read from the
 //! draft itself, and what is signed is that draft.
 
-use holdfast_protocol::id::{HostId, JobId, TargetName};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{JobId, TargetName};
 use holdfast_protocol::job::act::{VolumeText, args};
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, HostEpoch, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
+    Act, Draft, Fingerprint, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
 };
 use holdfast_protocol::report::{GuestReport, Standing, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
+
+use crate::pins::Shown;
 
 /// A clock of an operator may stand ahead of a host's by so much.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
@@ -65,13 +68,22 @@ pub enum OrderError {
         #[source]
         source: PayloadError,
     },
-    /// The host is too old or too new to us.
-    #[error(
-        "the agent of {host} has not said which life of its records this is: wait for its next report, or update it"
-    )]
-    NoEpoch {
+    /// The agent is older than the rule that a release names its document.
+    #[error("the agent of {host} does not say which document it means by its content: update it, then sign")]
+    NoDocument {
         /// Where.
         host: String,
+    },
+    /// The hub shows another document than the one that would be let through.
+    #[error(
+        "what waits on {host} is for a document {generation} that is not the one that the hub shows: nothing was signed; look \
+         at both with `holdfast desired show {host}` and `agentd status` on the box"
+    )]
+    OtherDocument {
+        /// Where.
+        host: String,
+        /// Its number.
+        generation: Generation,
     },
     /// Too long or too short.
     #[error("a job may be valid for 1 to {} hours", LIFE_MAX_S / 3_600)]
@@ -155,7 +167,7 @@ pub fn swap(copy: &str, leave: &[VolumeText], host: &str, guests: &[GuestReport]
     if one.volumes.is_empty() {
         return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
     }
-    let fingerprint = Fingerprint { name, volumes: one.volumes.iter().cloned().collect() };
+    let fingerprint = Fingerprint { name, customer: None, volumes: one.volumes.iter().cloned().collect() };
     let leaves = leave.iter().cloned().collect();
     Ok(Act::SwapGuest(args::SwapGuest { copy: SeenCopy { vmid, fingerprint }, leaves }))
 }
@@ -180,7 +192,11 @@ fn seen(host: &str, guests: &[GuestReport], asked: &str) -> Result<SeenGuest, Or
     if guest.volumes.is_empty() {
         return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
     }
-    let fingerprint = Fingerprint { name, volumes: guest.volumes.iter().cloned().collect() };
+    let Some(customer) = guest.customer.clone() else {
+        return Err(unseen("its agent does not say whose it is: update the agent"));
+    };
+    let volumes = guest.volumes.iter().cloned().collect();
+    let fingerprint = Fingerprint { name, customer: Some(customer), volumes };
     Ok(SeenGuest { uid, vmid, fingerprint })
 }
 
@@ -197,7 +213,7 @@ fn called(draft: &Draft, asked: &str) -> bool {
 /// Completes a draft: valid from now for so many hours, under an id and a nonce of its own.
 pub fn complete(
     draft: Draft,
-    (host_id, host_epoch): (HostId, HostEpoch),
+    shown: &Shown,
     hours: u32,
     reason: Reason,
     now: Timestamp,
@@ -210,8 +226,9 @@ pub fn complete(
     let nonce = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     Ok(draft.ordered(Order {
         job_id: JobId::new(Uuid::new_v4()),
-        host_id,
-        host_epoch,
+        host_id: shown.id,
+        host_epoch: shown.epoch,
+        host: Some(shown.seen()),
         not_before: from,
         expires_at: UtcSecond::new(until).map_err(OrderError::Clock)?,
         nonce: Nonce::try_from(nonce).map_err(OrderError::Clock)?,
@@ -238,7 +255,8 @@ pub fn name_to_type<'a>(payload: &'a Payload, host: &'a str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_protocol::job::Verb;
+    use holdfast_protocol::id::HostId;
+    use holdfast_protocol::job::{HostEpoch, Verb};
 
     use super::*;
     use crate::render::samples;
@@ -264,10 +282,16 @@ mod tests {
     fn a_payload_is_new_each_time_and_lives_as_long_as_asked() {
         let (_, draft) = choose("box7", &samples::waiting_to_sign(), Some("1")).unwrap();
         let reason: Reason = "the customer left".to_owned().try_into().unwrap();
-        let host = (HostId::new(Uuid::nil()), HostEpoch::new(7));
-        let make = |hours| complete(draft.clone(), host, hours, reason.clone(), samples::now());
+        let host = Shown {
+            name: "box7".parse().unwrap(),
+            id: HostId::new(Uuid::nil()),
+            epoch: HostEpoch::new(7),
+            key: format!("age1{}", "q".repeat(58)).parse().unwrap(),
+        };
+        let make = |hours| complete(draft.clone(), &host, hours, reason.clone(), samples::now());
         let (one, two) = (make(8).unwrap(), make(8).unwrap());
         assert!(one.job_id != two.job_id && one.nonce != two.nonce);
+        assert_eq!(one.host, Some(host.seen()), "the box compares it with itself");
         assert_eq!(one.expires_at.second() - one.not_before.second(), 8 * 3_600);
         assert_eq!(Payload::parse(one.to_json().unwrap().as_bytes()).unwrap(), one);
         assert!(make(24).is_ok() && make(0).is_err() && make(25).is_err());

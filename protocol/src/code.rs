@@ -123,12 +123,16 @@ codes! {
     GoldenOld = "GOLDEN_OLD", 409
     /// A golden image that no operator approved.
     GoldenUnapproved = "GOLDEN_UNAPPROVED", 409
+    /// A host is not the one that was known under its name: its id, key or epoch is another.
+    HostKeyChanged = "HOST_KEY_CHANGED", 409
     /// The idempotency key was used with another body.
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 422
     /// The invite is too old.
     InviteExpired = "INVITE_EXPIRED", 403
     /// The invite does not exist.
     InviteUnknown = "INVITE_UNKNOWN", 403
+    /// The order behind the invite was withdrawn by another one.
+    InviteWithdrawn = "INVITE_WITHDRAWN", 403
     /// The invite was used with another key.
     InviteUsed = "INVITE_USED", 403
     /// Our own fault; the log knows more under the request id.
@@ -143,6 +147,8 @@ codes! {
     JobNotYet = "JOB_NOT_YET", 409
     /// The job's id or nonce was used before, by another job.
     JobReplayed = "JOB_REPLAYED", 409
+    /// The job does not say what it must be held to: it is signed again with a newer `holdfast`.
+    JobUnbound = "JOB_UNBOUND", 409
     /// The signing key may not sign this, or not any more.
     KeyRevoked = "KEY_REVOKED", 403
     /// The signing key is in no operators file of this host.

@@ -32,6 +32,7 @@ use crate::id::{HostId, HostName, InviteId, JobId, KnockId, OperatorName};
 use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::report::Sections;
+use crate::restore::RestoreOrder;
 use crate::secret::Secret;
 use crate::size::TokenDays;
 
@@ -204,6 +205,9 @@ pub struct HostDetail {
     pub host: HostView,
     /// All sections as last reported.
     pub sections: Sections,
+    /// Orders to restore it of the last ninety days, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restores: Vec<RestoreOrder>,
 }
 
 /// A host that asks to be let in.

@@ -15,7 +15,7 @@ use crate::code::ErrorCode;
 use crate::desired::{GuestSize, RunState};
 use crate::envelope::Problem;
 use crate::generation::Generation;
-use crate::id::{GoldenVersion, GuestUid, NodeName, Vmid};
+use crate::id::{CustomerId, GoldenVersion, GuestUid, NodeName, Vmid};
 use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
@@ -251,6 +251,9 @@ pub struct GuestReport {
     pub uid: Option<GuestUid>,
     /// Its name.
     pub name: String,
+    /// Whose it is, where it is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<CustomerId>,
     /// Its VMID, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmid: Option<Vmid>,

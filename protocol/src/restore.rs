@@ -3,19 +3,25 @@
 //! | call | by | asks | answer |
 //! | --- | --- | --- | --- |
 //! | `POST /v1/hosts/{id or name}/restore` | an operator | [`RestoreRequest`] | `InviteCreated` |
+//! | `POST /v1/hosts/{id or name}/restore/withdraw` | an operator | [`WithdrawRequest`] | [`RestoreOrder`] |
 //! | `POST /v1/restore` | the new box, with the invite | [`RestoreRedeem`] | [`Restored`] |
 //! | `POST /v1/agent/replacement` | the old box, by its certificate | | [`Replacement`] |
 //!
 //! The order is a signed job (`restore_host`) for the life of the host's state that is over. The new box does not become
 //! that host without it, and the old one does not stand still without it: the hub, which hands all of this over, can make
-//! none. The invite line names the order by its hash, so the hub cannot put another one in its place either.
+//! none. The invite line names the order by its hash, so the hub cannot put another one in its place either. The order
+//! names the new box's key, so no other box can follow it. It is taken back by another signed job (`withdraw_restore`),
+//! which names it by its hash.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::enrol::Enrolled;
 use crate::envelope::Problem;
 use crate::escrow::EscrowFound;
+use crate::id::OperatorName;
+use crate::job::act::Sha256Text;
 use crate::report::Sections;
 use crate::secret::Secret;
 
@@ -72,4 +78,58 @@ pub struct HandOver {
 pub struct Replacement {
     /// The signed job, as the operators left it.
     pub order: String,
+    /// The signed job that takes the order back, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawal: Option<String>,
+}
+
+/// Takes an order back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WithdrawRequest {
+    /// The signed job, as text.
+    pub withdrawal: String,
+}
+
+/// An order to restore a host, as the hub keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreOrder {
+    /// What the signed bytes hash to.
+    pub order: Sha256Text,
+    /// Which operator left it.
+    pub by: OperatorName,
+    /// When.
+    pub at: Timestamp,
+    /// When its invite ends.
+    pub expires_at: Timestamp,
+    /// What became of it.
+    pub state: RestoreState,
+}
+
+/// What became of an order to restore a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreState {
+    /// A box may follow it still.
+    Unused,
+    /// No box followed it while its invite was good; none can now.
+    Ended,
+    /// A box followed it.
+    Used,
+    /// Operators took it back.
+    Withdrawn,
+}
+
+impl RestoreState {
+    /// For people and for tables.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unused => "unused",
+            Self::Ended => "ended",
+            Self::Used => "used",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
 }

@@ -82,6 +82,8 @@ pub fn all() -> Vec<Named> {
         named::<restore::RestoreRedeem>("restore-redeem"),
         named::<restore::RestoreRequest>("restore-request"),
         named::<restore::Restored>("restored"),
+        named::<restore::RestoreOrder>("restore-order"),
+        named::<restore::WithdrawRequest>("withdraw-request"),
         named::<operator::WhoAmI>("whoami"),
     ]
 }

@@ -26,4 +26,4 @@ pub mod token;
 
 pub use creds::{Creds, Meant};
 pub use file::{OpenError, SealError};
-pub use key::HostKey;
+pub use key::{HostKey, NoKey};

@@ -2,7 +2,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::HostId;
-use holdfast_protocol::job::{HostEpoch, Payload, UtcSecond};
+use holdfast_protocol::job::{HostEpoch, Payload, SeenHost, UtcSecond, Verb};
 use jiff::{SignedDuration, Timestamp};
 
 /// How far the clock may stand behind the latest time that was seen. More, and no job is timely.
@@ -32,6 +32,31 @@ pub enum NotHere {
         /// Who this is.
         here: HostId,
     },
+    /// For a host of another name, whatever id stands beside it.
+    #[error(
+        "the job was signed for host {wanted}, and this is {here}: whoever signed was shown this host's id under another \
+         host's name; look who runs the hub"
+    )]
+    Name {
+        /// For whom, as whoever signed knows it.
+        wanted: SeenHost,
+        /// Who this is.
+        here: SeenHost,
+    },
+    /// For a host of this name with another key.
+    #[error(
+        "the job was signed for host {wanted}, and this is {here}: compare with `agentd status` here, then pin it anew with \
+         `holdfast host pin`"
+    )]
+    Key {
+        /// For whom, as whoever signed knows it.
+        wanted: SeenHost,
+        /// Who this is.
+        here: SeenHost,
+    },
+    /// It does not say what it must be held to.
+    #[error("the job does not say {0}: sign it again with a newer `holdfast`")]
+    Unbound(&'static str),
     /// For another life.
     #[error("the job is for epoch {wanted} of this host's state, now is {here}: sign it anew")]
     Epoch {
@@ -61,13 +86,77 @@ impl NotHere {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Host { .. } => ErrorCode::NotYours,
+            Self::Host { .. } | Self::Name { .. } => ErrorCode::NotYours,
+            Self::Key { .. } => ErrorCode::HostKeyChanged,
+            Self::Unbound(_) => ErrorCode::JobUnbound,
             Self::Epoch { .. } => ErrorCode::JobEpoch,
             Self::ClockBehind { .. } => ErrorCode::ClockBehind,
             Self::NotYet(_) => ErrorCode::JobNotYet,
             Self::Expired(_) => ErrorCode::JobExpired,
         }
     }
+}
+
+/// How much a job of a verb must say of whom it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// The host by name and fingerprint, a guest with its customer.
+    Whole,
+    /// As much as it says: nothing is taken away by it.
+    AsSaid,
+}
+
+/// How much a job of this verb must say.
+#[must_use]
+pub const fn binding(verb: Verb) -> Binding {
+    match verb {
+        Verb::BackupNow | Verb::Cancel | Verb::RestoreTest => Binding::AsSaid,
+        Verb::AdoptGuest
+        | Verb::ApproveRelease
+        | Verb::AttachStorage
+        | Verb::DestroyGuest
+        | Verb::DetachStorage
+        | Verb::HandOverVolume
+        | Verb::LoosenPolicy
+        | Verb::PolicyUpdate
+        | Verb::ReleaseBrake
+        | Verb::Restore
+        | Verb::RestoreHost
+        | Verb::Rollback
+        | Verb::SwapGuest
+        | Verb::WithdrawRestore => Binding::Whole,
+    }
+}
+
+/// Whether a payload means this host, by what the host knows of itself. What it says is compared whatever its verb.
+///
+/// # Errors
+/// [`NotHere::Name`], [`NotHere::Key`] or [`NotHere::Unbound`].
+pub fn meant_for(payload: &Payload, own: &SeenHost) -> Result<(), NotHere> {
+    let Some(wanted) = &payload.host else {
+        return match binding(payload.act.verb()) {
+            Binding::AsSaid => Ok(()),
+            Binding::Whole => Err(NotHere::Unbound("which host it means by name and fingerprint")),
+        };
+    };
+    same(wanted, own)
+}
+
+/// Whether two words of a host are of the same.
+///
+/// # Errors
+/// [`NotHere::Name`] or [`NotHere::Key`].
+pub fn same(wanted: &SeenHost, own: &SeenHost) -> Result<(), NotHere> {
+    let both = || (wanted.clone(), own.clone());
+    if wanted.name != own.name {
+        let (wanted, here) = both();
+        return Err(NotHere::Name { wanted, here });
+    }
+    if wanted.fingerprint != own.fingerprint {
+        let (wanted, here) = both();
+        return Err(NotHere::Key { wanted, here });
+    }
+    Ok(())
 }
 
 /// Judges a payload. Asked when the job is consumed, and again right before its effect.

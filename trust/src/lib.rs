@@ -13,6 +13,7 @@
 //! | [`operators`] | who holds which key, and since when |
 //! | [`limits`] | what documents may ask of backups without a signature |
 //! | [`policy`] | how many of them each verb needs, its delay, its daily cap |
+//! | [`restore_rule`] | when an order to restore a host is over that no box followed |
 //! | [`roster`] | both together: is this job ordered by who may order it |
 //! | [`law`] | is it for this host, in this life of its state, now |
 #![forbid(unsafe_code)]
@@ -23,12 +24,14 @@ pub mod law;
 pub mod limits;
 pub mod operators;
 pub mod policy;
+pub mod restore_rule;
 pub mod roster;
 pub mod signature;
 
 pub use key::OperatorKey;
 pub use operators::Operators;
 pub use policy::Policy;
+pub use restore_rule::RestoreRule;
 pub use roster::{Accepted, Refused, Roster};
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::limits::{BackupLimits, LimitsError};
 use crate::operators::Operators;
+use crate::restore_rule::{RestoreRule, UNUSED_ENDS_MAX_H};
 
 /// Larger than any policy.
 pub const BYTES_MAX: usize = 16 * 1024;
@@ -63,7 +64,8 @@ impl Rule {
             | Verb::ReleaseBrake
             | Verb::Restore
             | Verb::RestoreTest
-            | Verb::SwapGuest => Self::default(),
+            | Verb::SwapGuest
+            | Verb::WithdrawRestore => Self::default(),
         }
     }
 }
@@ -75,6 +77,8 @@ pub struct Policy {
     pub version: u32,
     /// What documents may ask of backups without a signature.
     pub backups: BackupLimits,
+    /// When an order to restore this host is over that no box followed.
+    pub restore: RestoreRule,
     rules: BTreeMap<Verb, Rule>,
 }
 
@@ -84,6 +88,8 @@ struct File {
     version: u32,
     #[serde(default)]
     backups: BackupLimits,
+    #[serde(default)]
+    restore: RestoreRule,
     #[serde(default)]
     verbs: BTreeMap<Verb, Rule>,
 }
@@ -116,6 +122,11 @@ pub enum PolicyError {
         /// There are.
         people: usize,
     },
+    /// An order that no box followed would be over after years.
+    #[error(
+        "an unused order to restore a host is over after at most {UNUSED_ENDS_MAX_H} hours, and the policy says {0}"
+    )]
+    UnusedEnds(u16),
     /// A signer who is not in the operators file.
     #[error("{name} may sign {verb} by the policy and is not in the operators file", verb = .verb.as_str())]
     Stranger {
@@ -130,7 +141,7 @@ impl Policy {
     /// The policy of a box on which none was laid down.
     #[must_use]
     pub const fn first() -> Self {
-        Self { version: 0, backups: BackupLimits::FIRST, rules: BTreeMap::new() }
+        Self { version: 0, backups: BackupLimits::FIRST, restore: RestoreRule::FIRST, rules: BTreeMap::new() }
     }
 
     /// Reads a policy for these operators, whole or not at all.
@@ -139,6 +150,9 @@ impl Policy {
     /// [`PolicyError`].
     pub fn parse(text: &str, operators: &Operators) -> Result<Self, PolicyError> {
         let file = read(text)?;
+        if file.restore.unused_ends_h > UNUSED_ENDS_MAX_H {
+            return Err(PolicyError::UnusedEnds(file.restore.unused_ends_h));
+        }
         let names: BTreeSet<&OperatorName> = operators.holders().map(|(name, _)| name).collect();
         for (&verb, rule) in &file.verbs {
             if rule.signatures == 0 {
@@ -152,7 +166,7 @@ impl Policy {
                 return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, people });
             }
         }
-        Ok(Self { version: file.version, backups: file.backups, rules: file.verbs })
+        Ok(Self { version: file.version, backups: file.backups, restore: file.restore, rules: file.verbs })
     }
 
     /// What a policy says of backups, whoever the operators are. An empty text is the policy of a box without one.

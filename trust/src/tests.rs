@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::job::SignedJob;
+use holdfast_protocol::job::{SeenHost, SignedJob};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::law::{Here, timely};
+use crate::law::{Here, meant_for, timely};
 use crate::operators::{LineError, Operators, OperatorsError};
 use crate::policy::{Policy, PolicyError};
 use crate::roster::{Refused, Roster};
@@ -347,6 +347,8 @@ fn a_policy_that_nothing_could_pass_or_anything_could_is_refused() {
         refused("version = 1\n[verbs.cancel]\nsigners = [\"bob\"]"),
         PolicyError::Stranger { .. }
     ));
+    assert!(matches!(refused("version = 1\n[restore]\nunused_ends_h = 8761"), PolicyError::UnusedEnds(8761)));
+    assert!(matches!(refused("version = 1\n[restore]\nnever = true"), PolicyError::Form(_)));
     let long = format!("version = 1 #{}", "x".repeat(17 * 1024));
     assert!(matches!(refused(&long), PolicyError::Size(_)));
 }
@@ -376,6 +378,28 @@ fn a_job_is_for_one_host_one_life_and_its_hour() {
     }
     assert_eq!(code(Here { latest: at("2026-11-21T14:32:00Z"), ..here }), Ok(()), "a small skew");
     assert_eq!(code(Here { latest: at("2026-11-21T14:32:01Z"), ..here }), Err(ErrorCode::ClockBehind));
+}
+
+/// A stolen hub shows one host's id under another host's name: who signed meant the name, and so does the box.
+#[test]
+fn a_job_is_for_the_host_that_its_signers_know() {
+    let own =
+        SeenHost { name: "box7".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() };
+    let code = |text: &str| {
+        let payload = holdfast_protocol::job::Payload::parse(text.as_bytes()).unwrap();
+        meant_for(&payload, &own).map_err(|error| error.code())
+    };
+    let with = |host: &str| PAYLOAD.replacen("\"target\"", &format!("{host},\"target\""), 1);
+    let host = |name: &str, fingerprint: &str| {
+        with(&format!("\"host\":{{\"name\":\"{name}\",\"fingerprint\":\"{fingerprint}\"}}"))
+    };
+    assert_eq!(code(&host("box7", "4f2a-9c01-77de-b3a8-0c11")), Ok(()));
+    assert_eq!(code(&host("box8", "4f2a-9c01-77de-b3a8-0c11")), Err(ErrorCode::NotYours));
+    assert_eq!(code(&host("box7", "4f2a-9c01-77de-b3a8-0c12")), Err(ErrorCode::HostKeyChanged));
+    assert_eq!(code(PAYLOAD), Err(ErrorCode::JobUnbound), "as older commands signed it");
+    let free = |text: String| text.replacen("\"destroy_guest\"", "\"backup_now\"", 1);
+    assert_eq!(code(&free(PAYLOAD.to_owned())), Ok(()), "takes nothing away");
+    assert_eq!(code(&free(host("box8", "4f2a-9c01-77de-b3a8-0c11"))), Err(ErrorCode::NotYours));
 }
 
 /// Each bit of a signature counts: none of its bytes can be another one and the whole still hold.

@@ -16,7 +16,7 @@ use agentd::model::timekeeper::{Belief, Steady};
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::generation::Generation;
+use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::protection::{BackupPolicy, Protection as Promise, Tier};
 use holdfast_protocol::report::Running;
@@ -154,6 +154,7 @@ impl World {
     pub fn inputs(&self) -> Inputs<'_> {
         Inputs {
             generation: Generation::new(1),
+            content: Some(ContentHash::of(b"document")),
             desired: &self.desired,
             policies: &self.policies,
             manifest: &[],

@@ -4,13 +4,14 @@
 //! the key and answers the same.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_protocol::enrol::{
     EnrolRequest, Enrolled, INVITE_CHARS_MAX, Invite, InviteError, KnockAnswer, KnockRequest,
 };
 use holdfast_protocol::id::HostName;
+use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::strict::chain;
@@ -23,6 +24,7 @@ use crate::gate::restore::NoOrder;
 use crate::port::backoff::{Backoff, spread};
 use crate::port::clock::{Clock, RealClock};
 use crate::port::handover::{HandOverError, HandOverFolder};
+use crate::port::host_key::{self, HostKeyError};
 use crate::port::hub::{Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, PendingKey, Purpose};
 use crate::port::status_door::StatusError;
@@ -42,6 +44,9 @@ An invite is the line `hf1_…` that `holdfast host invite NAME` prints. It work
 is seen by every user of this box while the command runs and kept in the shell's history; `-` (standard input) and \
 --invite-file keep it to yourself.
 
+To take a lost box's place, `--show-key` prints this box's key first: the operators' order names it, and no other box can \
+follow that order.
+
 Without an invite the agent can knock: an operator sees its key's fingerprint and lets it in or not.
 
 Run as root, the command goes on as the owner of the state folder.")]
@@ -54,6 +59,10 @@ pub struct EnrollArguments {
     /// The invite is a restore invite (`holdfast host restore`): this box takes the place of a lost one.
     #[arg(long, conflicts_with_all = ["knock", "take_up"])]
     restore: bool,
+    /// Print this box's key, which is made where there is none yet, and do nothing else. `holdfast host restore --new-key` binds
+    /// the order to it.
+    #[arg(long, conflicts_with_all = ["invite", "invite_file", "knock", "restore", "take_up"])]
+    show_key: bool,
     /// Take up the guests of the box whose place this one took: they come back from their off-site backups, and documents
     /// are taken again. Said again, with --without, it lets one go that was to come back.
     #[arg(long, conflicts_with_all = ["invite", "invite_file", "knock"])]
@@ -117,6 +126,12 @@ pub enum EnrollError {
     /// Key, certificate or their files.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The host's own key.
+    #[error(transparent)]
+    HostKey(#[from] HostKeyError),
+    /// Its public half.
+    #[error("the public half of this host's own key cannot be told: this is a fault of this program")]
+    Recipient(#[source] holdfast_seal::NoKey),
     /// The hub.
     #[error(transparent)]
     Hub(#[from] HubError),
@@ -184,7 +199,8 @@ impl EnrollError {
             Self::StepDown(_) => 77,
             Self::Input { .. } => 66,
             Self::Invite(_) | Self::Already { .. } => 65,
-            Self::Identity(_) => 74,
+            Self::Identity(_) | Self::HostKey(_) => 74,
+            Self::Recipient(_) => 70,
             Self::Hub(error) => match error.remedy() {
                 Remedy::Wait => 75,
                 Remedy::Operator => 69,
@@ -212,6 +228,10 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
         let folder = settings.state.dir.join("identity");
         return Err(EnrollError::Already { name: identity.enrolled.host_name, hub: identity.hub, folder });
     }
+    if arguments.show_key {
+        println!("{}", folder.pending(Purpose::Enrol)?.fingerprint());
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(EnrollError::Runtime)?;
     if arguments.restore {
@@ -220,7 +240,7 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
         let invite = Invite::open(&read_invite(&arguments)?)?;
         let redeemed = restore::redeem(&folder, &handed, &roster, invite, RealClock::start().now());
         let (identity, handover) = runtime.block_on(redeemed)?;
-        tell(&identity, arguments.output);
+        tell(&identity, &settings.state.dir, arguments.output)?;
         eprint!("{}", restore::next_steps(&handover));
         return Ok(());
     }
@@ -236,8 +256,7 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
             runtime.block_on(redeem(&folder, invite))?
         }
     };
-    tell(&identity, arguments.output);
-    Ok(())
+    tell(&identity, &settings.state.dir, arguments.output)
 }
 
 fn read_invite(arguments: &EnrollArguments) -> Result<Secret, EnrollError> {
@@ -335,15 +354,20 @@ fn keep(
 struct Told<'a> {
     host_id: holdfast_protocol::id::HostId,
     host_name: &'a HostName,
+    fingerprint: &'a HostFingerprint,
     hub: &'a str,
     certificate_ends_at: jiff::Timestamp,
 }
 
-fn tell(identity: &Identity, output: Output) {
+/// The key that makes the fingerprint is made here, where the agent has not made it yet.
+fn tell(identity: &Identity, state: &Path, output: Output) -> Result<(), EnrollError> {
     let enrolled = &identity.enrolled;
+    let key = host_key::open(state)?.recipient().map_err(EnrollError::Recipient)?;
+    let fingerprint = HostFingerprint::of(enrolled.host_id, &enrolled.host_name, &key);
     let told = Told {
         host_id: enrolled.host_id,
         host_name: &enrolled.host_name,
+        fingerprint: &fingerprint,
         hub: &identity.hub,
         certificate_ends_at: enrolled.not_after,
     };
@@ -351,9 +375,11 @@ fn tell(identity: &Identity, output: Output) {
         Output::Json => super::print_json(&told),
         Output::Table => {
             println!("Enrolled as {} ({}) with {}", told.host_name, told.host_id, told.hub);
+            println!("Fingerprint {fingerprint}: `holdfast host pin {}` shows the same", told.host_name);
             println!("Next: systemctl enable --now agentd");
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -166,8 +166,8 @@ fn head(page: &mut String, status: &AgentStatus) {
     let version = status.sections.agent.as_ref().map_or("", |agent| agent.version.as_str());
     let _infallible = write!(
         page,
-        "host     {} (agentd {version})\nhub      {}: {hub}\ndesired  generation {held}\nproxmox  seen {seen}\n",
-        status.host_name, status.hub
+        "host     {} (agentd {version}), fingerprint {}\nhub      {}: {hub}\ndesired  generation {held}\nproxmox  seen {seen}\n",
+        status.host_name, status.fingerprint, status.hub
     );
 }
 

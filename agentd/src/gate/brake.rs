@@ -8,27 +8,28 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::generation::Generation;
+use holdfast_protocol::generation::{ContentHash, Generation, Numbered};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::act::{Act, BulkChange, args};
 use holdfast_protocol::job::{Draft, Target};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::WaitingForSignature;
+use holdfast_trust::law::NotHere;
 use jiff::{SignedDuration, Timestamp};
 
 use super::held::text;
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::BrakeRule;
-use crate::model::record::Touched;
+use crate::model::record::{PassedBy, Touched};
 use crate::operation::Operation;
 
-/// What an operator signed for: exactly these guests, under exactly this document.
+/// What an operator signed for and was not used up: of each guest one operation, under exactly this document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// The document.
-    pub generation: Generation,
-    /// The guests.
-    pub guests: BTreeSet<GuestUid>,
+    pub document: Numbered,
+    /// What may be done to whom, each once.
+    pub changes: BTreeSet<(GuestUid, OperationKind)>,
 }
 
 /// Whether a guest may be touched now.
@@ -45,7 +46,9 @@ pub enum Pull {
 pub struct Brake {
     limit: usize,
     touched: BTreeSet<GuestUid>,
-    released: BTreeSet<GuestUid>,
+    /// Those that were touched within the limit. What a release let pass counts, and lets nothing else pass.
+    free: BTreeSet<GuestUid>,
+    released: BTreeSet<(GuestUid, OperationKind)>,
 }
 
 impl Brake {
@@ -56,31 +59,39 @@ impl Brake {
         let window = SignedDuration::from_hours(i64::from(rule.window_h));
         let since = now.checked_sub(window).unwrap_or(Timestamp::MIN);
         // What lies in the future, because the clock went back, counts.
-        let touched: BTreeSet<GuestUid> =
-            touched.iter().filter(|touched| touched.at > since).map(|touched| touched.guest).collect();
+        let within = || touched.iter().filter(|touched| touched.at > since);
+        let free = within().filter(|touched| touched.by == PassedBy::Brake).map(|touched| touched.guest);
+        let free: BTreeSet<GuestUid> = free.collect();
+        let touched: BTreeSet<GuestUid> = within().map(|touched| touched.guest).collect();
         let touched = if planted(Bug::LooseBrake) { BTreeSet::new() } else { touched };
         let limit = rule.limit(running.union(&touched).count());
-        Self { limit, touched, released: BTreeSet::new() }
+        Self { limit, touched, free, released: BTreeSet::new() }
     }
 
     /// Lets what was signed for pass, under its own document only.
     #[must_use]
-    pub fn with(mut self, release: Option<&Release>, generation: Generation) -> Self {
-        if let Some(release) = release.filter(|release| release.generation == generation) {
-            self.released.clone_from(&release.guests);
+    pub fn with(mut self, release: Option<&Release>, document: Option<Numbered>) -> Self {
+        if let Some(release) = release.filter(|release| Some(release.document) == document) {
+            self.released.clone_from(&release.changes);
         }
         self
     }
 
-    /// Whether this guest may be touched; if so, it counts from now on. One that counts already may be touched again.
-    pub fn pull(&mut self, guest: GuestUid) -> Pull {
-        if self.touched.contains(&guest) || self.released.contains(&guest) {
+    /// Whether this may be done to this guest; if so, the guest counts from now on. One that was touched within the limit may
+    /// be touched again; one that a release let pass may not, save by a release.
+    pub fn pull(&mut self, guest: GuestUid, operation: OperationKind) -> Pull {
+        if self.released.remove(&(guest, operation)) {
+            self.touched.insert(guest);
+            return Pull::Go;
+        }
+        if self.free.contains(&guest) {
             return Pull::Go;
         }
         if self.touched.len() >= self.limit {
             return Pull::Held;
         }
         self.touched.insert(guest);
+        self.free.insert(guest);
         Pull::Go
     }
 
@@ -95,6 +106,12 @@ impl Brake {
     pub const fn limit(&self) -> usize {
         self.limit
     }
+}
+
+/// Why a release that names no content of a document lets nothing pass.
+#[must_use]
+pub const fn unbound() -> NotHere {
+    NotHere::Unbound("what the content of the document hashes to")
 }
 
 /// Whether an operation is of the kind that the brake counts.
@@ -140,6 +157,8 @@ pub const fn counts(operation: &Operation) -> bool {
 pub struct BulkHeld {
     /// By which document.
     pub generation: Generation,
+    /// What its content hashes to.
+    pub content: Option<ContentHash>,
     /// What would be done to whom.
     pub changes: Vec<BulkChange>,
     /// How many guests count at present.
@@ -167,6 +186,7 @@ impl BulkHeld {
     pub fn report(&self) -> WaitingForSignature {
         let act = Act::ReleaseBrake(args::ReleaseBrake {
             generation: self.generation,
+            document: self.content.map(Into::into),
             changes: self.changes.clone(),
         });
         let payload = text(&Draft { target: Target::Host {}, act });

@@ -3,7 +3,7 @@
 //! The draft names verb, target and arguments. Who signs adds the host, the job's id, its times and its nonce; those are
 //! not the agent's to choose. Some wishes no job can grant yet: then the reason says who must do what.
 
-use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
+use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, Vmid};
 use holdfast_protocol::job::{Act, Draft, Fingerprint, Target};
 use holdfast_protocol::report::WaitingForSignature;
 
@@ -55,7 +55,12 @@ pub(super) fn text(draft: &Draft) -> String {
 
 /// An act upon a guest as it is seen now.
 #[must_use]
-pub fn upon(act: Act, uid: GuestUid, vmid: Vmid, name: GuestName, volumes: Vec<String>) -> Draft {
-    let fingerprint = Fingerprint { name, volumes: volumes.into_iter().collect() };
+pub fn upon(
+    act: Act,
+    (uid, vmid): (GuestUid, Vmid),
+    (name, customer): (GuestName, Option<CustomerId>),
+    volumes: Vec<String>,
+) -> Draft {
+    let fingerprint = Fingerprint { name, customer, volumes: volumes.into_iter().collect() };
     Draft { target: Target::Guest { uid, vmid: Some(vmid), fingerprint }, act }
 }

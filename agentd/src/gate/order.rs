@@ -9,15 +9,16 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, TargetName, Vmid};
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
-use holdfast_protocol::job::{Act, SignedJob, Target, UtcSecond, Verb};
+use holdfast_protocol::job::{Act, Payload, SeenHost, SignedJob, Target, UtcSecond, Verb};
 use holdfast_protocol::protection::{Protection, compare};
-use holdfast_trust::law::{Here, NotHere, timely};
+use holdfast_trust::law::{Binding, Here, NotHere, binding, meant_for, timely};
 use holdfast_trust::limits::BackupLimits;
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::PolicyError;
 use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
 use jiff::{SignedDuration, Timestamp};
 
+use super::brake;
 use super::protection::beyond::within;
 use crate::model::record::{BesideRecord, BesideStage, Place};
 
@@ -169,11 +170,18 @@ pub fn due(job: &Accepted, taken_at: Timestamp) -> Timestamp {
 ///
 /// # Errors
 /// [`TurnedAway`], at the first reason.
-pub fn judge(text: &str, left: JobId, roster: Option<&Roster>, here: &Here) -> Result<Accepted, TurnedAway> {
+pub fn judge(
+    text: &str,
+    left: JobId,
+    roster: Option<&Roster>,
+    (here, own): (&Here, &SeenHost),
+) -> Result<Accepted, TurnedAway> {
     let signed = SignedJob::parse(text.as_bytes())?;
     let roster = roster.ok_or(TurnedAway::NoOperators)?;
     let job = again(&signed, roster, here)?;
     let payload = job.payload();
+    meant_for(payload, own)?;
+    bound(payload)?;
     if payload.job_id != left {
         return Err(TurnedAway::Id { job: payload.job_id, left });
     }
@@ -210,6 +218,22 @@ fn needs_none(from: &Protection, to: &Protection, limits: &BackupLimits) -> bool
     compare(from, to).loosened.is_empty() && within(from, to, limits).1.is_empty()
 }
 
+/// Whether a job says what it must be held to, beside the host that it means.
+fn bound(payload: &Payload) -> Result<(), NotHere> {
+    if binding(payload.act.verb()) == Binding::AsSaid {
+        return Ok(());
+    }
+    let whose = NotHere::Unbound("whose guest it means");
+    match (&payload.act, &payload.target) {
+        (Act::ReleaseBrake(release), _) if release.document.is_none() => Err(brake::unbound()),
+        // Whose it becomes stands among the arguments.
+        (Act::AdoptGuest(_), _) | (_, Target::Host {}) => Ok(()),
+        (Act::HandOverVolume(hand), _) if hand.to.fingerprint.customer.is_none() => Err(whose),
+        (_, Target::Guest { fingerprint, .. }) if fingerprint.customer.is_none() => Err(whose),
+        (_, Target::Guest { .. }) => Ok(()),
+    }
+}
+
 /// Judges a job once more, when its delay is over: who may sign may have changed, and so may the time.
 ///
 /// # Errors
@@ -237,17 +261,20 @@ pub fn new_roster(signers: &str, policy: &str, held: u32) -> Result<Roster, Turn
 ///
 /// # Errors
 /// [`TurnedAway::Target`].
-pub fn same_guest(target: &Target, known: Option<(&GuestName, Vmid)>) -> Result<(), TurnedAway> {
+pub fn same_guest(target: &Target, known: Option<(&GuestName, &CustomerId, Vmid)>) -> Result<(), TurnedAway> {
     let changed = |why: String| Err(TurnedAway::Target(why));
     let Target::Guest { uid, vmid, fingerprint } = target else { return Ok(()) };
     match (known, vmid) {
         (None, _) => changed(format!("no guest {uid} of ours is here")),
         (Some(_), None) => changed("the job does not say its VMID".to_owned()),
-        (Some((_, now)), Some(vmid)) if now != *vmid => changed(format!("its VMID is {now}, not {vmid}")),
-        (Some((name, _)), _) if *name != fingerprint.name => {
+        (Some((_, _, now)), Some(vmid)) if now != *vmid => changed(format!("its VMID is {now}, not {vmid}")),
+        (Some((name, _, _)), _) if *name != fingerprint.name => {
             changed(format!("its name is {name}, not {}", fingerprint.name))
         }
-        (Some(_), Some(_)) => Ok(()),
+        (Some((_, customer, _)), Some(_)) => match &fingerprint.customer {
+            Some(said) if said != customer => changed(format!("it is {customer}'s, not {said}'s")),
+            Some(_) | None => Ok(()),
+        },
     }
 }
 

@@ -1,13 +1,16 @@
 //! May a box take the place of a lost one, and must a box stand still because another took its place? Both hang on one
-//! order that operators signed; the hub hands it over and can make none.
+//! order that operators signed; the hub hands it over and can make none. The order names the new box's key; another one that
+//! operators sign takes it back before a box followed it.
 //!
 //! In: the order as it was handed over, who may sign here, and who this is. Out: the checked order, or why it is none.
 //! Pure. Deliberately absent: what is done then.
 
-use holdfast_protocol::id::HostId;
-use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::id::{HostId, HostName};
+use holdfast_protocol::job::act::{Act, Sha256Text};
 use holdfast_protocol::job::envelope::SignedJobError;
-use holdfast_protocol::job::{HostEpoch, SignedJob, Verb};
+use holdfast_protocol::job::{HostEpoch, SeenHost, SignedJob, Verb};
+use holdfast_protocol::pin::Pin;
+use holdfast_trust::law::{self, NotHere};
 use holdfast_trust::{Accepted, Refused, Roster};
 use jiff::Timestamp;
 
@@ -34,6 +37,41 @@ pub enum NoOrder {
         /// Whom the hub speaks of.
         here: HostId,
     },
+    /// For a host of another name.
+    #[error("the order is for host {wanted}, and the hub calls it {here}: look who runs the hub")]
+    Name {
+        /// For whom.
+        wanted: HostName,
+        /// What the hub calls it.
+        here: HostName,
+    },
+    /// For another box.
+    #[error(
+        "the order lets the box with key {wanted} take the place, and this box has {here}: sign one with what \
+         `agentd enroll --show-key` prints here"
+    )]
+    Key {
+        /// For which.
+        wanted: Pin,
+        /// This one's.
+        here: Pin,
+    },
+    /// For another host by what this box knows of itself, or it does not say for which.
+    #[error(transparent)]
+    NotHere(#[from] NotHere),
+    /// Operators took it back.
+    #[error("the order was taken back by the operators")]
+    Withdrawn,
+    /// No box followed it in its time.
+    #[error(
+        "the order ended at {until:.0}, and the hub served this box at {served:.0}: no box followed it, and it is over"
+    )]
+    Over {
+        /// When it ended.
+        until: Timestamp,
+        /// When this box was served.
+        served: Timestamp,
+    },
     /// For another life: this box is the one that took the place, or has moved on since.
     #[error("the order ends epoch {wanted} of this host's state, and this is epoch {here}")]
     Epoch {
@@ -56,17 +94,45 @@ pub enum NoOrder {
     },
 }
 
-fn ordered(text: &str, roster: &Roster, host: HostId, now: Timestamp) -> Result<Accepted, NoOrder> {
+/// The old box, as it knows itself.
+#[derive(Clone, Copy, Debug)]
+pub struct OldBox<'a> {
+    /// Its id.
+    pub host: HostId,
+    /// Its name, and its own fingerprint.
+    pub seen: &'a SeenHost,
+    /// The life of its state.
+    pub epoch: HostEpoch,
+    /// When its hub last served it.
+    pub served: Option<Timestamp>,
+}
+
+/// The new box: its key, and what it is to become.
+#[derive(Clone, Copy, Debug)]
+pub struct NewBox<'a> {
+    /// Whose place it takes.
+    pub host: HostId,
+    /// Under what name.
+    pub name: &'a HostName,
+    /// Its own key.
+    pub key: Pin,
+}
+
+fn signed(text: &str, roster: &Roster, host: HostId, now: Timestamp) -> Result<Accepted, NoOrder> {
     let order = roster.accept(&SignedJob::parse(text.as_bytes())?, now)?;
-    let payload = order.payload();
-    match payload.act.verb() {
-        Verb::RestoreHost if payload.host_id == host => Ok(order),
-        Verb::RestoreHost => Err(NoOrder::Host { wanted: payload.host_id, here: host }),
+    let wanted = order.payload().host_id;
+    if wanted == host { Ok(order) } else { Err(NoOrder::Host { wanted, here: host }) }
+}
+
+fn ordered(text: &str, roster: &Roster, host: HostId, now: Timestamp) -> Result<Accepted, NoOrder> {
+    let order = signed(text, roster, host, now)?;
+    match order.payload().act.verb() {
+        Verb::RestoreHost => Ok(order),
         other => Err(NoOrder::Verb(other)),
     }
 }
 
-/// Whether this box, which has no records yet, may become `host`.
+/// Whether this box, which has no records yet, may become that host.
 ///
 /// # Errors
 /// [`NoOrder`]; then it becomes nobody.
@@ -74,14 +140,25 @@ pub fn may_take_the_place(
     text: &str,
     named: &Sha256Text,
     roster: &Roster,
-    host: HostId,
+    new: NewBox<'_>,
     now: Timestamp,
 ) -> Result<Accepted, NoOrder> {
-    let order = ordered(text, roster, host, now)?;
+    let order = ordered(text, roster, new.host, now)?;
     if Sha256Text::from_digest(order.digest()) != *named {
         return Err(NoOrder::Exchanged);
     }
-    let (from, until) = (order.payload().not_before.at(), order.payload().expires_at.at());
+    let payload = order.payload();
+    let said = payload.host.as_ref().map(|seen| &seen.name);
+    let said = said.ok_or(NotHere::Unbound("which host it means by name and fingerprint"))?;
+    if said != new.name {
+        return Err(NoOrder::Name { wanted: said.clone(), here: new.name.clone() });
+    }
+    let Act::RestoreHost(args) = &payload.act else { return Err(NoOrder::Verb(payload.act.verb())) };
+    let wanted = args.new_key.ok_or(NotHere::Unbound("the new box's key"))?;
+    if wanted != new.key {
+        return Err(NoOrder::Key { wanted, here: new.key });
+    }
+    let (from, until) = (payload.not_before.at(), payload.expires_at.at());
     if now < from || now >= until {
         return Err(NoOrder::Time { from, until, now });
     }
@@ -89,17 +166,55 @@ pub fn may_take_the_place(
 }
 
 /// Whether this box was replaced. Its time does not matter: an old box may wake up after years. The life of its state
-/// does: who took the place has another, and the order that made it does not end it.
+/// does: who took the place has another, and the order that made it does not end it. A box that its hub went on serving
+/// after the order's end was not replaced by it. An order of an older `holdfast` does not name the host; it is followed, since
+/// a box may sleep from before.
 ///
 /// # Errors
 /// [`NoOrder`]; then it goes on by what it holds.
 pub fn was_replaced(
     text: &str,
+    withdrawal: Option<&str>,
     roster: &Roster,
-    (host, epoch): (HostId, HostEpoch),
+    old: OldBox<'_>,
     now: Timestamp,
 ) -> Result<Accepted, NoOrder> {
-    let order = ordered(text, roster, host, now)?;
-    let wanted = order.payload().host_epoch;
-    if wanted == epoch { Ok(order) } else { Err(NoOrder::Epoch { wanted, here: epoch }) }
+    let order = ordered(text, roster, old.host, now)?;
+    let payload = order.payload();
+    if let Some(wanted) = &payload.host {
+        law::same(wanted, old.seen)?;
+    }
+    let wanted = payload.host_epoch;
+    if wanted != old.epoch {
+        return Err(NoOrder::Epoch { wanted, here: old.epoch });
+    }
+    let until = payload.expires_at.at();
+    if let Some(served) = old.served.filter(|_| roster.policy.restore.is_over(until, old.served)) {
+        return Err(NoOrder::Over { until, served });
+    }
+    match withdrawal {
+        // What is no withdrawal of this order takes nothing back.
+        Some(text) if takes_back(text, &order, roster, old, now).is_ok() => Err(NoOrder::Withdrawn),
+        Some(_) | None => Ok(order),
+    }
+}
+
+/// Whether a text takes back this very order. Its time does not matter either.
+///
+/// # Errors
+/// [`NoOrder`].
+pub fn takes_back(
+    text: &str,
+    order: &Accepted,
+    roster: &Roster,
+    old: OldBox<'_>,
+    now: Timestamp,
+) -> Result<Accepted, NoOrder> {
+    let withdrawal = signed(text, roster, old.host, now)?;
+    law::meant_for(withdrawal.payload(), old.seen)?;
+    match &withdrawal.payload().act {
+        Act::WithdrawRestore(args) if args.order == Sha256Text::from_digest(order.digest()) => Ok(withdrawal),
+        Act::WithdrawRestore(_) => Err(NoOrder::Exchanged),
+        other => Err(NoOrder::Verb(other.verb())),
+    }
 }

@@ -433,6 +433,17 @@ pub struct Touched {
     pub guest: GuestUid,
     /// When its operation was opened.
     pub at: Timestamp,
+    /// By what it passed the brake.
+    pub by: PassedBy,
+}
+
+/// By what an operation passed the brake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassedBy {
+    /// There was room.
+    Brake,
+    /// Operators signed for it.
+    Release,
 }
 
 /// How a guest came to the VMID that it has, where an earlier one was its own: what lies under that is an earlier state.

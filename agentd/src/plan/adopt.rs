@@ -120,7 +120,7 @@ pub(super) fn held(context: &Context<'_>, guest: &DesiredGuest, vmid: Vmid) -> O
             let (customer, golden) = (guest.customer.clone(), guest.golden.clone());
             let act = Act::AdoptGuest(args::AdoptGuest { customer, golden });
             let volumes = facts.volumes.iter().map(ToString::to_string).collect();
-            Remedy::Sign(upon(act, guest.uid, vmid, name, volumes))
+            Remedy::Sign(upon(act, (guest.uid, vmid), (name, None), volumes))
         }
     };
     Some(Held {

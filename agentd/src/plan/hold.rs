@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::generation::Numbered;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::act::BulkChange;
 use holdfast_protocol::operation::OperationKind;
@@ -20,13 +21,14 @@ pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
     }
     let rule = inputs.policy.brake;
     let running = running(inputs, &plan.verdicts);
-    let mut brake = Brake::new(rule, &running, &inputs.records.touched, inputs.now)
-        .with(inputs.release, inputs.generation);
+    let document = inputs.content.map(|content| Numbered { generation: inputs.generation, content });
+    let mut brake =
+        Brake::new(rule, &running, &inputs.records.touched, inputs.now).with(inputs.release, document);
     let (go_on, held): (Vec<Action>, Vec<Action>) =
         std::mem::take(&mut plan.actions).into_iter().partition(|action| {
             // What stands still already is not taken from anybody.
-            let uid = action.operation.uid();
-            !counts(&action.operation) || !running.contains(&uid) || brake.pull(uid) == Pull::Go
+            let (uid, kind) = (action.operation.uid(), action.operation.kind());
+            !counts(&action.operation) || !running.contains(&uid) || brake.pull(uid, kind) == Pull::Go
         });
     plan.actions = go_on;
     if held.is_empty() {
@@ -39,6 +41,7 @@ pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
     };
     let bulk = BulkHeld {
         generation: inputs.generation,
+        content: inputs.content,
         changes: held.iter().map(change).collect(),
         touched: brake.touched(),
         limit: brake.limit(),

@@ -98,7 +98,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::generation::Generation;
+use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{BackupPolicy, ProtectionReport};
@@ -123,6 +123,8 @@ use asked::Asked;
 pub struct Inputs<'a> {
     /// The document's number.
     pub generation: Generation,
+    /// What its content hashes to; nothing without one.
+    pub content: Option<ContentHash>,
     /// What it names.
     pub desired: &'a [DesiredGuest],
     /// The backup policies that they can be under.

@@ -37,7 +37,11 @@ pub enum Turn {
 #[must_use]
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
-        Act::ApproveRelease(_) | Act::ReleaseBrake(_) | Act::PolicyUpdate(_) | Act::Cancel(_) => Turn::Now,
+        Act::ApproveRelease(_)
+        | Act::ReleaseBrake(_)
+        | Act::PolicyUpdate(_)
+        | Act::Cancel(_)
+        | Act::WithdrawRestore(_) => Turn::Now,
         // The gate turns it away before it is on record.
         Act::RestoreHost(_) => Turn::Fails(Problem::new(
             ErrorCode::Unsupported,
@@ -117,7 +121,9 @@ pub(super) fn proved<'a>(
     at_rest(context, *uid)?;
     let target = provably_ours(context, *uid)?;
     let changed = |why: String| refused(ErrorCode::TargetChanged, why);
-    same_guest(aim, Some((&target.name, target.vmid))).map_err(|why| changed(why.to_string()))?;
+    let record = context.inputs.records.guests.iter().find(|record| record.uid == *uid);
+    let known = record.map(|record| (&target.name, &record.customer, target.vmid));
+    same_guest(aim, known).map_err(|why| changed(why.to_string()))?;
     let seen = context.inputs.observed.guests.get(&target.vmid).ok_or(Stays::Waits)?;
     let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
     same_volumes(fingerprint, facts)?;

@@ -203,9 +203,8 @@ fn decommission(context: &Context<'_>, made: &Made<'_>, facts: &GuestFacts) -> O
         guest: made.record.uid,
         remedy: Remedy::Sign(upon(
             Act::DestroyGuest(args::DestroyGuest {}),
-            made.record.uid,
-            made.vmid,
-            name,
+            (made.record.uid, made.vmid),
+            (name, Some(made.record.customer.clone())),
             volumes,
         )),
     })

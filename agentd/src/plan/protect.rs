@@ -203,5 +203,5 @@ fn draft(inputs: &Inputs<'_>, record: &GuestRecord, guarded: &Guarded) -> Option
     let volumes = facts.volumes.iter().map(ToString::to_string).collect();
     let (from, to) = (Box::new(guarded.next.clone()), Box::new(guarded.wished.clone()));
     let act = Act::LoosenPolicy(args::LoosenPolicy { from, to });
-    Some(upon(act, record.uid, vmid, record.name.clone(), volumes))
+    Some(upon(act, (record.uid, vmid), (record.name.clone(), Some(record.customer.clone())), volumes))
 }

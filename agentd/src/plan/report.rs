@@ -72,6 +72,7 @@ fn guest(
         former_vmids: uid.map(|uid| former_vmids(inputs.records, uid, verdict.vmid)).unwrap_or_default(),
         uid,
         name,
+        customer: record.map(|record| record.customer.clone()),
         vmid: verdict.vmid,
         standing: verdict.standing,
         run: match (seen, verdict.vmid) {

@@ -192,6 +192,7 @@ impl World {
     fn inputs(&self) -> Inputs<'_> {
         Inputs {
             generation: Generation::new(7),
+            content: Some(ContentHash::of(b"document")),
             desired: &self.desired,
             policies: &self.policies,
             manifest: &self.manifest,
@@ -474,7 +475,13 @@ fn a_bulk_change_is_held_and_what_is_below_goes_on() {
     world.facts(313).protection = Protection::Off;
     let plan = world.plan();
     insta::assert_snapshot!("a_bulk_change", plan.to_string());
-    let signed = Release { generation: Generation::new(7), guests: (1..=20).map(uid).collect() };
+    let document = holdfast_protocol::generation::Numbered {
+        generation: Generation::new(7),
+        content: ContentHash::of(b"document"),
+    };
+    let held = plan.braked.as_ref().unwrap();
+    let changes = held.changes.iter().map(|change| (change.guest, change.operation)).collect();
+    let signed = Release { document, changes };
     let released = super::plan(&Inputs { release: Some(&signed), ..world.inputs() });
     assert_eq!((released.actions.len(), released.braked), (10, None));
 }

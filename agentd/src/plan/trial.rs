@@ -114,7 +114,7 @@ pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTe
         );
         return Err(refused(ErrorCode::Unavailable, text));
     }
-    same_guest(aim, Some((&guest.name, vmid)))
+    same_guest(aim, Some((&guest.name, &guest.customer, vmid)))
         .map_err(|why| refused(ErrorCode::TargetChanged, why.to_string()))?;
     let backup = asked_for(inputs, guest, args.tier).ok_or_else(|| {
         let of = args.tier.map_or_else(String::new, |tier| format!("{tier} "));

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_protocol::id::BridgeName;
+use holdfast_protocol::job::SeenHost;
 use holdfast_seal::HostKey;
 use holdfast_tls::Trust;
 
@@ -36,6 +37,7 @@ pub(super) struct Parts {
     pub(super) identity: Identity,
     pub(super) leaf: LocalLeaf,
     pub(super) host_key: Arc<HostKey>,
+    pub(super) own: SeenHost,
     pub(super) keeper: Option<Keeper>,
     pub(super) pve: Arc<dyn Pve>,
     pub(super) scratch: Option<Arc<dyn Pve>>,
@@ -56,6 +58,8 @@ impl Parts {
         let leaf = LocalLeaf::open(state)?;
         let host_key = Arc::new(host_key::open(state)?);
         let keeper = keeper(settings, &host_key)?;
+        let recipient = host_key.recipient().map_err(RunError::Recipient)?;
+        let own = SeenHost::of(identity.enrolled.host_id, identity.enrolled.host_name.clone(), &recipient);
         let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
         Ok(Self {
             quiesce_bound: settings.quiesce.bound_s,
@@ -67,6 +71,7 @@ impl Parts {
             identity,
             leaf,
             host_key,
+            own,
             keeper,
             scratch: pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>),
             pve: Arc::new(pve),

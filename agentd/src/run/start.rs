@@ -111,6 +111,7 @@ pub(super) fn start(
     let sync = HubSync {
         folder: parts.folder,
         identity: parts.identity,
+        own: parts.own,
         handed: parts.handed,
         store: parts.store,
         sections: wires.sections.subscribe(),
@@ -180,7 +181,7 @@ fn start_tellers(
     };
     let status = StatusTask {
         host: parts.identity.enrolled.host_id,
-        host_name: parts.identity.enrolled.host_name.clone(),
+        own: parts.own.clone(),
         hub: parts.identity.hub.clone(),
         contact: wires.contact.subscribe(),
         store: parts.store.clone(),

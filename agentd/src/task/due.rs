@@ -105,7 +105,8 @@ async fn now(ports: &Ports, id: JobId, job: Accepted, at: Timestamp) -> Result<(
         Act::LoosenPolicy(_) => store.lower_protection(job, at).await,
         Act::AttachStorage(_) => store.attach_storage(job, at).await,
         Act::DetachStorage(_) => store.detach_storage(job, at).await,
-        Act::ReleaseBrake(_) => store.settle_job(id, Settled::Done, at).await.map_err(TakeError::Store),
+        Act::ReleaseBrake(_) => store.release_brake(job, at).await,
+        Act::WithdrawRestore(_) => store.withdraw_order(job, at).await,
         other => {
             let text = format!("{} does not wait", other.verb().as_str());
             return fail(ports, id, &Problem::new(ErrorCode::Internal, text), at).await;

@@ -17,6 +17,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::RenewRequest;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::job::SeenHost;
 use holdfast_protocol::report::{ReportSchema, Sections};
 use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
@@ -58,6 +59,8 @@ pub struct HubSync {
     pub folder: IdentityFolder,
     /// The identity in use.
     pub identity: Identity,
+    /// What this box is called and known by, as it knows itself.
+    pub own: SeenHost,
     /// What a lost box left, where this one took its place.
     pub handed: HandOverFolder,
     /// Where documents go.
@@ -264,9 +267,10 @@ impl HubSync {
         if self.store.heard_audit(answer.audit_seen, self.clock.now()).await? {
             tracing::error!("these records are an older copy of what the hub heard of: a new epoch begins");
         }
+        self.store.note_served().await?;
         for mail in answer.jobs.iter().take(JOBS_PER_ANSWER as usize) {
             self.reach(Side::Before, Moment::Taken).await;
-            intake::take(&self.store, host, mail, self.clock.now()).await?;
+            intake::take(&self.store, (host, &self.own), mail, self.clock.now()).await?;
             self.reach(Side::After, Moment::Taken).await;
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! again after half a minute at the soonest: its signer may be listed by then. Deliberately absent: the effect; the reconcile loop acts when a job's delay is over.
 
 use holdfast_protocol::id::HostId;
-use holdfast_protocol::job::{MailedJob, SignedJob};
+use holdfast_protocol::job::{MailedJob, SeenHost, SignedJob};
 use holdfast_protocol::strict::chain;
 use holdfast_trust::law::Here;
 use jiff::Timestamp;
@@ -35,7 +35,7 @@ pub enum Outcome {
 /// [`StoreError`]: nothing came of it then, and the hub will pass it on again.
 pub async fn take(
     store: &Store,
-    host: HostId,
+    (host, own): (HostId, &SeenHost),
     mail: &MailedJob,
     now: Timestamp,
 ) -> Result<Outcome, StoreError> {
@@ -50,7 +50,7 @@ pub async fn take(
     {
         return Ok(Outcome::Known);
     }
-    match judged(store, host, mail, now).await {
+    match judged(store, (host, own), mail, now).await {
         Ok(Taken::New) => {
             tracing::info!(job = %mail.id, "a signed job was taken");
             Ok(Outcome::Taken)
@@ -69,9 +69,14 @@ pub async fn take(
     }
 }
 
-async fn judged(store: &Store, host: HostId, mail: &MailedJob, now: Timestamp) -> Result<Taken, TakeError> {
+async fn judged(
+    store: &Store,
+    (host, own): (HostId, &SeenHost),
+    mail: &MailedJob,
+    now: Timestamp,
+) -> Result<Taken, TakeError> {
     let standing = store.standing().await?;
     let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
-    let job = judge(&mail.blob, mail.id, standing.roster.as_ref(), &here)?;
+    let job = judge(&mail.blob, mail.id, standing.roster.as_ref(), (&here, own))?;
     store.take_job(NewJob { blob: mail.blob.clone(), job, at: now }).await
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredGuest};
-use holdfast_protocol::generation::Generation;
+use holdfast_protocol::generation::{Generation, Numbered};
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
@@ -111,6 +111,10 @@ struct InUse {
 impl InUse {
     fn generation(&self) -> Generation {
         self.document.as_ref().map_or(Generation::NONE, |desired| desired.numbered().generation)
+    }
+
+    fn numbered(&self) -> Option<Numbered> {
+        self.document.as_ref().map(Desired::numbered)
     }
 
     fn guests(&self) -> &[DesiredGuest] {
@@ -243,7 +247,7 @@ impl Reconcile {
         let generation = desired.generation();
         // The records first: what ends between them and the look is still open to the plan, and left alone.
         let records = store.records(generation, now).await?;
-        let release = self.release(generation, now).await?;
+        let release = self.release(desired.numbered(), now).await?;
         for vmid in due::targets(&store, now).await? {
             self.eye.forget(vmid);
         }
@@ -266,6 +270,7 @@ impl Reconcile {
         observed.golden_roots = state.roots.look(pve, &self.policy, &observed.goldens).await;
         let inputs = Inputs {
             generation,
+            content: desired.numbered().map(|numbered| numbered.content),
             desired: desired.guests(),
             policies: desired.policies(),
             manifest: desired.manifest(),
@@ -342,9 +347,14 @@ impl Reconcile {
     }
 
     /// What operators let pass the brake under this document.
-    async fn release(&self, generation: Generation, now: Timestamp) -> Result<Option<Release>, StoreError> {
-        let guests = self.ports.store.released_guests(generation, now).await?;
-        Ok((!guests.is_empty()).then(|| Release { generation, guests: guests.into_iter().collect() }))
+    async fn release(
+        &self,
+        document: Option<Numbered>,
+        now: Timestamp,
+    ) -> Result<Option<Release>, StoreError> {
+        let Some(document) = document else { return Ok(None) };
+        let changes = self.ports.store.released(document, now).await?;
+        Ok((!changes.is_empty()).then(|| Release { document, changes: changes.into_iter().collect() }))
     }
 
     /// Ends the requests that cannot be served, and those that something goes before. Who waits behind them is looked at

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::id::{HostId, HostName, OperationId};
+use holdfast_protocol::id::{HostId, OperationId};
+use holdfast_protocol::job::SeenHost;
 use holdfast_protocol::operation::StepStatus;
 use holdfast_protocol::report::{Sections, Standing};
 use holdfast_protocol::strict::{self, chain};
@@ -49,8 +50,8 @@ const REASON_CHARS_MAX: usize = 500;
 pub struct StatusTask {
     /// Who we are.
     pub host: HostId,
-    /// As people call us.
-    pub host_name: HostName,
+    /// As people call us, and what they compare.
+    pub own: SeenHost,
     /// Our hub.
     pub hub: String,
     /// How we stand with it.
@@ -100,7 +101,8 @@ impl StatusTask {
             schema: StatusSchema::V1,
             at: self.clock.now(),
             seen_at: self.view.borrow().seen_at,
-            host_name: self.host_name.clone(),
+            host_name: self.own.name.clone(),
+            fingerprint: self.own.fingerprint.clone(),
             hub: self.hub.clone(),
             contact: self.contact.borrow().clone(),
             sections: self.with_lines(),
@@ -266,7 +268,10 @@ mod tests {
         let (_view, view) = watch::channel(Arc::new(View::default()));
         let task = StatusTask {
             host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
-            host_name: "box7".parse().unwrap(),
+            own: SeenHost {
+                name: "box7".parse().unwrap(),
+                fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap(),
+            },
             hub: "https://hub".to_owned(),
             contact,
             store: Store::open(&state, RealClock::start().now()).unwrap(),
@@ -286,6 +291,7 @@ mod tests {
         };
         let (told, ()) = tokio::join!(ask, task.run(door, stop));
         assert_eq!((told.host_name.as_str(), told.seen_at), ("box7", None));
+        assert_eq!(told.fingerprint.as_str(), "4f2a-9c01-77de-b3a8-0c11");
     }
 
     /// Every question, and every way to be refused, and then how the agent is.

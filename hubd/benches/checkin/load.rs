@@ -149,6 +149,7 @@ const GUESTS: u32 = 44;
 fn guest(number: u32) -> GuestReport {
     GuestReport {
         uid: None,
+        customer: None,
         name: format!("guest-{number:04}"),
         vmid: (100 + number).try_into().ok(),
         former_vmids: Vec::new(),

@@ -48,7 +48,7 @@ pub(super) async fn show(
     _: Operator,
     Path(host): Path<String>,
 ) -> Result<Answer<HostDetail>, ApiError> {
-    let detail = hub.store.host(host_ref(&host)?).await?;
+    let detail = hub.store.host(host_ref(&host)?, hub.clock.now()).await?;
     Ok(Answer(StatusCode::OK, detail.ok_or_else(|| ApiError::not_found("host"))?))
 }
 

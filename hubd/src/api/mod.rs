@@ -107,6 +107,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}", get(hosts::show))
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
         .route("/v1/hosts/{host}/restore", post(restore::invite))
+        .route("/v1/hosts/{host}/restore/withdraw", post(restore::withdraw))
         .route("/v1/hosts/{host}/escrow", get(escrow::of_host))
         .route("/v1/hosts/{host}/escrow/read", post(escrow::fetch))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))

@@ -17,7 +17,7 @@ use crate::domain::mail::MailError;
 use crate::store::OperatorError;
 use crate::store::{
     EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, RestoreError, RestoreRequestError,
-    StoreError, WriteError,
+    StoreError, WithdrawError, WriteError,
 };
 
 /// Who is told to come back, is told when.
@@ -189,12 +189,24 @@ impl From<RestoreRequestError> for ApiError {
     }
 }
 
+impl From<WithdrawError> for ApiError {
+    fn from(error: WithdrawError) -> Self {
+        let code = match error {
+            WithdrawError::Other { .. } => ErrorCode::NotYours,
+            WithdrawError::Unknown(_) => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
 impl From<RestoreError> for ApiError {
     fn from(error: RestoreError) -> Self {
         match error {
             RestoreError::Invite(invite) => invite.into(),
             RestoreError::Revoked => Self::new(ErrorCode::Revoked, error.to_string()),
             RestoreError::KeyTaken => Self::new(ErrorCode::Csr, error.to_string()),
+            RestoreError::OtherKey => Self::new(ErrorCode::NotYours, error.to_string()),
+            RestoreError::Withdrawn => Self::new(ErrorCode::InviteWithdrawn, error.to_string()),
             RestoreError::Issue(_) | RestoreError::Exhausted => Self::caused(ErrorCode::Internal, &error),
         }
     }

@@ -1,5 +1,5 @@
-//! `POST /v1/hosts/{id or name}/restore`, `POST /v1/restore`, `POST /v1/agent/replacement`: a new box in the place of a lost
-//! one.
+//! A new box in the place of a lost one: `POST /v1/hosts/{id or name}/restore` and `…/restore/withdraw`, `POST /v1/restore`,
+//! `POST /v1/agent/replacement`.
 
 use std::sync::Arc;
 
@@ -11,9 +11,11 @@ use holdfast_protocol::enrol::Invite;
 use holdfast_protocol::id::InviteId;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
-use holdfast_protocol::job::{Payload, SignedJob, Verb};
+use holdfast_protocol::job::{Act, Payload, SignedJob, Verb};
 use holdfast_protocol::operator::InviteCreated;
-use holdfast_protocol::restore::{Replacement, RestoreRedeem, RestoreRequest, Restored};
+use holdfast_protocol::restore::{
+    Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest,
+};
 use holdfast_protocol::strict;
 use uuid::Uuid;
 
@@ -25,21 +27,56 @@ use super::mutation::Head;
 use super::problem::ApiError;
 use super::{Hub, body};
 use crate::authority::AgentKey;
-use crate::store::{NewRestore, RestoreRedemption};
+use crate::store::{NewRestore, NewWithdrawal, RestoreRedemption};
 
 /// The order stands in the body as a string: its quotes take two bytes each.
 const RESTORE_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
 
-/// The order's payload. Its signatures are the boxes' to check; the hub knows no keys.
-fn order(text: &str) -> Result<(Payload, Sha256Text), ApiError> {
+/// A signed job of a verb. Its signatures are the boxes' to check; the hub knows no keys.
+fn signed(text: &str, verb: Verb) -> Result<(Payload, Sha256Text), ApiError> {
     let bad =
-        |why: String| ApiError::new(ErrorCode::Range, format!("this is no order to restore a host: {why}"));
+        |why: String| ApiError::new(ErrorCode::Range, format!("this is no signed {}: {why}", verb.as_str()));
     let signed = SignedJob::parse(text.as_bytes()).map_err(|error| bad(strict::chain(&error)))?;
     let payload = Payload::parse(&signed.payload).map_err(|error| bad(strict::chain(&error)))?;
-    if payload.act.verb() != Verb::RestoreHost {
+    if payload.act.verb() != verb {
         return Err(bad(format!("it orders {}", payload.act.verb().as_str())));
     }
     Ok((payload, Sha256Text::of(&signed.payload)))
+}
+
+/// An order that names no key would let whoever has the invite take the place.
+fn order(text: &str) -> Result<(Payload, Sha256Text), ApiError> {
+    let (payload, digest) = signed(text, Verb::RestoreHost)?;
+    match &payload.act {
+        Act::RestoreHost(args) if args.new_key.is_some() => Ok((payload, digest)),
+        _ => Err(ApiError::new(
+            ErrorCode::JobUnbound,
+            "the order does not say the new box's key: sign it again with a newer `holdfast`".to_owned(),
+        )),
+    }
+}
+
+/// Keeps what takes an order back, beside that order.
+pub(super) async fn withdraw(
+    State(hub): State<Arc<Hub>>,
+    Path(host): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<RestoreOrder>, ApiError> {
+    let bytes = body::read("the withdrawal", body, RESTORE_BODY_MAX).await?;
+    let request: WithdrawRequest = strict::parse("the withdrawal", &bytes, RESTORE_BODY_MAX)?;
+    let (payload, _) = signed(&request.withdrawal, Verb::WithdrawRestore)?;
+    let Act::WithdrawRestore(args) = payload.act else {
+        return Err(ApiError::internal("a withdrawal that is none".to_owned()));
+    };
+    let new = NewWithdrawal {
+        host: host_ref(&host)?,
+        ordered: payload.host_id,
+        order: args.order,
+        withdrawal: request.withdrawal,
+    };
+    let kept = hub.store.withdraw_restore(head.by(&hub, &bytes)?, new).await?;
+    Ok(Answer(StatusCode::OK, kept.ok_or_else(|| ApiError::not_found("host"))?))
 }
 
 pub(super) async fn invite(

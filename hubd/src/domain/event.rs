@@ -74,6 +74,8 @@ kinds! {
     KnockRefused = "knock_refused"
     /// An operator made an invite to take a host's place.
     RestoreInvited = "restore_invited"
+    /// An operator took such an invite's order back.
+    RestoreWithdrawn = "restore_withdrawn"
     /// A customer could not be told of a read.
     NoticeGivenUp = "notice_given_up"
     /// A customer was told of a read.

@@ -124,6 +124,7 @@ mod tests {
     fn guest(standing: Standing, run: Running) -> GuestReport {
         GuestReport {
             uid: None,
+            customer: None,
             name: "web".to_owned(),
             vmid: None,
             former_vmids: Vec::new(),

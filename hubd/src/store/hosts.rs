@@ -3,6 +3,7 @@
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::operator::{Degraded, HostDetail, HostState, HostView};
 use holdfast_protocol::report::Sections;
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use super::columns::{Id, Number, Time, Word};
 use super::events::emit;
 use super::idempotency::By;
-use super::{Failed, Store, StoreError, WriteError};
+use super::{Failed, Store, StoreError, WriteError, restore_orders};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 
@@ -138,18 +139,19 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn host(&self, host: HostRef) -> Result<Option<HostDetail>, StoreError> {
+    pub async fn host(&self, host: HostRef, now: Timestamp) -> Result<Option<HostDetail>, StoreError> {
         let action = "read a host";
         let found = self
             .read(action, move |connection| {
                 let Some(record) = find(connection, &host)? else { return Ok(None) };
-                Ok(Some((record.view, report(connection, record.number)?)))
+                let restores = restore_orders::of_host(connection, record.number, now)?;
+                Ok(Some((record.view, report(connection, record.number)?, restores)))
             })
             .await?;
-        let Some((host, texts)) = found else { return Ok(None) };
+        let Some((host, texts, restores)) = found else { return Ok(None) };
         let sections =
             sections(texts).map_err(|source| StoreError::Damaged { action, source: Arc::new(source) })?;
-        Ok(Some(HostDetail { host, sections }))
+        Ok(Some(HostDetail { host, sections, restores }))
     }
 
     /// Lets a host go. Letting it go twice changes nothing.

@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::columns::Time;
 use super::writer::Shape;
-use super::{Failed, Store, StoreError};
+use super::{Failed, Store, StoreError, restore_orders};
 
 /// A repeat of a request comes within a day.
 const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
@@ -35,8 +35,8 @@ impl Store {
             tx.execute("DELETE FROM idempotency WHERE at < ?1", [before(ANSWERS_KEPT)])?;
             tx.execute("DELETE FROM invites WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute(
-                "DELETE FROM restores WHERE used_at IS NULL AND expires_at < ?1",
-                [before(INVITES_KEPT)],
+                "DELETE FROM restores WHERE used_at IS NULL AND created_at < ?1",
+                [before(restore_orders::SHOWN)],
             )?;
             tx.execute("DELETE FROM tokens WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute("DELETE FROM knocks WHERE state = 'pending' AND last_at < ?1", [before(KNOCKS_KEPT)])?;

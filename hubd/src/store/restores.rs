@@ -7,6 +7,7 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::escrow::EscrowFound;
 use holdfast_protocol::escrow::notice::Reader;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
+use holdfast_protocol::job::{Act, Payload, SignedJob};
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::restore::{HandOver, Replacement};
 use holdfast_protocol::secret::TokenHash;
@@ -92,6 +93,15 @@ pub enum RestoreError {
          the box makes a key of its own"
     )]
     KeyTaken,
+    /// The order lets another box take the place.
+    #[error(
+        "the operators' order lets another box take this host's place: have one signed with the key that \
+         `agentd enroll --show-key` prints here"
+    )]
+    OtherKey,
+    /// Operators took the order back.
+    #[error("the operators took this order back: ask for a new one (`holdfast host restore HOST`)")]
+    Withdrawn,
     /// The certificate could not be made.
     #[error("the hub could not make the certificate")]
     Issue(#[source] IssueError),
@@ -117,12 +127,22 @@ struct Found {
     order: String,
     standing: String,
     issued: u32,
+    withdrawn: Option<i64>,
     record: InviteRecord,
+}
+
+impl Found {
+    /// Whether the order lets this key take the place.
+    fn names(&self, key: &AgentKey) -> bool {
+        let payload = SignedJob::parse(self.order.as_bytes()).ok();
+        let payload = payload.and_then(|signed| Payload::parse(&signed.payload).ok());
+        matches!(payload.map(|payload| payload.act), Some(Act::RestoreHost(args)) if args.new_key == Some(key.fingerprint()))
+    }
 }
 
 fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<Found>> {
     let sql =
-        "SELECT restores.id, host, signed_job, standing, issued_generation, expires_at, used_spki, generation
+        "SELECT restores.id, host, signed_job, standing, issued_generation, expires_at, used_spki, generation, withdrawn_at
                FROM restores JOIN hosts ON number = host WHERE secret_hash = ?1";
     tx.prepare_cached(sql)?
         .query_row([secret.as_bytes()], |row| {
@@ -133,6 +153,7 @@ fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<Found>> {
                 order: row.get(2)?,
                 standing: row.get(3)?,
                 issued,
+                withdrawn: row.get(8)?,
                 record: InviteRecord {
                     expires_at: row.get::<_, Time>(5)?.0,
                     used_by: row.get(6)?,
@@ -211,6 +232,8 @@ impl Store {
             let generation = match enrolment::judge(Some(found.record), key, redemption.at) {
                 Err(error) => return refuse(error.into()),
                 Ok(_) if found.standing == "revoked" => return refuse(RestoreError::Revoked),
+                Ok(_) if found.withdrawn.is_some() => return refuse(RestoreError::Withdrawn),
+                Ok(_) if !found.names(&redemption.key) => return refuse(RestoreError::OtherKey),
                 Ok(Redeem::Again) => found.issued,
                 Ok(Redeem::First) => first(tx, &redemption, &found, issue)?,
             };
@@ -228,12 +251,12 @@ impl Store {
     /// [`StoreError`].
     pub async fn replacement(&self, presented: Presented) -> Result<Option<Replacement>, StoreError> {
         self.read("look who took a box's place", move |connection| {
-            let sql = "SELECT signed_job FROM restores JOIN hosts ON number = host
+            let sql = "SELECT signed_job, withdrawal FROM restores JOIN hosts ON number = host
                        WHERE hosts.id = ?1 AND generation > ?2 ORDER BY generation LIMIT 1";
             connection
                 .prepare_cached(sql)?
                 .query_row(params![Id(presented.host.uuid()), presented.generation], |row| {
-                    Ok(Replacement { order: row.get(0)? })
+                    Ok(Replacement { order: row.get(0)?, withdrawal: row.get(1)? })
                 })
                 .optional()
         })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_protocol::checkin::CheckinRequest;
 use holdfast_protocol::enrol::{Enrolled, RenewRequest};
 use holdfast_protocol::operator::HostView;
+use hubd::clock::Clock as _;
 use rcgen::KeyPair;
 use reqwest::{Method, StatusCode};
 use rustls::HandshakeKind;
@@ -119,7 +120,7 @@ async fn a_revocation_reaches_a_check_in_that_is_held() {
     line.say(&host.changed(2, 0, Default::default()), "25s").await;
     // It is held once the hub has kept it.
     crate::world::until("held", || async {
-        let detail = world.store.host("box7".parse().unwrap()).await.unwrap().unwrap();
+        let detail = world.store.host("box7".parse().unwrap(), world.clock.now()).await.unwrap().unwrap();
         detail.host.seen_at.is_some()
     })
     .await;

@@ -76,10 +76,10 @@ async fn a_host_is_invited_enrolled_heard_and_let_go() {
     assert_eq!(store.check_in(checkin(host, 2, 2)).await.unwrap(), Err(IdentityError::Unknown));
 
     let name = HostRef::Name("box7".parse().unwrap());
-    assert_eq!(store.host(name.clone()).await.unwrap().unwrap().host.seen_at, Some(at(5)));
+    assert_eq!(store.host(name.clone(), at(5)).await.unwrap().unwrap().host.seen_at, Some(at(5)));
     store.revoke_host(by(6), name.clone()).await.ok().unwrap().unwrap();
     assert_eq!(store.check_in(checkin(host, 1, 3)).await.unwrap(), Err(IdentityError::Revoked));
-    assert!(store.host(name).await.unwrap().is_none());
+    assert!(store.host(name, at(5)).await.unwrap().is_none());
     drop(store);
     writer.join().unwrap();
 }

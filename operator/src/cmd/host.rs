@@ -1,5 +1,7 @@
 //! `holdfast host`.
 
+use std::path::Path;
+
 use holdfast_protocol::operator::{
     HostDetail, HostView, InviteCreated, InviteRequest, KnockApproval, KnockView,
 };
@@ -11,14 +13,16 @@ use crate::hub::{Hub, WHOLE};
 use crate::screen::Screen;
 use crate::{ask, clock, render};
 
-pub async fn run(command: HostCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     match command {
         HostCommand::Invite { name } => {
             let request = InviteRequest { host_name: name };
             let invite: InviteCreated = hub.post(&["v1", "invites"], &request).await?;
             screen.show(&invite, |invite, _| render::host::invite(invite, clock::now()))
         }
-        HostCommand::Restore(args) => super::restore::run(args, hub, screen).await,
+        HostCommand::Restore(args) => super::restore::run(args, hub, folder, screen).await,
+        HostCommand::Withdraw(args) => super::withdraw::run(args, hub, folder, screen).await,
+        HostCommand::Pin(args) => super::pin::run(args, hub, folder, screen).await,
         HostCommand::List { knocks: false } => {
             let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))

@@ -1,5 +1,6 @@
 //! `holdfast job`: signed jobs left for hosts, what became of them, and stopping one.
 
+use std::path::Path;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
@@ -17,7 +18,8 @@ use crate::args::{CancelArgs, JobCommand};
 use crate::blob::{self, Blob, BlobError, Over};
 use crate::exit::CliError;
 use crate::hub::{Hub, HubError, WHOLE};
-use crate::order::{self, OrderError};
+use crate::order;
+use crate::pins::Checked;
 use crate::screen::Screen;
 use crate::{clock, keygen, render};
 
@@ -32,7 +34,7 @@ struct Placed {
     job: JobView,
 }
 
-pub async fn run(command: JobCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+pub async fn run(command: JobCommand, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     match command {
         JobCommand::Submit { host, file } => {
             let (blob, text) = Blob::read(&file)?;
@@ -56,7 +58,7 @@ pub async fn run(command: JobCommand, hub: &Hub, screen: &Screen) -> Result<(), 
                 .show(&found, |found, _| render::job::detail(&name, &found.job, read.as_ref(), clock::now()))
         }
         JobCommand::Watch { host, job, timeout } => watch(hub, &host, &job, timeout, screen).await,
-        JobCommand::Cancel(args) => cancel(hub, args, screen).await,
+        JobCommand::Cancel(args) => cancel(hub, args, folder, screen).await,
     }
 }
 
@@ -154,7 +156,7 @@ fn ended(host: &str, view: &JobView) -> Result<(), CliError> {
     }
 }
 
-async fn cancel(hub: &Hub, args: CancelArgs, screen: &Screen) -> Result<(), CliError> {
+async fn cancel(hub: &Hub, args: CancelArgs, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let (name, id) = find(hub, &args.host, &args.job).await?;
     let path = ["v1", "hosts", &args.host, "jobs", &id.to_string(), "withdraw"];
     match hub.post::<JobView>(&path, &json!({})).await {
@@ -165,10 +167,13 @@ async fn cancel(hub: &Hub, args: CancelArgs, screen: &Screen) -> Result<(), CliE
     }
     let Some(key) = args.key else { return Err(CliError::CancelNeedsKey { host: args.host }) };
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let trust = detail.sections.trust.as_ref();
-    let epoch = trust.ok_or_else(|| OrderError::NoEpoch { host: args.host.clone() })?.epoch;
+    let checked = Checked::of(&detail, folder)?;
     let draft = Draft { target: Target::Host {}, act: Act::Cancel(args::Cancel { job: id }) };
-    let payload = order::complete(draft, (detail.host.id, epoch), 1, args.reason, clock::now())?;
+    let payload = order::complete(draft, &checked.shown, 1, args.reason, clock::now())?;
+    if let Some(words) = checked.words() {
+        screen.before_question(&words);
+    }
+    checked.keep(clock::now())?;
     let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
     let signature = keygen::sign(&bytes, &key)?;
     let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };

@@ -10,11 +10,13 @@ mod host;
 mod job;
 mod login;
 mod operator;
+mod pin;
 pub mod restore;
 pub mod seal;
 mod sign;
 mod storage;
 mod watch;
+pub mod withdraw;
 
 use std::path::PathBuf;
 
@@ -44,14 +46,14 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
             let who = hub.get(&["v1", "whoami"]).await?;
             screen.show(&who, |who, _| render::login::whoami(&login.url, who))
         }
-        Command::Host(command) => host::run(command, &hub, screen).await,
+        Command::Host(command) => host::run(command, &hub, &folder, screen).await,
         Command::Desired(command) => desired::run(command, &hub, screen).await,
         Command::Guest(command) => guest::run(command, &hub, screen).await,
         Command::Golden(command) => golden::run(command, &hub, screen).await,
         Command::Storage(command) => storage::run(command, &hub, screen).await,
         Command::Escrow(command) => escrow::run(command, &hub, screen).await,
-        Command::Sign(args) => sign::run(args, &hub, screen).await,
-        Command::Job(command) => job::run(command, &hub, screen).await,
+        Command::Sign(args) => sign::run(args, &hub, &folder, screen).await,
+        Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
         }

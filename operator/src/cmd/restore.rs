@@ -2,6 +2,8 @@
 //!
 //! The hub makes the invite and cannot make the order; what it hands back is held to the order that was signed here.
 
+use std::path::Path;
+
 use holdfast_protocol::enrol::{Invite, InviteError};
 use holdfast_protocol::job::act::{Act, Sha256Text, args};
 use holdfast_protocol::job::{Draft, SignedJob, Target};
@@ -12,7 +14,8 @@ use crate::args::RestoreArgs;
 use crate::blob::{Blob, BlobError};
 use crate::exit::CliError;
 use crate::hub::Hub;
-use crate::order::{self, OrderError};
+use crate::order;
+use crate::pins::Checked;
 use crate::screen::Screen;
 use crate::{ask, clock, keygen, render};
 
@@ -30,15 +33,17 @@ pub enum RestoreError {
     Exchanged,
 }
 
-pub async fn run(args: RestoreArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+pub async fn run(args: RestoreArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let name = detail.host.name.to_string();
-    let trust = detail.sections.trust.as_ref();
-    let epoch = trust.ok_or_else(|| OrderError::NoEpoch { host: name.clone() })?.epoch;
-    let draft = Draft { target: Target::Host {}, act: Act::RestoreHost(args::RestoreHost {}) };
-    let payload = order::complete(draft, (detail.host.id, epoch), HOURS, args.reason, clock::now())?;
-    screen.before_question(&render::job::to_sign(&payload, &detail, None, clock::now()));
+    let checked = Checked::of(&detail, folder)?;
+    let name = checked.shown.name.to_string();
+    let act = Act::RestoreHost(args::RestoreHost { new_key: Some(args.new_key) });
+    let draft = Draft { target: Target::Host {}, act };
+    let payload = order::complete(draft, &checked.shown, HOURS, args.reason, clock::now())?;
+    let words = checked.words().unwrap_or_default();
+    screen.before_question(&(words + &render::job::to_sign(&payload, &detail, None, clock::now())));
     ask::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
+    checked.keep(clock::now())?;
     let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
     let digest = Sha256Text::of(&bytes);
     let signature = keygen::sign(&bytes, &args.key.key)?;
@@ -49,8 +54,8 @@ pub async fn run(args: RestoreArgs, hub: &Hub, screen: &Screen) -> Result<(), Cl
     let id = detail.host.id.to_string();
     let invite: InviteCreated = hub.post(&["v1", "hosts", &id, "restore"], &request).await?;
     let opened = Invite::open(&invite.code).map_err(RestoreError::Invite)?;
-    if opened.order != Some(digest) {
+    if opened.order.as_ref() != Some(&digest) {
         return Err(RestoreError::Exchanged.into());
     }
-    screen.show(&invite, |invite, _| render::host::restore_invite(invite, &name, clock::now()))
+    screen.show(&invite, |invite, _| render::host::restore_invite(invite, &name, &digest, clock::now()))
 }

@@ -117,9 +117,12 @@ fn recipient(
         }
         (Some(given), _) => Ok(given),
         (None, Some(shown)) => {
-            ask::compared(&format!(
-                "The hub says that {host} has this key:\n  {shown}\nDoes `agentd storage key` on {host} print the same?"
-            ))?;
+            ask::compared(
+                &format!(
+                    "The hub says that {host} has this key:\n  {shown}\nDoes `agentd storage key` on {host} print the same?"
+                ),
+                "--recipient with what `agentd storage key` prints on the box",
+            )?;
             Ok(shown)
         }
         (None, None) => Err(SealCommandError::Untold { host: host.clone() }.into()),

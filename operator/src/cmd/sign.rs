@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use holdfast_protocol::desired::Desired;
 use holdfast_protocol::id::{GuestUid, JobId};
-use holdfast_protocol::job::act::{Act, Verb, args};
+use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
 use holdfast_protocol::job::{Draft, Payload, SignedJob, Target};
-use holdfast_protocol::operator::HostDetail;
+use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use holdfast_protocol::report::WaitingForSignature;
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use crate::blob::{self, Blob, BlobError, Over};
 use crate::exit::CliError;
 use crate::hub::Hub;
 use crate::order::{self, OrderError};
+use crate::pins::{self, Checked, Shown};
 use crate::screen::Screen;
 use crate::{ask, clock, keygen, render};
 
@@ -31,24 +33,30 @@ struct Signed {
     submitted: bool,
 }
 
-pub async fn run(args: SignArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
+    let checked = Checked::of(&detail, folder)?;
     let (mut blob, said, file) = match &args.also {
         Some(path) => (Blob::read(path)?.0, None, path.clone()),
         None => {
-            let (payload, said) = payload(&args, &detail)?;
+            let (payload, said) = payload(&args, &detail, &checked.shown)?;
             let file = args.out.clone();
             let file = file.unwrap_or_else(|| PathBuf::from(format!("holdfast-{}.json", payload.job_id)));
             (unsigned(payload)?, said, file)
         }
     };
     is_for(&blob.payload, &detail, &args.host)?;
+    pins::same_job(&blob.payload, &checked.shown)?;
+    holds_document(&blob.payload, hub, &detail).await?;
     let said = said.or_else(|| said_of(&blob.payload, &detail));
     let name = detail.host.name.as_str();
-    screen.before_question(&render::job::to_sign(&blob.payload, &detail, said.as_ref(), clock::now()));
+    let words = checked.words().unwrap_or_default();
+    let page = render::job::to_sign(&blob.payload, &detail, said.as_ref(), clock::now());
+    screen.before_question(&(words + &page));
     let wanted = order::name_to_type(&blob.payload, name);
     let whose = if wanted == name { "the host's" } else { "the guest's" };
     ask::name(wanted, &format!("\nType {whose} name to sign for this:"), args.key.confirm.as_deref())?;
+    checked.keep(clock::now())?;
     let signature = keygen::sign(&blob.job.payload, &args.key.key)?;
     blob.add(signature.armoured, signature.key)?;
     let over = if args.also.is_some() { Over::Itself } else { Over::Nothing };
@@ -66,7 +74,28 @@ fn unsigned(payload: Payload) -> Result<Blob, BlobError> {
     Ok(Blob { job: SignedJob { payload: bytes, signatures: Vec::new() }, payload, keys: Vec::new() })
 }
 
-fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
+/// A bulk change is let through under the document that the hub shows, or under none: who signs looks there what it is.
+async fn holds_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> Result<(), CliError> {
+    let Act::ReleaseBrake(release) = &payload.act else { return Ok(()) };
+    let host = detail.host.name.to_string();
+    let Some(document) = &release.document else {
+        return Err(OrderError::NoDocument { host }.into());
+    };
+    let id = detail.host.id.to_string();
+    let held: Option<DesiredVersion> = hub.find(&["v1", "hosts", &id, "desired"]).await?;
+    let shown = held.and_then(|version| Desired::parse(version.document.as_bytes()).ok());
+    let shown = shown.map(|desired| desired.numbered());
+    let same = shown.is_some_and(|shown| {
+        shown.generation == release.generation && Sha256Text::from(shown.content) == *document
+    });
+    if same { Ok(()) } else { Err(OrderError::OtherDocument { host, generation: release.generation }.into()) }
+}
+
+fn payload(
+    args: &SignArgs,
+    detail: &HostDetail,
+    shown: &Shown,
+) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
     let (draft, said) = match (files(args)?, act(args, detail)?, args.what.as_deref()) {
@@ -82,9 +111,7 @@ fn payload(args: &SignArgs, detail: &HostDetail) -> Result<(Payload, Option<Wait
     };
     // clap demands it where it is needed.
     let reason = args.reason.clone().ok_or(CliError::Reason("a job says why"))?;
-    let trust = detail.sections.trust.as_ref();
-    let epoch = trust.ok_or(OrderError::NoEpoch { host: name })?.epoch;
-    Ok((order::complete(draft, (detail.host.id, epoch), args.hours, reason, clock::now())?, said))
+    Ok((order::complete(draft, shown, args.hours, reason, clock::now())?, said))
 }
 
 /// What files ask for.

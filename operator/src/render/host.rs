@@ -1,9 +1,12 @@
 //! Hosts, knocks and invites.
 
 use holdfast_protocol::id::HostName;
+use holdfast_protocol::job::HostFingerprint;
+use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView};
 use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
+use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
 
 use super::guest;
@@ -77,7 +80,7 @@ fn state(state: HostState) -> Field {
 
 /// One host with all that it says.
 pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
-    let HostDetail { host, sections } = detail;
+    let HostDetail { host, sections, restores } = detail;
     let mut text = list(&about(host, sections, now));
     if host.state == HostState::Frozen {
         text.push_str(&frozen(&host.name));
@@ -107,7 +110,25 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
         text.push_str(&guest::guests(&guests, style));
     }
     text.push_str(&work(sections, now));
+    text.push_str(&orders(host, restores, now));
     text
+}
+
+/// Orders to restore it that no box followed and nobody took back.
+fn orders(host: &HostView, restores: &[RestoreOrder], now: Timestamp) -> String {
+    let open =
+        restores.iter().filter(|order| matches!(order.state, RestoreState::Unused | RestoreState::Ended));
+    let lines = open.map(|order| {
+        let (name, sha256) = (&host.name, order.order.as_str());
+        format!(
+            "\nOrder to restore {name}, {}: signed {} by {}, {sha256}\n  holdfast host withdraw {name} --order {sha256} takes it \
+             back.\n",
+            order.state.as_str(),
+            when(order.at, now),
+            order.by
+        )
+    });
+    lines.collect()
 }
 
 /// What a person must do, in order.
@@ -127,6 +148,12 @@ fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static 
         ("Desired", format!("generation {}, the agent holds {}", host.wanted, host.held)),
         ("Certificate", format!("ends {}", when(host.certificate_ends_at, now))),
     ];
+    if let Some(key) = sections.agent.as_ref().and_then(|agent| agent.recipient.as_ref()) {
+        pairs.push((
+            "Fingerprint",
+            format!("{}, by the hub's word", HostFingerprint::of(host.id, &host.name, key)),
+        ));
+    }
     if let Some(agent) = &sections.agent {
         pairs.push(("Agent", format!("agentd {}, up since {}", agent.version, when(agent.started_at, now))));
     }
@@ -219,12 +246,14 @@ pub fn knocks(knocks: &[KnockView], now: Timestamp, style: Style) -> String {
 }
 
 /// An invite to take a host's place, in the same form.
-pub fn restore_invite(invite: &InviteCreated, host: &str, now: Timestamp) -> String {
+pub fn restore_invite(invite: &InviteCreated, host: &str, order: &Sha256Text, now: Timestamp) -> String {
     let until = format!("{} ({})", stamp(invite.expires_at), ago(invite.expires_at, now));
     format!(
         "{}\n\nShown this once, good for one new box until {until}. Once it is used, the old box of {host} is not served any \
-         more.\nOn the new box: `agentd enroll --restore`, and paste this line when it asks.\n",
-        invite.code.expose()
+         more.\nOn the new box: `agentd enroll --restore`, and paste this line when it asks.\nUntil then it is taken back by \
+         `holdfast host withdraw {host} --order {}`.\n",
+        invite.code.expose(),
+        order.as_str()
     )
 }
 

@@ -65,6 +65,7 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     let mut pairs = vec![("Sign for", payload.act.verb().as_str().to_owned())];
     if let Target::Guest { uid, vmid, fingerprint } = &payload.target {
         pairs.push(("Guest", fingerprint.name.to_string()));
+        pairs.extend(fingerprint.customer.iter().map(|customer| ("Customer", customer.to_string())));
         pairs.push(("VMID", vmid.map_or_else(|| "none".to_owned(), |vmid| vmid.to_string())));
         pairs.push(("Uid", uid.to_string()));
         let mut volumes = fingerprint.volumes.iter();
@@ -78,7 +79,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             let tier = args.tier.map_or_else(|| "the newest of any tier".to_owned(), |tier| tier.to_string());
             pairs.push(("Tries", tier));
         }
-        Act::RestoreHost(_) => {
+        Act::WithdrawRestore(args) => {
+            pairs.push(("Takes back", format!("order {}", args.order.as_str())));
+            pairs.push(("Then", "no box takes this host's place by that order".to_owned()));
+        }
+        Act::RestoreHost(args) => {
+            pairs.extend(args.new_key.map(|key| ("New box's key", key.to_string())));
             pairs.push((
                 "Then",
                 "a new box takes this host's place, and the old one stands still for good".to_owned(),
@@ -123,6 +129,7 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         }
         Act::ReleaseBrake(args) => {
             pairs.push(("Document", format!("generation {}", args.generation)));
+            pairs.extend(args.document.iter().map(|sha256| ("", format!("content {}", sha256.as_str()))));
             for change in &args.changes {
                 let text = format!("{} {} ({})", change.operation.as_str(), change.name, change.guest);
                 pairs.push(("Lets pass", text));
@@ -160,12 +167,15 @@ fn lines(name: &'static str, text: &str) -> Vec<(&'static str, String)> {
 
 /// By whom it was ordered for whom, and how long it is good for.
 fn order(payload: &Payload, host: &HostName, now: Timestamp) -> Vec<(&'static str, String)> {
-    vec![
-        ("Host", format!("{host} ({}), epoch {}", payload.host_id, payload.host_epoch)),
+    let name = payload.host.as_ref().map_or(host, |seen| &seen.name);
+    let mut pairs = vec![("Host", format!("{name} ({}), epoch {}", payload.host_id, payload.host_epoch))];
+    pairs.extend(payload.host.iter().map(|seen| ("Fingerprint", seen.fingerprint.to_string())));
+    pairs.extend([
         ("Until", when(payload.expires_at.at(), now)),
         ("Reason", payload.reason.as_str().to_owned()),
         ("Job", payload.job_id.to_string()),
-    ]
+    ]);
+    pairs
 }
 
 const HEADER: [&str; 7] = ["JOB", "HOST", "STATE", "WHAT", "BY", "LEFT", "NOTES"];

@@ -180,15 +180,15 @@ pub fn waiting() -> WaitingForSignature {
 /// What a host may say waits: a guest to be destroyed, a bulk change, what no signature does, what nobody can read.
 pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
     let destroy = json!({ "schema": "holdfast.job-draft/v1", "verb": "destroy_guest", "args": {}, "target": { "kind": "guest",
-        "uid": id(1), "vmid": 120, "fingerprint": { "name": "web-1",
+        "uid": id(1), "vmid": 120, "fingerprint": { "name": "web-1", "customer": "acme",
             "volumes": ["tank:120/vm-120-disk-0.raw", "tank:120/vm-120-disk-1.raw\u{202e}"] } } });
     let brake = json!({ "schema": "holdfast.job-draft/v1", "verb": "release_brake", "target": { "kind": "host" },
-        "args": { "generation": 9, "changes": [
+        "args": { "generation": 9, "document": "ab".repeat(32), "changes": [
             { "guest": id(1), "name": "web-1", "operation": "stop" },
             { "guest": id(2), "name": "web-2", "operation": "reconfigure" } ] } });
     let loosen = json!({ "schema": "holdfast.job-draft/v1", "verb": "loosen_policy",
         "args": { "from": promise(10), "to": promise(1) }, "target": { "kind": "guest",
-        "uid": id(3), "vmid": 122, "fingerprint": { "name": "web-3", "volumes": ["tank:122/vm-122-disk-0.raw"] } } });
+        "uid": id(3), "vmid": 122, "fingerprint": { "name": "web-3", "customer": "acme", "volumes": ["tank:122/vm-122-disk-0.raw"] } } });
     let one = |guest: Option<u128>, effect: &str, reason: &str, payload: String| WaitingForSignature {
         guest: guest.map(|n| GuestUid::new(id(n))),
         effect: effect.to_owned(),

@@ -31,7 +31,8 @@ fn host_list() {
 
 #[test]
 fn host_show() {
-    let mut detail = HostDetail { host: samples::hosts().remove(0), sections: samples::sections() };
+    let mut detail =
+        HostDetail { host: samples::hosts().remove(0), sections: samples::sections(), restores: Vec::new() };
     assert_snapshot!(host::host(&detail, now(), PLAIN));
     let problem =
         Problem::new(ErrorCode::Unavailable, "Proxmox does not answer: look at pveproxy on the box");
@@ -144,7 +145,8 @@ fn whoami() {
 
 #[test]
 fn what_is_shown_before_signing() {
-    let mut detail = HostDetail { host: samples::hosts().remove(0), sections: samples::sections() };
+    let mut detail =
+        HostDetail { host: samples::hosts().remove(0), sections: samples::sections(), restores: Vec::new() };
     detail.sections.waiting = Some(samples::waiting_to_sign());
     let page = |asked: &str| {
         let all = samples::waiting_to_sign();
@@ -153,6 +155,7 @@ fn what_is_shown_before_signing() {
             job_id: read(json!("018f3c1e-6b1f-7c1d-9d0a-000000000401")),
             host_id: detail.host.id,
             host_epoch: holdfast_protocol::job::HostEpoch::new(1_794_000_000),
+            host: read(json!({ "name": "box7", "fingerprint": "4f2a-9c01-77de-b3a8-0c11" })),
             not_before: read(json!("2026-11-21T02:59:00Z")),
             expires_at: read(json!("2026-11-21T10:59:00Z")),
             nonce: read(json!("00112233445566778899aabbccddeeff")),

@@ -28,9 +28,15 @@ fn key(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
+/// A host's own key, of one letter.
+fn key_of(letter: char) -> String {
+    format!("age1{}", letter.to_string().repeat(58))
+}
+
 fn sections(waiting: Value) -> Value {
     json!({
-        "guests": [{ "uid": UID, "name": "web", "vmid": 120, "standing": "unmanaged", "run": "running",
+        "agent": { "version": "0.1.0", "started_at": "2026-11-21T00:00:00Z", "problems": [], "recipient": key_of('q') },
+        "guests": [{ "uid": UID, "name": "web", "customer": "acme", "vmid": 120, "standing": "unmanaged", "run": "running",
             "volumes": ["tank:120/vm-120-disk-0.raw"] },
             { "name": "web-beside", "vmid": 121, "standing": "beside", "run": "stopped",
             "volumes": ["tank:121/vm-121-disk-0.raw"] }],
@@ -41,7 +47,7 @@ fn sections(waiting: Value) -> Value {
 
 fn destroy() -> Value {
     let draft = json!({ "schema": "holdfast.job-draft/v1", "verb": "destroy_guest", "args": {}, "target": { "kind": "guest",
-        "uid": UID, "vmid": 120, "fingerprint": { "name": "web", "volumes": ["tank:120/vm-120-disk-0.raw"] } } });
+        "uid": UID, "vmid": 120, "fingerprint": { "name": "web", "customer": "acme", "volumes": ["tank:120/vm-120-disk-0.raw"] } } });
     json!({ "guest": UID, "effect": "attach a harmless volume", "reason": "the hub may say what it likes",
         "payload": draft.to_string(), "last_backup": "2026-11-21T01:00:00Z" })
 }
@@ -287,4 +293,94 @@ async fn what_a_box_wrote_down_is_signed_from_its_file() {
     assert!(stderr(&output).contains(&"ab".repeat(32)), "the digest is shown whole: {}", stderr(&output));
     let job = SignedJob::parse(std::fs::read_to_string(&file).unwrap().as_bytes()).unwrap();
     assert_eq!(Payload::parse(&job.payload).unwrap().act.verb(), Verb::ApproveRelease);
+}
+
+/// A hub that was stolen shows one host's id, key or life under another's name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_hub_shows_of_a_host_is_held_to_what_was_known_of_it() {
+    let (hub, folder) = (FakeHub::logged_in().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let (right, host) = (detail(7, sections(json!([destroy()]))), "GET /v1/hosts/box1");
+    let sign = |n: usize| {
+        let file = folder.path().join(format!("{n}.json"));
+        let words = ["sign", "box1", "web", "--key", ada.to_str().unwrap(), "--reason", "the customer left"];
+        let last = ["--confirm", "web", "--out", file.to_str().unwrap()];
+        (hub.holdfast(&[&words[..], &last[..]].concat()), file)
+    };
+    hub.on(host, Reply::Data(right.clone()));
+    let (first, file) = sign(0);
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert!(stderr(&first).contains("box1 is new to you"), "{}", stderr(&first));
+    let payload = SignedJob::parse(&std::fs::read(&file).unwrap()).unwrap().payload;
+    let seen = Payload::parse(&payload).unwrap().host.unwrap();
+    assert_eq!(seen.name.as_str(), "box1", "what the agent compares with itself");
+    assert!(stderr(&first).contains(seen.fingerprint.as_str()), "{}", stderr(&first));
+
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut detail = right.clone();
+        change(&mut detail);
+        detail
+    };
+    let other_id = "018f3c1e-6b1f-7c1d-9d0a-000000000009";
+    let lies = [
+        changed(&|detail| detail["host"]["id"] = json!(other_id)),
+        changed(&|detail| detail["sections"]["agent"]["recipient"] = json!(key_of('p'))),
+        changed(&|detail| detail["sections"]["trust"]["epoch"] = json!(7)),
+        changed(&|detail| detail["host"]["name"] = json!("box2")),
+    ];
+    for (n, lie) in lies.into_iter().enumerate() {
+        let path = format!("GET /v1/hosts/box{}", n + 2);
+        hub.on(&path, Reply::Data(lie));
+        let file = folder.path().join(format!("lie-{n}.json"));
+        let (asked, file_text) = (format!("box{}", n + 2), file.to_str().unwrap());
+        let words = ["sign", &asked, "web", "--key", ada.to_str().unwrap(), "--reason", "the customer left"];
+        let output = hub.holdfast(&[&words[..], &["--confirm", "web", "--out", file_text]].concat());
+        assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+        for part in ["HOST_KEY_CHANGED", "Nothing was signed", "at its first use", "holdfast host pin"] {
+            assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+        }
+        assert!(!file.exists(), "nothing was signed");
+    }
+    // The person looked at the box: it was set back, and the hub tells the truth.
+    let wrong = hub.holdfast(&["host", "pin", "box4", "--fingerprint", "0000-0000-0000-0000-0000"]);
+    assert_eq!(wrong.status.code(), Some(5), "{}", stderr(&wrong));
+    let compared = hub.holdfast(&["host", "pin", "box4", "--fingerprint", seen.fingerprint.as_str()]);
+    assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
+    assert_eq!(sign(1).0.status.code(), Some(5), "the old life is another now");
+    assert_eq!(hub.holdfast(&["host", "pin", "box1"]).status.code(), Some(2), "nobody to compare it");
+}
+
+/// What lets a bulk change pass is for the document that the person can look at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_of_the_brake_is_for_the_document_that_the_hub_shows() {
+    let document =
+        json!({ "schema": "holdfast.desired/v1", "generation": 9, "poll_interval_s": 30, "guests": [] });
+    let content = holdfast_protocol::desired::Desired::parse(document.to_string().as_bytes()).unwrap();
+    let content = content.numbered().content.to_string();
+    for (document_of, generation, exit) in [
+        (Some(content.clone()), 9, 0),
+        (Some("ab".repeat(32)), 9, 5),
+        (Some(content.clone()), 8, 5),
+        (None, 9, 1),
+    ] {
+        let (hub, folder) = (FakeHub::logged_in().await, tempfile::tempdir().unwrap());
+        let ada = key(folder.path(), "ada");
+        let mut args = json!({ "generation": generation,
+            "changes": [{ "guest": UID, "name": "web", "operation": "stop" }] });
+        if let Some(content) = &document_of {
+            args["document"] = json!(content);
+        }
+        let draft = json!({ "schema": "holdfast.job-draft/v1", "verb": "release_brake", "target": { "kind": "host" },
+            "args": args });
+        let waits = json!([{ "effect": "stop", "reason": "more than the brake allows", "payload": draft.to_string() }]);
+        hub.on("GET /v1/hosts/box1", Reply::Data(detail(9, sections(waits))));
+        hub.on(&format!("GET /v1/hosts/{HOST}/desired"), Reply::Data(json!({ "generation": 9, "content": content,
+            "author": "ada", "reason": "less memory", "put_at": "2026-11-21T03:00:00Z", "document": document.to_string() })));
+        let file = folder.path().join("job.json");
+        let words =
+            ["sign", "box1", "--key", ada.to_str().unwrap(), "--reason", "planned work", "--confirm", "box1"];
+        let output = hub.holdfast(&[&words[..], &["--out", file.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(exit), "{document_of:?}: {}", stderr(&output));
+        assert_eq!(file.exists(), exit == 0);
+    }
 }

@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 
 use super::BYTES_MAX;
 use super::target::{SeenCopy, SeenGuest, TargetKind};
-use crate::generation::Generation;
+use crate::generation::{ContentHash, Generation};
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::operation::OperationKind;
+use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
 use crate::storage::Approval;
 use crate::strict::{self, StrictError};
@@ -151,6 +152,9 @@ acts! {
     ReleaseBrake = "release_brake", Host {
         /// Of which document.
         generation: Generation,
+        /// What the content of that document hashes to. A job of an older `holdfast` does not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        document: Option<Sha256Text>,
         /// What is done to whom.
         changes: Vec<BulkChange>,
     }
@@ -160,7 +164,12 @@ acts! {
         archive: ArchiveText,
     }
     /// Lets a new box take the place of this host, whose state is lost. The lost one stands still, should it come back.
-    RestoreHost = "restore_host", Host {}
+    RestoreHost = "restore_host", Host {
+        /// The new box's key, as `agentd enroll --show-key` prints it there: no other box takes the place. An order of an
+        /// older `holdfast` does not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new_key: Option<Pin>,
+    }
     /// Restores a backup of a guest into a throwaway guest now, and checks what comes of it.
     RestoreTest = "restore_test", Guest {
         /// A backup of which tier; without it the newest of any.
@@ -178,6 +187,11 @@ acts! {
         copy: SeenCopy,
         /// Volumes mounted in the guest at whose paths the copy has none: they stay with what is laid aside.
         leaves: BTreeSet<VolumeText>,
+    }
+    /// Takes an order to restore this host back, before a box followed it.
+    WithdrawRestore = "withdraw_restore", Host {
+        /// What the bytes of the order hash to.
+        order: Sha256Text,
     }
 }
 
@@ -252,5 +266,11 @@ impl Sha256Text {
     #[must_use]
     pub fn from_digest(digest: [u8; 32]) -> Self {
         Self(hex::encode(digest))
+    }
+}
+
+impl From<ContentHash> for Sha256Text {
+    fn from(content: ContentHash) -> Self {
+        Self(content.to_string())
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::act::{Act, Verb};
+use super::host::SeenHost;
 use super::stamp::{HostEpoch, Nonce, Reason, UtcSecond};
 use super::target::Target;
 use super::{BYTES_MAX, Payload, PayloadError};
@@ -38,6 +39,8 @@ pub struct Order {
     pub host_id: HostId,
     /// Which life of that host's state.
     pub host_epoch: HostEpoch,
+    /// The host as whoever signs knows it.
+    pub host: Option<SeenHost>,
     /// Not earlier.
     pub not_before: UtcSecond,
     /// Not at or after this.
@@ -92,6 +95,7 @@ impl Draft {
             job_id: order.job_id,
             host_id: order.host_id,
             host_epoch: order.host_epoch,
+            host: order.host,
             target: self.target,
             act: self.act,
             not_before: order.not_before,

@@ -10,6 +10,7 @@
 //! | [`act`] | what may be ordered, with its arguments |
 //! | [`draft`] | the part of a payload that is the agent's to say |
 //! | [`envelope`] | a payload and its signatures on their way |
+//! | [`host`] | which box, as whoever signs knows it |
 //! | [`report`] | what became of a job |
 //! | [`target`] | upon what, and by what it is recognised |
 //! | [`stamp`] | times, nonce and reason, in one spelling each |
@@ -17,6 +18,7 @@
 pub mod act;
 pub mod draft;
 pub mod envelope;
+pub mod host;
 pub mod report;
 pub mod stamp;
 pub mod target;
@@ -31,6 +33,7 @@ use crate::strict::{self, StrictError};
 pub use act::{Act, Verb};
 pub use draft::{Draft, Order};
 pub use envelope::SignedJob;
+pub use host::{HostFingerprint, SeenHost};
 pub use report::{JobReport, JobState, MailedJob};
 pub use stamp::{HostEpoch, Nonce, Reason, UtcSecond};
 pub use target::{Fingerprint, SeenCopy, SeenGuest, Target, TargetKind};
@@ -58,6 +61,8 @@ pub struct Payload {
     pub host_id: HostId,
     /// Which life of that host's state: a state restored from an old copy has another one.
     pub host_epoch: HostEpoch,
+    /// The host as whoever signs knows it: the box compares it with itself. A job of an older `holdfast` does not say it.
+    pub host: Option<SeenHost>,
     /// Upon what.
     pub target: Target,
     /// What.
@@ -80,6 +85,8 @@ struct Wire {
     job_id: JobId,
     host_id: HostId,
     host_epoch: HostEpoch,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<SeenHost>,
     target: Target,
     verb: Verb,
     // Read again by the verb's own form, from the same bytes, so that a key twice is seen there as well.
@@ -150,6 +157,7 @@ impl Payload {
             job_id: wire.job_id,
             host_id: wire.host_id,
             host_epoch: wire.host_epoch,
+            host: wire.host,
             target: wire.target,
             act,
             not_before: wire.not_before,
@@ -176,6 +184,7 @@ impl Payload {
             job_id: self.job_id,
             host_id: self.host_id,
             host_epoch: self.host_epoch,
+            host: self.host.clone(),
             target: self.target.clone(),
             verb: self.act.verb(),
             args: RawValue::from_string(self.act.args()?)?,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{GuestName, GuestUid, Vmid};
+use crate::id::{CustomerId, GuestName, GuestUid, Vmid};
 
 /// What a job is done to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,9 @@ pub enum Target {
 pub struct Fingerprint {
     /// Its name.
     pub name: GuestName,
+    /// Whose it is. A job of an older `holdfast` does not say it; a copy and a guest that is taken over have none of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<CustomerId>,
     /// Its volumes, as Proxmox names them.
     pub volumes: BTreeSet<String>,
 }

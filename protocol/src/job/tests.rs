@@ -2,7 +2,7 @@
 
 use super::*;
 
-const GOOD: &str = r#"{"schema":"holdfast.job/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","host_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02","host_epoch":1,"target":{"kind":"guest","uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","vmid":300,"fingerprint":{"name":"web-1","volumes":["tank:300/vm-300-disk-0.raw"]}},"verb":"destroy_guest","args":{},"not_before":"2026-11-21T14:00:00Z","expires_at":"2026-11-21T15:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the customer left"}"#;
+const GOOD: &str = r#"{"schema":"holdfast.job/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","host_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02","host_epoch":1,"host":{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"},"target":{"kind":"guest","uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","vmid":300,"fingerprint":{"name":"web-1","customer":"acme","volumes":["tank:300/vm-300-disk-0.raw"]}},"verb":"destroy_guest","args":{},"not_before":"2026-11-21T14:00:00Z","expires_at":"2026-11-21T15:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the customer left"}"#;
 
 fn code(text: &str) -> ErrorCode {
     Payload::parse(text.as_bytes()).map(|_| ()).unwrap_err().code()
@@ -19,6 +19,17 @@ fn what_is_written_reads_back_as_the_same_bytes() {
     let payload = Payload::parse(GOOD.as_bytes()).unwrap();
     assert_eq!(payload.act.verb(), Verb::DestroyGuest);
     assert_eq!(payload.to_json().unwrap(), GOOD);
+}
+
+/// What older commands signed is read still; who takes it says what is missing.
+#[test]
+fn a_job_of_an_older_command_says_less() {
+    let old = with(r#","host":{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"}"#, "");
+    let old = old.replacen(r#""customer":"acme","#, "", 1);
+    let payload = Payload::parse(old.as_bytes()).unwrap();
+    assert_eq!((&payload.host, payload.to_json().unwrap().as_str()), (&None, old.as_str()));
+    let Target::Guest { fingerprint, .. } = payload.target else { panic!("a guest") };
+    assert_eq!(fingerprint.customer, None);
 }
 
 fn storage(name: &str) -> String {
@@ -62,7 +73,9 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
     for verb in Verb::ALL {
         let args = match verb {
             Verb::AdoptGuest => r#"{"customer":"acme","golden":"2026.11.1"}"#.to_owned(),
-            Verb::DestroyGuest | Verb::RestoreHost => "{}".to_owned(),
+            Verb::DestroyGuest => "{}".to_owned(),
+            Verb::RestoreHost => format!(r#"{{"new_key":"spki/sha256:{sha}"}}"#),
+            Verb::WithdrawRestore => format!(r#"{{"order":"{sha}"}}"#),
             Verb::BackupNow | Verb::RestoreTest => r#"{"tier":"off_site"}"#.to_owned(),
             Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
             Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),
@@ -75,7 +88,7 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
                 format!(r#"{{"from":{},"to":{none}}}"#, volumes(r#""hot""#))
             }
             Verb::PolicyUpdate => r#"{"signers":"…","policy":"…"}"#.to_owned(),
-            Verb::ReleaseBrake => r#"{"generation":7,"changes":[{"guest":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","name":"web-1","operation":"stop"}]}"#.to_owned(),
+            Verb::ReleaseBrake => format!(r#"{{"generation":7,"document":"{sha}","changes":[{{"guest":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","name":"web-1","operation":"stop"}}]}}"#),
             Verb::Restore => r#"{"archive":"backup2:backup/vzdump-lxc-300.tar.zst"}"#.to_owned(),
             Verb::Rollback => r#"{"snapshot":"before-update"}"#.to_owned(),
             Verb::SwapGuest => r#"{"copy":{"vmid":301,"fingerprint":{"name":"web-1-beside","volumes":["tank:301/vm-301-disk-0.raw"]}},"leaves":["tank:300/vm-300-disk-2.raw"]}"#.to_owned(),
@@ -111,6 +124,9 @@ fn shapes_that_are_not_a_job() {
         (with(r#""host_epoch":1"#, r#""host_epoch":1,"host_epoch":1"#), ErrorCode::DuplicateKey),
         (with(r#""host_epoch":1"#, r#""host_epoch":1,"host\u005fepoch":2"#), ErrorCode::DuplicateKey),
         (with(r#""name":"web-1""#, r#""name":"web-1","name":"web-2""#), ErrorCode::DuplicateKey),
+        (with(r#""name":"box7""#, r#""name":"box7","name":"box8""#), ErrorCode::DuplicateKey),
+        (with(r#""name":"box7""#, r#""name":"box7","id":"x""#), ErrorCode::UnknownField),
+        (with(r#""name":"box7","#, ""), ErrorCode::Missing),
         (with(r#""kind":"guest""#, r#""kind":"guest","kind":"guest""#), ErrorCode::DuplicateKey),
         (with(r#""host_epoch":1"#, r#""host_epoch":1,"also":1"#), ErrorCode::UnknownField),
         (with(r#""vmid":300"#, r#""vmid":300,"pool":"x""#), ErrorCode::UnknownField),
@@ -160,10 +176,16 @@ fn values_out_of_their_range() {
         cases.push(with("the customer left", bad));
     }
     cases.push(with("web-1", "web,1"));
+    cases.push(with("acme", "ACME"));
+    cases.push(with("box7", "Box7"));
+    for bad in ["4F2A-9c01-77de-b3a8-0c11", "4f2a-9c01-77de-b3a8", "4f2a-9c01-77de-b3a8-0c1", ""] {
+        cases.push(with("4f2a-9c01-77de-b3a8-0c11", bad));
+    }
+    cases.push(with(r#"{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"}"#, "null"));
     // Readable, and a second spelling of the same.
     cases.push(with(r#""vmid":300"#, r#""vmid":null"#));
-    let fingerprint = r#"{"name":"web-1","volumes":["tank:300/vm-300-disk-0.raw"]}"#;
-    cases.push(with(fingerprint, r#"["web-1",["tank:300/vm-300-disk-0.raw"]]"#));
+    let fingerprint = r#"{"name":"web-1","customer":"acme","volumes":["tank:300/vm-300-disk-0.raw"]}"#;
+    cases.push(with(fingerprint, r#"["web-1","acme",["tank:300/vm-300-disk-0.raw"]]"#));
     cases.push(with(
         r#"["tank:300/vm-300-disk-0.raw"]"#,
         r#"["tank:300/vm-300-disk-0.raw","tank:300/vm-300-disk-0.raw"]"#,
@@ -216,6 +238,7 @@ fn a_draft_becomes_the_payload_that_is_signed() {
         job_id: payload.job_id,
         host_id: payload.host_id,
         host_epoch: payload.host_epoch,
+        host: payload.host.clone(),
         not_before: payload.not_before,
         expires_at: payload.expires_at,
         nonce: payload.nonce.clone(),

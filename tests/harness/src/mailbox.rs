@@ -10,7 +10,7 @@ use agentd::port::store::roster::RosterTexts;
 use agentd::task::intake::{Outcome, take};
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::act::{ArchiveText, args};
-use holdfast_protocol::job::{Act, JobState, MailedJob, Payload, Target, UtcSecond};
+use holdfast_protocol::job::{Act, JobState, MailedJob, Payload, SeenHost, Target, UtcSecond};
 use jiff::SignedDuration;
 
 use crate::pen::{Pen, signed};
@@ -71,6 +71,7 @@ pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> 
         job_id: id(nth),
         host_id: HostId::new(uuid::Uuid::from_u128(HOST)),
         host_epoch: store.standing().await.unwrap().epoch,
+        host: Some(own()),
         target: (order.target)(),
         act: (order.act)(world),
         not_before: UtcSecond::new(begun).unwrap(),
@@ -81,10 +82,16 @@ pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> 
     MailedJob { id: id(nth), blob: signed(&payload, &[&ada()]) }
 }
 
+/// The box as it knows itself.
+#[must_use]
+pub fn own() -> SeenHost {
+    SeenHost { name: "box1".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() }
+}
+
 /// Passes one letter on.
 pub async fn pass_on(world: &World, store: &Store, letter: &MailedJob) -> Result<Outcome, String> {
     let host = HostId::new(uuid::Uuid::from_u128(HOST));
-    take(store, host, letter, world.timeline.now()).await.map_err(|error| error.to_string())
+    take(store, (host, &own()), letter, world.timeline.now()).await.map_err(|error| error.to_string())
 }
 
 /// Whether a job is still to come to its end.

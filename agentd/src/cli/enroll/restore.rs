@@ -8,7 +8,7 @@ use holdfast_trust::{Operators, Policy, Roster};
 use jiff::Timestamp;
 
 use super::{EnrollError, Invite, wait_or_give_up};
-use crate::gate::restore::may_take_the_place;
+use crate::gate::restore::{NewBox, may_take_the_place};
 use crate::plan::left::was_there;
 use crate::port::handover::HandOverFolder;
 use crate::port::hub::Hub;
@@ -51,7 +51,8 @@ pub(super) async fn redeem(
             }
         }
     };
-    may_take_the_place(&order, &named, roster, enrolled.host_id, now)?;
+    let new = NewBox { host: enrolled.host_id, name: &enrolled.host_name, key: key.fingerprint() };
+    may_take_the_place(&order, &named, roster, new, now)?;
     handed.keep(&handover)?;
     let identity = folder.accept(&key, invite.hub.trim_end_matches('/'), enrolled)?;
     Ok((identity, handover))

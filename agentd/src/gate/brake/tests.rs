@@ -3,6 +3,8 @@
 use super::*;
 use crate::operation::{DiskRef, Grow, KeepProtection, Reconfigure, Target};
 
+const STOP: OperationKind = OperationKind::Stop;
+
 fn uid(n: u32) -> GuestUid {
     GuestUid::new(uuid::Uuid::from_u128(u128::from(n)))
 }
@@ -16,12 +18,12 @@ fn running(count: u32) -> BTreeSet<GuestUid> {
 }
 
 fn touched(n: u32, at: i64) -> Touched {
-    Touched { guest: uid(n), at: hour(at) }
+    Touched { guest: uid(n), at: hour(at), by: PassedBy::Brake }
 }
 
 /// How many of the guests from `first` on may be touched.
 fn passes(brake: &mut Brake, first: u32) -> usize {
-    (first..first + 200).filter(|n| brake.pull(uid(*n)) == Pull::Go).count()
+    (first..first + 200).filter(|n| brake.pull(uid(*n), STOP) == Pull::Go).count()
 }
 
 #[test]
@@ -40,10 +42,13 @@ fn what_was_touched_counts_for_a_day_and_may_be_touched_again() {
     let before = [touched(1, 0), touched(1, 2), touched(2, 5)];
     let at = |hours: i64| Brake::new(rule, &running(10), &before, hour(hours));
     let mut brake = at(6);
-    assert_eq!((brake.pull(uid(3)), brake.pull(uid(1)), brake.touched()), (Pull::Held, Pull::Go, 2));
-    assert_eq!(at(25).pull(uid(3)), Pull::Held, "the first was touched again after two hours");
-    assert_eq!(at(26).pull(uid(3)), Pull::Go);
-    assert_eq!(at(-100).pull(uid(3)), Pull::Held, "a clock that went back frees nobody");
+    assert_eq!(
+        (brake.pull(uid(3), STOP), brake.pull(uid(1), STOP), brake.touched()),
+        (Pull::Held, Pull::Go, 2)
+    );
+    assert_eq!(at(25).pull(uid(3), STOP), Pull::Held, "the first was touched again after two hours");
+    assert_eq!(at(26).pull(uid(3), STOP), Pull::Go);
+    assert_eq!(at(-100).pull(uid(3), STOP), Pull::Held, "a clock that went back frees nobody");
 }
 
 /// Guests that stand still by now do not make the share of the others smaller.
@@ -54,16 +59,40 @@ fn the_share_is_of_those_that_ran() {
     assert_eq!(Brake::new(BrakeRule::usual(), &still_run, &before, hour(1)).limit(), 5);
 }
 
+fn document(generation: u64, content: &str) -> Numbered {
+    Numbered { generation: Generation::new(generation), content: ContentHash::of(content.as_bytes()) }
+}
+
 #[test]
-fn a_release_is_for_its_guests_and_its_document() {
-    let release = Release { generation: Generation::new(7), guests: [uid(3), uid(4)].into() };
-    let brake = |generation| {
+fn a_release_is_for_its_guests_its_operations_and_its_document() {
+    let changes = [(uid(3), STOP), (uid(4), OperationKind::Reconfigure)].into();
+    let release = Release { document: document(7, "seven"), changes };
+    let brake = |shown: Option<Numbered>| {
         let before = [touched(1, 0), touched(2, 0)];
         let brake = Brake::new(BrakeRule::usual(), &running(9), &before, hour(1));
-        brake.with(Some(&release), Generation::new(generation))
+        brake.with(Some(&release), shown)
     };
-    assert_eq!([3, 4, 5].map(|n| brake(7).pull(uid(n))), [Pull::Go, Pull::Go, Pull::Held]);
-    assert_eq!(brake(8).pull(uid(3)), Pull::Held, "another document");
+    let right = || brake(Some(document(7, "seven")));
+    assert_eq!([3, 4, 5].map(|n| right().pull(uid(n), STOP)), [Pull::Go, Pull::Held, Pull::Held]);
+    assert_eq!(right().pull(uid(4), OperationKind::Reconfigure), Pull::Go);
+    for other in [Some(document(8, "seven")), Some(document(7, "another")), None] {
+        assert_eq!(brake(other).pull(uid(3), STOP), Pull::Held, "{other:?}");
+    }
+    // Once in a plan, and for nothing else that is done to the same guest.
+    let mut brake = right();
+    assert_eq!([STOP, STOP].map(|kind| brake.pull(uid(3), kind)), [Pull::Go, Pull::Held]);
+    assert_eq!(brake.pull(uid(3), OperationKind::Reconfigure), Pull::Held);
+}
+
+/// A guest that a signature let pass counts, and is no freer than any other afterwards.
+#[test]
+fn what_a_release_let_pass_lets_nothing_else_pass() {
+    let by_release = |n: u32| Touched { by: PassedBy::Release, ..touched(n, 0) };
+    let mut brake =
+        Brake::new(BrakeRule::usual(), &running(9), &[touched(1, 0), touched(2, 0), by_release(3)], hour(1));
+    assert_eq!(brake.touched(), 3);
+    assert_eq!(brake.pull(uid(3), OperationKind::Reconfigure), Pull::Held, "it was signed for to be stopped");
+    assert_eq!(brake.pull(uid(1), OperationKind::Reconfigure), Pull::Go, "it was within the limit");
 }
 
 #[test]
@@ -136,9 +165,9 @@ fn nobody_drips_a_bulk_change_through() {
             for _wish in 0..=dice.below(5) {
                 let guest = uid(1 + dice.below(guests));
                 let (fresh, first) = (!journal.iter().any(|t| t.guest == guest), brake.touched());
-                match brake.pull(guest) {
+                match brake.pull(guest, STOP) {
                     Pull::Go => {
-                        journal.push(Touched { guest, at: hour(now) });
+                        journal.push(Touched { guest, at: hour(now), by: PassedBy::Brake });
                         if dice.below(2) == 0 {
                             stands.insert(guest)
                         } else {
@@ -169,6 +198,7 @@ fn what_an_operator_would_sign() {
     };
     let held = BulkHeld {
         generation: Generation::new(9),
+        content: Some(ContentHash::of(b"document 9")),
         changes: vec![change(3, OperationKind::Stop), change(4, OperationKind::Reconfigure)],
         touched: 2,
         limit: 2,

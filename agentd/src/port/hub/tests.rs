@@ -189,6 +189,12 @@ pub(crate) fn identity(base: &str, hub_ca: &Ca, signer: &Ca) -> Identity {
     }
 }
 
+/// The same box, as it knows itself.
+pub(crate) fn own(identity: &Identity) -> holdfast_protocol::job::SeenHost {
+    let fingerprint = "4f2a-9c01-77de-b3a8-0c11".parse().unwrap();
+    holdfast_protocol::job::SeenHost { name: identity.enrolled.host_name.clone(), fingerprint }
+}
+
 #[tokio::test]
 async fn the_agents_certificate_is_shown_and_a_foreign_one_is_refused() {
     let (ca, foreign) = (ca(), ca());

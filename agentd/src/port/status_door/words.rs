@@ -2,6 +2,7 @@
 
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, HostName, OperationId};
+use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::protection::{Tier, TierTested, Took};
@@ -225,6 +226,8 @@ pub struct AgentStatus {
     pub seen_at: Option<Timestamp>,
     /// What operators call this host.
     pub host_name: HostName,
+    /// Its short fingerprint: what an operator's `holdfast host pin` shows for it, or somebody stands between.
+    pub fingerprint: HostFingerprint,
     /// Its hub.
     pub hub: String,
     /// How it stands with the hub.

@@ -7,9 +7,8 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{GuestName, GuestUid, JobId, OperationId, Vmid};
-use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target, Verb};
+use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, OperationId, Vmid};
+use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target};
 use holdfast_protocol::strict::chain;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +18,7 @@ use super::journal::{self, NewOperation, OpenOperationError};
 use super::protection::{self, Changed};
 use super::roster::RosterTexts;
 use super::rows::{json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, beside, guest, roster, storage};
+use super::{Part, Store, StoreError, audit, beside, brake_release, guest, roster, storage};
 use crate::gate::order::{self, TurnedAway};
 use crate::model::planted::{Bug, planted};
 use crate::model::record::{GuestRecord, Place};
@@ -124,6 +123,9 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
         return Err(TurnedAway::Full(LEDGER_MAX).into());
     }
     storage::as_signed(transaction, &payload.act)?;
+    if let Act::ReleaseBrake(release) = &payload.act {
+        brake_release::names(transaction, release)?;
+    }
     if let Target::Guest { uid, .. } = &payload.target {
         let record = guest::find(transaction, *uid)?;
         guests(transaction, payload, record.as_ref())?;
@@ -160,9 +162,9 @@ fn guests(
 }
 
 /// By what a guest that was made is known.
-fn known(record: &GuestRecord) -> Option<(&GuestName, Vmid)> {
+fn known(record: &GuestRecord) -> Option<(&GuestName, &CustomerId, Vmid)> {
     match &record.place {
-        Place::Made { vmid, .. } => Some((&record.name, *vmid)),
+        Place::Made { vmid, .. } => Some((&record.name, &record.customer, *vmid)),
         Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
     }
 }
@@ -345,32 +347,6 @@ fn next_due(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
     at.map(time).transpose()
 }
 
-/// The guests that a signed release of the brake lets pass under a document, while the release lives.
-fn released(
-    connection: &Connection,
-    generation: Generation,
-    at: Timestamp,
-) -> Result<Vec<GuestUid>, StoreError> {
-    let blobs: Vec<String> = connection
-        .prepare_cached("SELECT blob FROM job WHERE verb = ?1 AND state = 'done' AND expires_at > ?2")
-        .and_then(|mut select| {
-            select.query_map((Verb::ReleaseBrake.as_str(), micros(at)), |row| row.get(0))?.collect()
-        })
-        .map_err(StoreError::sqlite("read what was released"))?;
-    let mut guests = Vec::new();
-    for blob in blobs {
-        let signed = SignedJob::parse(blob.as_bytes()).map_err(StoreError::unreadable("a job"))?;
-        let payload = holdfast_protocol::job::Payload::parse(&signed.payload);
-        let payload = payload.map_err(StoreError::unreadable("a job"))?;
-        if let Act::ReleaseBrake(release) = payload.act
-            && release.generation == generation
-        {
-            guests.extend(release.changes.into_iter().map(|change| change.guest));
-        }
-    }
-    Ok(guests)
-}
-
 fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
     let taken = transaction
         .execute(
@@ -478,18 +454,6 @@ impl Store {
     /// [`StoreError`].
     pub async fn next_due_job(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(next_due).await
-    }
-
-    /// The guests that may be touched under a document although the brake would hold them.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn released_guests(
-        &self,
-        generation: Generation,
-        at: Timestamp,
-    ) -> Result<Vec<GuestUid>, StoreError> {
-        self.read(move |connection| released(connection, generation, at)).await
     }
 
     /// Opens the operation of a job that waits; the operation's id is the job's.

@@ -11,8 +11,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, alike, applied, audit, backup, beside, compact, controller, guest, release,
-    restore_test, snapshot, tier, window,
+    Part, Store, StoreError, alike, applied, audit, backup, beside, brake_release, compact, controller,
+    guest, release, restore_test, snapshot, tier, window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::{Entry, Event, Fact, Status};
@@ -191,6 +191,7 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
     if let Some(other) = new.operation.other() {
         audit::append(transaction, &audit::Line { guest: Some(other), ..line })?;
     }
+    brake_release::spend(transaction, new)?;
     Ok(())
 }
 

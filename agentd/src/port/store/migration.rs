@@ -11,7 +11,7 @@ use super::error::OpenError;
 
 /// How the file came to be as it is: step `n` makes version `n` of version `n - 1`. A step that was released never
 /// changes; a new table or column is a new step.
-const STEPS: [&str; 24] = [
+const STEPS: [&str; 25] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -36,10 +36,11 @@ const STEPS: [&str; 24] = [
     include_str!("schema/22.sql"),
     include_str!("schema/23-records.sql"),
     include_str!("schema/24-promises.sql"),
+    include_str!("schema/25-signed-orders.sql"),
 ];
 
 /// What this agent knows: the number of the last step.
-const VERSION: i64 = 24;
+const VERSION: i64 = 25;
 
 /// Brings a file up to date, each step whole or not at all: a kill between two leaves a lawful older version.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -28,6 +28,8 @@
 //! | [`recovery`] | what was planned at each start |
 //! | [`snapshot`] | snapshots that stand |
 //! | [`beside`] | copies that were restored beside guests |
+//! | `brake_release` | signed releases of the brake, and what was used of them |
+//! | `withdrawn` | orders to restore this host that were taken back |
 //! | [`backup`] | backups that were found |
 //! | [`left`] | guests of a lost box whose place this one took |
 //! | [`protection`] | what each guest is promised about its backups |
@@ -49,6 +51,7 @@ pub mod audit;
 pub mod audit_file;
 pub mod backup;
 pub mod beside;
+mod brake_release;
 pub mod check;
 pub mod compact;
 mod controller;
@@ -90,6 +93,7 @@ pub mod storage;
 pub mod test_access;
 mod tier;
 pub mod window;
+mod withdrawn;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;

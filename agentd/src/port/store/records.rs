@@ -17,7 +17,8 @@ use super::{
 use crate::gate::brake;
 use crate::model::policy::BrakeRule;
 use crate::model::record::{
-    Attempts, GuestRecord, OpenOperation, ParkedOperation, Records, Renumbered, RenumberedBy, Touched,
+    Attempts, GuestRecord, OpenOperation, ParkedOperation, PassedBy, Records, Renumbered, RenumberedBy,
+    Touched,
 };
 use crate::operation::Operation;
 
@@ -119,17 +120,21 @@ fn attempts(connection: &Connection, generation: Generation) -> Result<Vec<Attem
 fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, StoreError> {
     let window_micros = i64::from(BrakeRule::WINDOW_MAX_H) * 3_600_000_000;
     let since = micros(now).saturating_sub(window_micros);
-    let rows: Vec<(String, i64)> = connection
+    let rows: Vec<(String, i64, Option<String>)> = connection
         .prepare_cached(
-            "SELECT spec, opened_at FROM operation WHERE kind IN ('stop', 'reconfigure') AND opened_at > ?1",
+            "SELECT spec, opened_at, job FROM operation LEFT JOIN brake_release_use ON brake_release_use.operation = id
+             WHERE operation.kind IN ('stop', 'reconfigure') AND opened_at > ?1",
         )
-        .and_then(|mut select| select.query_map([since], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .and_then(|mut select| {
+            select.query_map([since], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
         .map_err(StoreError::sqlite("read what the brake counts"))?;
     let mut touched = Vec::new();
-    for (spec, opened_at) in rows {
+    for (spec, opened_at, job) in rows {
         let operation: Operation = from_json("an operation", &spec)?;
         if brake::counts(&operation) {
-            touched.push(Touched { guest: operation.uid(), at: time(opened_at)? });
+            let by = if job.is_some() { PassedBy::Release } else { PassedBy::Brake };
+            touched.push(Touched { guest: operation.uid(), at: time(opened_at)?, by });
         }
     }
     Ok(touched)

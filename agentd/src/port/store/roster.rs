@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use sha2::{Digest, Sha256};
 
 use super::rows::{micros, note_time, time};
-use super::{Part, Store, StoreError, audit};
+use super::{Part, Store, StoreError, audit, withdrawn};
 
 /// An operators file and a policy, as texts. An empty policy is the built-in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Standing {
     pub epoch: HostEpoch,
     /// The latest time that was seen.
     pub latest: Timestamp,
+    /// When the hub last served this box, by such a time.
+    pub served: Option<Timestamp>,
 }
 
 /// What became of the files that root laid down.
@@ -141,7 +143,8 @@ pub(super) fn standing(connection: &Connection) -> Result<Standing, StoreError> 
         .and_then(|mut select| select.query_row([], |row| row.get(0)).optional())
         .map_err(StoreError::sqlite("read the latest time"))?;
     let latest = latest.map_or(Ok(Timestamp::UNIX_EPOCH), time)?;
-    Ok(Standing { roster, epoch: HostEpoch::new(life(connection)?.0), latest })
+    let served = withdrawn::served(connection)?;
+    Ok(Standing { roster, epoch: HostEpoch::new(life(connection)?.0), latest, served })
 }
 
 /// What documents may ask of backups without a signature.

@@ -1,10 +1,11 @@
 //! The hub says that another box took this one's place: then the operators' order is asked for and held to the operators
 //! of this box. The hub's word alone stops nothing.
 
+use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::strict::chain;
 
 use super::{HubSync, RoundError};
-use crate::gate::restore::was_replaced;
+use crate::gate::restore::{NoOrder, OldBox, was_replaced};
 use crate::port::hub::Hub;
 use crate::port::store::Refusal;
 
@@ -27,8 +28,18 @@ impl HubSync {
         let standing = self.store.standing().await?;
         let Some(roster) = standing.roster else { return Err(RoundError::NoOperators) };
         let now = self.clock.now();
-        let own = (self.identity.enrolled.host_id, standing.epoch);
-        let order = was_replaced(&replacement.order, &roster, own, now)?;
+        let old = OldBox {
+            host: self.identity.enrolled.host_id,
+            seen: &self.own,
+            epoch: standing.epoch,
+            served: standing.served,
+        };
+        let withdrawal = replacement.withdrawal.as_deref();
+        let order = was_replaced(&replacement.order, withdrawal, &roster, old, now)?;
+        // A withdrawal that this box heard of once is not passed over.
+        if self.store.withdrawn(Sha256Text::from_digest(order.digest())).await?.is_some() {
+            return Err(NoOrder::Withdrawn.into());
+        }
         self.store.stand_still(order, now).await?;
         tracing::warn!("another box took this one's place, by the operators' order: this one stands still");
         Ok(())

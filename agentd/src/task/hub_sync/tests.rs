@@ -89,6 +89,7 @@ async fn world() -> World {
     let (contact_tx, contact) = watch::channel(start);
     let sync = HubSync {
         folder: IdentityFolder::open(dir.path()).unwrap(),
+        own: crate::port::hub::tests::own(&identity),
         identity,
         handed: HandOverFolder::of(dir.path()),
         store: store.clone(),

@@ -71,12 +71,13 @@ impl Reconcile {
             Ok(records) => records,
             Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
         };
-        let release = match self.release(generation, now).await {
+        let release = match self.release(picture.desired.numbered(), now).await {
             Ok(release) => release,
             Err(error) => return tracing::warn!(error = chain(&error), "the jobs cannot be read"),
         };
         let inputs = Inputs {
             generation,
+            content: picture.desired.numbered().map(|numbered| numbered.content),
             desired: picture.desired.guests(),
             policies: picture.desired.policies(),
             manifest: picture.desired.manifest(),

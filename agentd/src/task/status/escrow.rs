@@ -151,7 +151,7 @@ impl StatusTask {
         let fingerprint = key(&approval).ok_or(Refused::NoTarget)?.clone();
         let context = Context {
             host: self.host,
-            host_name: self.host_name.clone(),
+            host_name: self.own.name.clone(),
             customer,
             epoch: self.store.trust_section().await?.epoch,
             // The store gives it its number.

@@ -170,7 +170,11 @@ async fn a_number_that_is_not_for_it_is_refused() {
             target: Target::Guest {
                 uid: uid(1),
                 vmid: Some(vmid(number)),
-                fingerprint: Fingerprint { name: guest(1).name, volumes: ["tank:1/x.raw".to_owned()].into() },
+                fingerprint: Fingerprint {
+                    name: guest(1).name,
+                    customer: None,
+                    volumes: ["tank:1/x.raw".to_owned()].into(),
+                },
             },
             act: Act::AdoptGuest(args::AdoptGuest { customer, golden }),
         };

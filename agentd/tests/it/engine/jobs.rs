@@ -15,7 +15,8 @@ use holdfast_protocol::id::{HostId, JobId};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SeenGuest, SignedJob, Target, Verb,
+    Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SeenGuest, SeenHost, SignedJob, Target,
+    Verb,
 };
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::{Running, Standing, WaitingForSignature};
@@ -67,6 +68,11 @@ fn host() -> HostId {
     HostId::new(Uuid::from_u128(77))
 }
 
+/// The box as it knows itself.
+fn own() -> SeenHost {
+    SeenHost { name: "box7".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() }
+}
+
 /// Alice may sign everything; what destroys waits a second.
 pub async fn lay_down(agent: &Agent) {
     let operators = format!("alice ssh-ed25519 {}\n", STANDARD.encode(public()));
@@ -86,6 +92,7 @@ pub async fn order(agent: &Agent, draft: Draft) -> MailedJob {
     let id = JobId::new(Uuid::new_v4());
     let order = Order {
         job_id: id,
+        host: Some(own()),
         host_id: host(),
         host_epoch: agent.ports.store.standing().await.unwrap().epoch,
         not_before: UtcSecond::new(now - SignedDuration::from_secs(60)).unwrap(),
@@ -99,7 +106,7 @@ pub async fn order(agent: &Agent, draft: Draft) -> MailedJob {
 }
 
 pub async fn leave(agent: &Agent, mail: &MailedJob) -> Outcome {
-    take(&agent.ports.store, host(), mail, agent.ports.clock.now()).await.unwrap()
+    take(&agent.ports.store, (host(), &own()), mail, agent.ports.clock.now()).await.unwrap()
 }
 
 /// Waits until a job has ended, and gives what is told of it.
@@ -217,6 +224,7 @@ async fn a_backup_is_restored_beside_its_guest_by_a_signature() {
             vmid: Some(vmid(300)),
             fingerprint: Fingerprint {
                 name: guest(1).name,
+                customer: Some(guest(1).customer),
                 volumes: volumes.iter().map(ToString::to_string).collect(),
             },
         },
@@ -273,7 +281,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
         SeenGuest {
             uid: uid(n),
             vmid: report.vmid.unwrap(),
-            fingerprint: Fingerprint { name: guest(n).name, volumes },
+            fingerprint: Fingerprint { name: guest(n).name, customer: report.customer.clone(), volumes },
         }
     };
     let bulk = world.pve().guest_config(seen(1).vmid).await.unwrap().mounts[&1].volume().unwrap().to_string();
@@ -378,7 +386,7 @@ async fn a_tier_is_backed_up_and_a_backup_tried_by_a_signature() {
     agent.wish_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let volumes = report(&view, 1).unwrap().volumes.iter().cloned().collect();
-    let fingerprint = Fingerprint { name: guest(1).name, volumes };
+    let fingerprint = Fingerprint { name: guest(1).name, customer: Some(guest(1).customer), volumes };
     let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
     let job = async |act| {
         let mail = order(&agent, Draft { target: target.clone(), act }).await;

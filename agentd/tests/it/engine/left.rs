@@ -136,7 +136,7 @@ async fn the_guests_of_a_lost_box_come_back_from_what_left_it() {
     agent.wish(1, wanted.to_vec()).await;
 
     // What of it can be tried nobody is shown before it is back, and no grant would mend that.
-    let fingerprint = Fingerprint { name: guest(1).name, volumes: Default::default() };
+    let fingerprint = Fingerprint { name: guest(1).name, customer: None, volumes: Default::default() };
     let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
     let mail = order(&agent, Draft { target, act: Act::RestoreTest(args::RestoreTest { tier: None }) }).await;
     leave(&agent, &mail).await;

@@ -166,7 +166,7 @@ async fn a_copy_has_its_disks_where_they_belong() {
     let archive = agent.ports.store.backups(uid(1), 1).await.unwrap().remove(0).archive;
     let volumes = world.pve().guest_config(vmid(300)).await.unwrap().volumes();
     let volumes = volumes.iter().map(ToString::to_string).collect();
-    let fingerprint = Fingerprint { name: guest(1).name, volumes };
+    let fingerprint = Fingerprint { name: guest(1).name, customer: Some(guest(1).customer), volumes };
     let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
     let act = Act::Restore(args::Restore { archive: archive.as_str().to_owned().try_into().unwrap() });
     let mail = jobs::order(&agent, Draft { target, act }).await;

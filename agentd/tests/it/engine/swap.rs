@@ -463,6 +463,7 @@ async fn a_signed_swap_is_done_by_the_loop_which_goes_on_with_the_copy() {
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     let seen = |of: &Seen| Fingerprint {
         name: of.name.clone(),
+        customer: Some(guest(1).customer),
         volumes: of.volumes.iter().map(ToString::to_string).collect(),
     };
     let fingerprint = seen(&self::seen(&agent.ports, vmid(300)).await);
@@ -491,6 +492,7 @@ async fn a_signed_swap_is_done_by_the_loop_which_goes_on_with_the_copy() {
                 vmid: vmid(301),
                 fingerprint: Fingerprint {
                     name: copy.name.parse().unwrap(),
+                    customer: None,
                     volumes: copy.volumes.iter().cloned().collect(),
                 },
             },

@@ -98,7 +98,10 @@ impl Place {
         let as_clock: Arc<dyn Clock> = clock.clone();
         let task = StatusTask {
             host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
-            host_name: "box7".parse().unwrap(),
+            own: holdfast_protocol::job::SeenHost {
+                name: "box7".parse().unwrap(),
+                fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap(),
+            },
             hub: "https://hub".to_owned(),
             contact: watch::channel(contact).1,
             store: store.clone(),

@@ -12,7 +12,7 @@ use agentd::task::intake::{Outcome, take};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
-use holdfast_protocol::job::MailedJob;
+use holdfast_protocol::job::{MailedJob, SeenHost};
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OpenFlags};
@@ -23,6 +23,14 @@ use crate::rows::{Row, rows};
 
 pub const HOST: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02";
 pub const GUEST: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03";
+
+/// How whoever signs knows this host, as it stands in a payload.
+pub const OWN: &str = r#""host":{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"}"#;
+
+/// The same, as the host knows itself.
+pub fn own() -> SeenHost {
+    SeenHost { name: "box7".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() }
+}
 
 pub struct Door {
     pub store: Store,
@@ -114,7 +122,7 @@ impl Door {
         let second = |offset: i64| Timestamp::from_second(self.now.as_second() + offset).unwrap().to_string();
         let (from, until) = (second(-60), second(3_600));
         let text = format!(
-            "{{\"schema\":\"holdfast.job/v1\",\"job_id\":\"{id}\",\"host_id\":\"{HOST}\",\"host_epoch\":{epoch},{order},\
+            "{{\"schema\":\"holdfast.job/v1\",\"job_id\":\"{id}\",\"host_id\":\"{HOST}\",\"host_epoch\":{epoch},{OWN},{order},\
              \"not_before\":\"{from}\",\"expires_at\":\"{until}\",\"nonce\":\"{nonce}\",\"reason\":\"the customer left\"}}"
         );
         (id, text)
@@ -135,7 +143,7 @@ impl Door {
 
     pub async fn leave(&self, id: JobId, blob: &str) -> Outcome {
         let host: HostId = HOST.parse().unwrap();
-        take(&self.store, host, &MailedJob { id, blob: blob.to_owned() }, self.now).await.unwrap()
+        take(&self.store, (host, &own()), &MailedJob { id, blob: blob.to_owned() }, self.now).await.unwrap()
     }
 
     /// Leaves a text and holds its refusal to the law: exactly this code, nothing on disk but one line of the audit that
@@ -191,7 +199,7 @@ impl Door {
 
 pub fn target() -> String {
     format!(
-        "{{\"kind\":\"guest\",\"uid\":\"{GUEST}\",\"vmid\":300,\"fingerprint\":{{\"name\":\"web-1\",\
+        "{{\"kind\":\"guest\",\"uid\":\"{GUEST}\",\"vmid\":300,\"fingerprint\":{{\"name\":\"web-1\",\"customer\":\"acme\",\
          \"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}}"
     )
 }

@@ -10,7 +10,7 @@ use holdfast_protocol::job::{JobState, MailedJob, SignedJob};
 use holdfast_trust::law::Here;
 use rusqlite::types::Value;
 
-use crate::intake::door::{Door, HOST, destruction};
+use crate::intake::door::{Door, HOST, destruction, own};
 use crate::intake::hand::job;
 use crate::rows::Row;
 
@@ -48,7 +48,9 @@ async fn a_thousand_at_once() {
     let mut tries = tokio::task::JoinSet::new();
     for _ in 0..TIMES {
         let (store, mail, now) = (door.store.clone(), mail.clone(), door.now);
-        tries.spawn(async move { matches!(take(&store, host, &mail, now).await.unwrap(), Outcome::Taken) });
+        tries.spawn(async move {
+            matches!(take(&store, (host, &own()), &mail, now).await.unwrap(), Outcome::Taken)
+        });
     }
     let new = tries.join_all().await.into_iter().filter(|new| *new).count();
     assert_eq!((new, taken_lines(&door)), (1, 1));
@@ -102,7 +104,7 @@ async fn the_ledger_itself_knows_its_job() {
     let standing = door.store.standing().await.unwrap();
     let here =
         Here { host: HOST.parse().unwrap(), epoch: standing.epoch, now: door.now, latest: standing.latest };
-    let accepted = judge(&blob, id, standing.roster.as_ref(), &here).unwrap();
+    let accepted = judge(&blob, id, standing.roster.as_ref(), (&here, &own())).unwrap();
     for taken in [Taken::New, Taken::Known, Taken::Known] {
         let new = NewJob { blob: blob.clone(), job: accepted.clone(), at: door.now };
         assert_eq!(door.store.take_job(new).await.unwrap(), taken);

@@ -22,10 +22,10 @@ fn uid(n: u32) -> String {
     format!("01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7b{n:02}")
 }
 
-fn order(to: u32) -> String {
+fn order(to: u32, customer: &str) -> String {
     format!(
         "\"target\":{},\"verb\":\"hand_over_volume\",\"args\":{{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":\
-         {{\"uid\":\"{}\",\"vmid\":{},\"fingerprint\":{{\"name\":\"web-{to}\",\"volumes\":[]}}}}}}",
+         {{\"uid\":\"{}\",\"vmid\":{},\"fingerprint\":{{\"name\":\"web-{to}\",\"customer\":\"{customer}\",\"volumes\":[]}}}}}}",
         target(),
         uid(to),
         300 + to
@@ -37,10 +37,15 @@ async fn a_volume_goes_only_between_guests_of_one_customer() {
     let mut door = Door::open().await;
     beside(&door, 4, "acme");
     beside(&door, 5, "globex");
-    let (id, payload) = door.payload(&order(5)).await;
+    let (id, payload) = door.payload(&order(5, "globex")).await;
     let blob = job(payload.as_bytes(), &[&door.alice]);
     door.refuses("to another customer's guest", id, &blob, ErrorCode::Forbidden).await;
-    let (id, payload) = door.payload(&order(4)).await;
+    // The hub called it this customer's.
+    let (id, payload) = door.payload(&order(5, "acme")).await;
+    let blob = job(payload.as_bytes(), &[&door.alice]);
+    door.refuses("to another customer's guest under this one's name", id, &blob, ErrorCode::TargetChanged)
+        .await;
+    let (id, payload) = door.payload(&order(4, "acme")).await;
     let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
     assert!(matches!(outcome, Outcome::Taken), "{outcome:?}");
 }

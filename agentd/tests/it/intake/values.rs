@@ -1,11 +1,11 @@
 //! Values out of their range, and jobs that are not for this host, this life of it, this guest, or now.
 
 use holdfast_protocol::code::ErrorCode::{
-    self, ClockBehind, DuplicateKey, Forbidden, JobEpoch, JobExpired, JobLife, JobNotYet, Missing, NotYours,
-    Range, TargetChanged, TargetKind, UnknownField, Version,
+    self, ClockBehind, DuplicateKey, Forbidden, HostKeyChanged, JobEpoch, JobExpired, JobLife, JobNotYet,
+    JobUnbound, Missing, NotYours, Range, TargetChanged, TargetKind, UnknownField, Version,
 };
 
-use crate::intake::door::{Door, GUEST, HOST, target};
+use crate::intake::door::{Door, GUEST, HOST, OWN, target};
 use crate::intake::hand::job;
 
 /// One part of a right payload, and what stands there instead.
@@ -142,6 +142,16 @@ async fn jobs_that_are_not_for_here() {
         ("epoch 0".to_owned(), epoch_is(0), JobEpoch),
     ];
     let same = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    // A stolen hub swapped names and ids of two hosts or two guests; or an older command signed.
+    for (name, change, code) in [
+        ("another host's name", same("box7", "box8"), NotYours),
+        ("another host's key", same("4f2a-9c01-77de-b3a8-0c11", "4f2a-9c01-77de-b3a8-0c12"), HostKeyChanged),
+        ("no host's name", same(&format!("{OWN},"), ""), JobUnbound),
+        ("another customer's guest", same("acme", "other"), TargetChanged),
+        ("nobody's guest", same("\"customer\":\"acme\",", ""), JobUnbound),
+    ] {
+        cases.push((name.to_owned(), change, code));
+    }
     for (name, change) in [
         ("another guest", same(GUEST, &GUEST.replace("7a03", "7a09"))),
         ("another VMID", same("\"vmid\":300", "\"vmid\":301")),
@@ -204,11 +214,11 @@ async fn jobs_that_are_not_for_here() {
 }
 
 const HANDS_NOWHERE: &str = "{\"volume\":\"../x\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
-     \"fingerprint\":{\"name\":\"web-2\",\"volumes\":[]}}}";
+     \"fingerprint\":{\"name\":\"web-2\",\"customer\":\"acme\",\"volumes\":[]}}}";
 const HANDS_TO_ITSELF: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03\",\"vmid\":300,\
-     \"fingerprint\":{\"name\":\"web-1\",\"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}";
+     \"fingerprint\":{\"name\":\"web-1\",\"customer\":\"acme\",\"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}";
 const HANDS_TO_NOBODY: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
-     \"fingerprint\":{\"name\":\"web-2\",\"volumes\":[]}}}";
+     \"fingerprint\":{\"name\":\"web-2\",\"customer\":\"acme\",\"volumes\":[]}}}";
 
 const SWAPS_FOR_NOBODY: &str =
     "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[]}";

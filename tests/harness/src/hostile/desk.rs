@@ -7,12 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentd::port::store::roster::RosterTexts;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, HostId, JobId};
-use holdfast_protocol::job::act::args;
-use holdfast_protocol::job::{Act, Fingerprint, HostEpoch, Payload, Target, UtcSecond, Verb};
+use holdfast_protocol::job::act::{BulkChange, Sha256Text, args};
+use holdfast_protocol::job::{Act, Fingerprint, HostEpoch, Payload, SeenHost, Target, UtcSecond, Verb};
+use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::kit;
+use crate::mailbox::own;
 use crate::pen::{Pen, signed};
 
 /// How long what is signed is good for.
@@ -81,7 +85,7 @@ pub fn seen(n: u8, volumes: BTreeSet<String>) -> Target {
     Target::Guest {
         uid: guest.uid,
         vmid: Some(guest.vmid),
-        fingerprint: Fingerprint { name: guest.name, volumes },
+        fingerprint: Fingerprint { name: guest.name, customer: Some(kit::guest(n).customer), volumes },
     }
 }
 
@@ -122,6 +126,7 @@ impl Desk {
             job_id: JobId::new(id),
             host_id: moment.host,
             host_epoch: moment.epoch,
+            host: Some(own()),
             target,
             act,
             not_before: UtcSecond::new(moment.at).unwrap(),
@@ -151,6 +156,20 @@ impl Desk {
         (payload.job_id, text)
     }
 
+    fn change(&self, n: u8) -> BulkChange {
+        BulkChange { guest: kit::uid(n), name: kit::guest(n).name, operation: OperationKind::Stop }
+    }
+
+    /// Lets both guests be stopped, by a document of that number that the operators looked at. The thief has another one.
+    #[must_use]
+    pub fn release(&self, generation: Generation) -> Act {
+        Act::ReleaseBrake(args::ReleaseBrake {
+            generation,
+            document: Some(Sha256Text::of(b"what the operators looked at")),
+            changes: [1, 2].map(|n| self.change(n)).into(),
+        })
+    }
+
     /// Texts that carry signatures and order nothing here.
     pub fn worthless(&mut self, moment: Moment) -> Vec<(&'static str, JobId, String)> {
         let other = Moment { host: HostId::new(uuid::Uuid::from_u128(OTHER_HOST)), ..moment };
@@ -173,6 +192,43 @@ impl Desk {
         ];
         for (what, moment, act, target) in wholly {
             let payload = self.payload(moment, act.clone(), target);
+            all.push((what, payload.job_id, signed(&payload, &self.pens(act.verb()))));
+        }
+        // Whoever signed was shown this box's id under another box's name or key; or had an old command.
+        let swapped = SeenHost { name: "box2".parse().unwrap(), ..own() };
+        let exchanged = SeenHost { fingerprint: "0000-0000-0000-0000-0001".parse().unwrap(), ..own() };
+        for (what, host) in [
+            ("for a box of another name", Some(swapped)),
+            ("for a box with another key", Some(exchanged)),
+            ("for a box without a name", None),
+        ] {
+            let mut payload = self.payload(moment, destroy(), target(1));
+            payload.host = host;
+            let pens = self.pens(Verb::DestroyGuest);
+            all.push((what, payload.job_id, signed(&payload, &pens)));
+        }
+        // Guests whose names the thief swapped; and orders that no living box follows.
+        let [one, two] = [self.change(1), self.change(2)];
+        let names =
+            [BulkChange { name: two.name.clone(), ..one.clone() }, BulkChange { name: one.name, ..two }];
+        let document = Some(Sha256Text::of(b"what the operators looked at"));
+        let generation = Generation::new(1);
+        let hosts = [
+            (
+                "for swapped guests",
+                Act::ReleaseBrake(args::ReleaseBrake { generation, document, changes: names.into() }),
+            ),
+            (
+                "under no document",
+                Act::ReleaseBrake(args::ReleaseBrake { generation, document: None, changes: vec![] }),
+            ),
+            (
+                "for a new box",
+                Act::RestoreHost(args::RestoreHost { new_key: Some(Pin::of(PinKind::Spki, b"new")) }),
+            ),
+        ];
+        for (what, act) in hosts {
+            let payload = self.payload(moment, act.clone(), Target::Host {});
             all.push((what, payload.job_id, signed(&payload, &self.pens(act.verb()))));
         }
         let wrongly = [

@@ -22,6 +22,7 @@ use agentd::task::reconcile::Reconcile;
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
 use agentd::task::upkeep::UpkeepTask;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, JobState, Target};
@@ -100,6 +101,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let eye: Eye = world.eye(&ports);
     let sync = HubSync {
         folder: IdentityFolder::open(&world.agent_folder()).unwrap(),
+        own: crate::mailbox::own(),
         identity,
         handed: HandOverFolder::of(&world.agent_folder()),
         store: store.clone(),
@@ -250,7 +252,11 @@ impl Game<'_> {
                 None => return,
             },
             _ if may_destroy => ("a destroy", Act::DestroyGuest(args::DestroyGuest {}), target(2)),
-            _ => return,
+            // For the number that the thief's next document will have.
+            _ => {
+                let next = Generation::new(self.hub().heard.held).next();
+                ("a release of the brake", self.desk.release(next), Target::Host {})
+            }
         };
         let moment = self.moment().await;
         let (id, text) = self.desk.order(moment, act, target);

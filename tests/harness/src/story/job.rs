@@ -56,6 +56,7 @@ pub(super) fn stories() -> Vec<Story> {
             let release = |_: &crate::world::World| {
                 Act::ReleaseBrake(args::ReleaseBrake {
                     generation: holdfast_protocol::generation::Generation::new(1),
+                    document: Some(holdfast_protocol::job::act::Sha256Text::of(b"a document")),
                     changes: vec![holdfast_protocol::job::act::BulkChange {
                         guest: crate::kit::uid(1),
                         name: guest(1).name,

@@ -1,4 +1,4 @@
--- agent.db: promises that were raised, and how long their backups take.
+-- agent.db, version 24: promises that were raised, and how long their backups take.
 
 -- How long the last backup of the tier took that came to something, in microseconds.
 ALTER TABLE tier ADD COLUMN took INTEGER;

@@ -52,8 +52,8 @@ fn a_box_burns_and_its_guests_come_back_by_a_code_on_paper() {
     drill.prints_the_page(&before);
     let secrets = drill.secrets();
 
-    let invite = drill.burns();
-    drill.takes_the_place(&invite);
+    drill.burns();
+    drill.takes_the_place();
     let recovered = drill.types_the_code(&made);
     // No document is taken before the guests are on record; then it is this one, which is sealed for the new box.
     drill.applies(&drill.document(&recovered, None));
@@ -317,26 +317,32 @@ impl Drill {
         secrets
     }
 
-    /// The box is gone with all its disks; the operator signs for another in its place. Gives the invite.
-    fn burns(&mut self) -> String {
-        let stage = &mut self.stand.stage;
-        stage.change_box("lost", None).unwrap();
-        let key = self.desk.path().join("key");
-        let order = [
-            "host",
-            "restore",
-            HOST,
-            "--key",
-            key.to_str().unwrap(),
-            "--reason",
-            "the box burnt",
-            "--confirm",
-            HOST,
-        ];
-        stage.holdfast(&order).unwrap()["code"].as_str().unwrap().to_owned()
+    /// The box is gone with all its disks.
+    fn burns(&mut self) {
+        self.stand.stage.change_box("lost", None).unwrap();
     }
 
-    fn takes_the_place(&mut self, invite: &str) {
+    /// The operator signs for the box in its place, by that box's own key. Gives the invite.
+    fn is_ordered(&self) -> String {
+        let stage = &self.stand.stage;
+        let new_key = stage.agent_does(&["enroll", "--show-key"]).unwrap();
+        let key = self.desk.path().join("key");
+        let (key, reason) = (key.to_str().unwrap(), "the box burnt");
+        let words = ["host", "restore", HOST, "--new-key", new_key.trim(), "--key", key, "--reason", reason];
+        let invite = stage.holdfast(&[&words[..], &["--confirm", HOST]].concat()).unwrap();
+        invite["code"].as_str().unwrap().to_owned()
+    }
+
+    /// The operator compares the new box's fingerprint with what the hub shows: until then nothing is signed for it.
+    fn is_compared(&self) {
+        let stage = &self.stand.stage;
+        let status: Value =
+            serde_json::from_str(&stage.agent_does(&["status", "--output", "json"]).unwrap()).unwrap();
+        let fingerprint = status["fingerprint"].as_str().unwrap();
+        stage.holdfast(&["host", "pin", HOST, "--fingerprint", fingerprint]).unwrap();
+    }
+
+    fn takes_the_place(&mut self) {
         let operators = std::fs::read_to_string(self.desk.path().join("key.pub")).unwrap();
         let stage = &mut self.stand.stage;
         stage.start_simulator().unwrap();
@@ -346,11 +352,13 @@ impl Drill {
         );
         stage.set_up_agent_with(&["--target", "off1"]).unwrap();
         lay_down(&self.stand, &format!("ada {operators}"));
+        let invite = self.is_ordered();
         let stage = &mut self.stand.stage;
         assert_eq!(self.notices.told(), Vec::<String>::new());
-        stage.enrol_with(invite, &["--restore"]).unwrap();
+        stage.enrol_with(&invite, &["--restore"]).unwrap();
         stage.start_agent(None).unwrap();
         told(&self.stand, "RESTORING");
+        self.is_compared();
         until("the customer is told of the read", PATIENCE, || {
             Ok((!self.notices.told().is_empty()).then_some(()))
         })

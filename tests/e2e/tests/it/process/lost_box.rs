@@ -59,7 +59,9 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     stand.stage.kill_agent().unwrap();
     stand.stage.change_state("lost", None).unwrap();
     let key = folder.path().join("key");
-    let order = ["host", "restore", HOST, "--key", key.to_str().unwrap(), "--reason", "the box burnt"];
+    let new_key = stand.stage.agent_does(&["enroll", "--show-key"]).unwrap();
+    let words = ["host", "restore", HOST, "--key", key.to_str().unwrap(), "--reason", "the box burnt"];
+    let order = [&words[..], &["--new-key", new_key.trim()]].concat();
     let (code, words) = stand.stage.holdfast_refuses(&[&order[..], &["--confirm", "box2"]].concat()).unwrap();
     assert_eq!(code, 1, "{words}");
     let invite = stand.stage.holdfast(&[&order[..], &["--confirm", HOST]].concat()).unwrap();
