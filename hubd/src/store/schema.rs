@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0005_escrow.sql"),
     include_str!("../../migrations/sqlite/0006_restore.sql"),
     include_str!("../../migrations/sqlite/0007_degraded.sql"),
+    include_str!("../../migrations/sqlite/0008_knock_origin.sql"),
 ];
 
 /// How long to wait for a lock that another process (`hubd operator`) holds.
