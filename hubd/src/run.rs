@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::{self, Turns, Waiters};
+use crate::api::{self, Pace, Turns, Waiters};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::serve::{self, Serving, TlsError};
@@ -219,6 +219,7 @@ pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
         waiters: Waiters::default(),
         stop: stopped.clone(),
         turns: Turns::default(),
+        pace: Pace::default(),
     };
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;

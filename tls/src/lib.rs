@@ -3,12 +3,16 @@
 //! What comes in: a [`Trust`], and the client's own [`Identity`] where it has one. What goes out: a
 //! [`rustls::ClientConfig`] with the ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s `tls_backend_preconfigured` or a
 //! plain connector. A server that is refused is refused with a [`Refusal`], which [`refusal`] finds again inside
-//! whatever the HTTP client wrapped around it. Deliberately absent: sockets, servers, files, a way to switch checking off.
+//! whatever the HTTP client wrapped around it. For the two listeners: which connections they keep ([`admission`]), how often
+//! one peer may ask ([`rate`]), and whether it speaks TLS at all ([`begins_tls`]). Deliberately absent: sockets, files, a way
+//! to switch checking off.
 #![forbid(unsafe_code)]
 
+pub mod admission;
 mod client;
 mod pinned;
 mod pinned_ca;
+pub mod rate;
 mod refusal;
 mod verifier;
 
@@ -28,4 +32,26 @@ pub fn pin_of(kind: PinKind, certificate: &CertificateDer<'_>) -> Result<Pin, ru
         PinKind::Leaf => Pin::of(kind, certificate),
         PinKind::Spki => Pin::of(kind, &ParsedCertificate::try_from(certificate)?.subject_public_key_info()),
     })
+}
+
+/// Whether these are the first bytes of a client of TLS: a record of its handshake. Nothing is held for anybody else.
+#[must_use]
+pub fn begins_tls(first: &[u8]) -> bool {
+    // The record's version is 3.1 or 3.3, whichever TLS follows.
+    matches!(first, [22] | [22, 3, ..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begins_tls;
+
+    #[test]
+    fn a_client_of_tls_begins_with_a_handshake() {
+        for good in [&[22][..], &[22, 3], &[22, 3, 1, 2, 0, 1], &[22, 3, 3]] {
+            assert!(begins_tls(good), "{good:?}");
+        }
+        for bad in [&[][..], b"GET / HTTP/1.1", &[22, 2], &[21, 3, 1], &[0x80, 0x2e, 1, 3, 1]] {
+            assert!(!begins_tls(bad), "{bad:?}");
+        }
+    }
 }

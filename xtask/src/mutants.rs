@@ -215,6 +215,7 @@ const PURE: &[&str] = &[
     "ed25519-dalek",
     "hex",
     "holdfast-protocol",
+    "holdfast-recovery",
     "holdfast-trust",
     "insta",
     "jiff",

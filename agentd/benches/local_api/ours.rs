@@ -16,7 +16,8 @@ use agentd::port::guest_address::GuestAddresses;
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
 use agentd::port::store::access::Redemption;
-use agentd::task::local_api::{self, Listeners};
+use agentd::task::local_api::known::{KnownAddresses, Member};
+use agentd::task::local_api::{self, Listeners, Serving};
 use agentd::task::stop::{self, Stopper};
 use anyhow::{Result, anyhow, ensure};
 use holdfast_protocol::desired::Desired;
@@ -106,12 +107,16 @@ impl Server {
         };
         let [web, db] = [token(&store, GUESTS[0].0).await?, token(&store, GUESTS[1].0).await?];
         let addresses = GuestAddresses::told(|_| None, Arc::clone(&clock));
-        let local = Local::new(store, Arc::clone(&clock), view, standing, addresses);
+        let local = Local::new(store.clone(), Arc::clone(&clock), view, standing, addresses);
         let listeners = Listeners::bind(&["127.66.8.1:0".parse()?]).await?;
         let address = *listeners.addresses()?.first().ok_or_else(|| anyhow!("no address"))?;
         let (stopper, stop) = stop::pair();
-        let served =
-            tokio::spawn(local_api::run(listeners, leaf.server()?, routes::router(local), clock, stop));
+        let members = GUESTS.iter().map(|(uid, _, address, _)| Ok((*address, Member::Guest(uid.parse()?))));
+        let known: KnownAddresses = members.collect::<Result<_>>()?;
+        let (_, known) = watch::channel(Arc::new(known));
+        let (tls, router) = (leaf.server()?, routes::router(local));
+        let serving = Serving { listeners, tls, router, known, store, clock };
+        let served = tokio::spawn(local_api::run(serving, stop));
         let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
         let door = Door { address, connector: TlsConnector::from(Arc::new(tls)) };
         for (at, token) in [(WEB_AT, &web), (DB_AT, &db)] {

@@ -6,9 +6,9 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::IdError;
 use holdfast_protocol::local::BODY_BYTES_MAX;
 use holdfast_protocol::strict::{StrictError, chain};
+use holdfast_tls::rate::TooOften;
 
 use super::frame::{Outcome, carry};
-use super::rate::TooOften;
 use crate::operation::window::Refused;
 use crate::port::artifacts::ArtifactError;
 use crate::port::store::StoreError;

@@ -18,7 +18,6 @@
 //! | [`guest`] | hello, self, storage |
 //! | [`holders`] | who holds which token |
 //! | [`operations`] | progress of the guest's own operations; cancelling what has not begun |
-//! | [`rate`], [`seats`] | how often, and how many at once |
 //! | [`routes`] | the table of calls |
 //! | [`windows`] | quiesce windows: asked for, entered, left |
 //! | [`test_door`] | what throwaway guests say while a backup is tried |
@@ -39,10 +38,8 @@ pub mod frame;
 pub mod guest;
 pub mod holders;
 pub mod operations;
-pub mod rate;
 pub mod restore_tests;
 pub mod routes;
-pub mod seats;
 pub mod test_door;
 pub mod wait;
 pub mod wanted;
@@ -55,6 +52,7 @@ use std::sync::Arc;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::{BODY_BYTES_MAX, Limits};
 use holdfast_protocol::pin::Pin;
+use holdfast_tls::rate::Rates;
 use tokio::sync::watch;
 
 use self::error::ApiError;
@@ -112,8 +110,8 @@ pub struct Local {
     holders: holders::Holders,
     standing: Standing,
     addresses: GuestAddresses,
-    by_guest: rate::Rates<GuestUid>,
-    by_address: rate::Rates<IpAddr>,
+    by_guest: Rates<GuestUid>,
+    by_address: Rates<IpAddr>,
 }
 
 impl Local {
@@ -134,8 +132,8 @@ impl Local {
             view,
             standing,
             addresses,
-            by_guest: rate::Rates::per_minute(REQUESTS_PER_MINUTE),
-            by_address: rate::Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
+            by_guest: Rates::per_minute(REQUESTS_PER_MINUTE),
+            by_address: Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
         })
     }
 

@@ -11,7 +11,7 @@ use super::attempt::{Acted, Context, Learnt};
 use super::trouble::Trouble;
 use crate::model::record::{Access, HelloRecord};
 use crate::operation::log::Fact;
-use crate::operation::update_controller::{Came, Heard, Judged};
+use crate::operation::update_controller::{Came, Heard, Judged, Speech, TurnTime};
 use crate::operation::{Operation, UpdateController};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::volume::InBackup;
@@ -26,12 +26,19 @@ fn spec<'a>(context: &'a Context<'_>) -> Result<&'a UpdateController, Trouble> {
     }
 }
 
-/// Whether a step of the way back is not needed, and why.
+/// Whether a step of the way back is not gone, and why.
 pub(super) fn skipped(context: &Context<'_>) -> Option<Learnt> {
     let of_update = matches!(context.progress.operation, Operation::UpdateController(_));
-    let up = matches!(context.progress.controller(), Some((Came::Up, _)));
-    (of_update && up && UpdateController::is_way_back(context.step))
-        .then(|| Learnt::note("not needed: the new controller is up"))
+    if !of_update || !UpdateController::is_way_back(context.step) {
+        return None;
+    }
+    match context.progress.controller()? {
+        (Came::Up, _) => Some(Learnt::note("not needed: the new controller is up")),
+        (Came::Silent, _) => {
+            Some(Learnt::note("not gone: silence alone sends no guest back, a person looks"))
+        }
+        (Came::Bad, _) => None,
+    }
 }
 
 /// A way back would take volumes along that no backup holds: then there is none.
@@ -54,6 +61,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     // Both are counted anew by an agent that was away: nobody could say hello to it meanwhile.
     let end = clock.monotonic() + Duration::from_secs(update.turn_s());
     let (mut last, mut word_at) = (None, clock.monotonic());
+    let mut would_hear = store.would_hear_since(update.target().uid);
     context.say("waiting for the hello of the new controller");
     loop {
         changes.mark_unchanged();
@@ -66,12 +74,21 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         if hello.as_ref().map(|hello| hello.at) != last {
             (last, word_at) = (hello.as_ref().map(|hello| hello.at), now);
         }
+        // Whoever could not be heard is not silent: it is counted anew from when he could.
+        if store.would_hear_since(update.target().uid) != would_hear {
+            (would_hear, word_at) = (store.would_hear_since(update.target().uid), now);
+        }
+        let silent = now.saturating_sub(word_at) >= Duration::from_secs(update.silent_after_s());
         let heard = Heard {
             hello: hello.as_ref(),
             fetched: store.fetched(context.progress.id).await?,
-            quiet: now.saturating_sub(word_at) >= Duration::from_secs(update.silent_after_s()),
+            speech: if silent { Speech::Silent } else { Speech::Lately },
             // A frozen guest is heard no more, whatever it says.
-            over: now >= end || record.access == Access::Frozen,
+            turn: if now >= end || record.access == Access::Frozen {
+                TurnTime::Over
+            } else {
+                TurnTime::Running
+            },
         };
         match update.judge(heard) {
             Judged::Waits => {}
@@ -79,6 +96,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
                 return Ok(learnt(Came::Up, format!("controller {} is up", update.version.as_str())));
             }
             Judged::Bad(why) => return Ok(learnt(Came::Bad, why)),
+            Judged::Silent(why) => return Ok(learnt(Came::Silent, why)),
             Judged::NotTaken(why) => return Err(Trouble::give_up(ErrorCode::Unavailable, why)),
         }
         tokio::select! {

@@ -411,15 +411,26 @@ pub struct ReleaseRecord {
     pub sha256: Sha256Hex,
 }
 
-/// A controller that did not come up on this host.
+/// What became of a build of the controller in one guest, where it did not come up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerOutcome {
+    /// The new controller said that it is not well, and the guest went back.
+    Bad,
+    /// Nobody was heard in the guest after it was fetched.
+    Silent,
+}
+
+/// A controller that did not come up in a guest of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadController {
+pub struct ControllerVerdict {
     /// What its bytes hash to.
     pub sha256: Sha256Hex,
     /// Its version.
     pub version: ReleaseVersion,
     /// In which guest.
     pub guest: GuestUid,
+    /// What became of it.
+    pub outcome: ControllerOutcome,
     /// Why, in words.
     pub why: String,
     /// When that was seen.
@@ -485,7 +496,7 @@ pub struct Records {
     pub stacks_down: Vec<StacksDown>,
     /// Guests that came back and were not heard since, with what was told of that.
     pub silent: BTreeMap<GuestUid, String>,
-    /// When each guest agent that ever said hello was last heard, to the second; not before this agent began to listen.
+    /// When each guest agent that ever said hello was last heard, to the second; not before this agent would have heard it.
     pub heard: BTreeMap<GuestUid, Timestamp>,
     /// Copies beside guests, sorted by number.
     pub besides: Vec<BesideRecord>,
@@ -493,8 +504,8 @@ pub struct Records {
     pub used_vmids: Vec<(Vmid, GuestUid)>,
     /// What operators approved by signatures.
     pub releases: Vec<ReleaseRecord>,
-    /// Controllers that did not come up here.
-    pub bad_controllers: Vec<BadController>,
+    /// Controllers that did not come up here, sorted by build and guest.
+    pub controller_verdicts: Vec<ControllerVerdict>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
     /// How many backups each guest asked for lately that were not due, those that wait included.

@@ -3,8 +3,10 @@
 //! What may follow is linear: a snapshot; the guest's turn, in which the controller fetches the bytes and puts them in its
 //! own place; the hello of the new one. When that does not come, the same operation rolls the guest back, so nothing else
 //! comes between, and no more is lost than was written in the guest's turn. What is not needed is told as such and skipped.
-//! A guest that did not fetch the bytes, or whose old controller goes on speaking, is not rolled back: nothing is mended by
-//! that. What was heard is judged here, purely; deliberately absent: waiting for it.
+//! A guest goes back for its own word alone: the new controller spoke, and says that it is not well. Silence has many causes
+//! (a stopped guest, a full disk, a network that others fill), and no process of a container is seen from outside, so a
+//! guest that fell silent stays as it is, for a person. What was heard is judged here, purely; deliberately absent: waiting
+//! for it.
 
 use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
 use holdfast_protocol::job::act::ReleaseVersion;
@@ -36,8 +38,10 @@ pub struct UpdateController {
 pub enum Came {
     /// The new controller said hello and is well.
     Up,
-    /// It had the bytes, and what came of them is silent or unwell: the guest goes back.
+    /// The new controller said, to the end of the guest's turn, that it is not well: the guest goes back.
     Bad,
+    /// The guest had the bytes, and nobody was heard in it since. It stays as it is, and a person looks.
+    Silent,
 }
 
 /// What is known while it is waited.
@@ -47,10 +51,28 @@ pub struct Heard<'a> {
     pub hello: Option<&'a HelloRecord>,
     /// Whether the guest began to fetch the bytes.
     pub fetched: Fetched,
-    /// Whether nobody spoke for so long that nobody will.
-    pub quiet: bool,
-    /// Whether the guest's turn is over.
-    pub over: bool,
+    /// Whether somebody still speaks.
+    pub speech: Speech,
+    /// How far the guest's turn is.
+    pub turn: TurnTime,
+}
+
+/// Whether somebody spoke in the guest lately, while he would have been heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// Lately, or nobody could have been heard.
+    Lately,
+    /// Not for longer than a controller pauses.
+    Silent,
+}
+
+/// How far the guest's turn is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnTime {
+    /// Under way.
+    Running,
+    /// Over.
+    Over,
 }
 
 /// Whether a guest began to fetch the bytes that it was offered. Before that it cannot have exchanged anything.
@@ -71,6 +93,8 @@ pub enum Judged {
     Up,
     /// The guest must go back, and why.
     Bad(String),
+    /// Nobody is heard, and a person must look.
+    Silent(String),
     /// The guest stayed as it was, and why.
     NotTaken(String),
 }
@@ -82,7 +106,7 @@ impl UpdateController {
         turn.into_iter().chain(RollBack::steps()).collect()
     }
 
-    /// Whether a step is one of the way back, which is skipped when the new controller is up.
+    /// Whether a step is one of the way back, which is skipped unless the guest must go back.
     #[must_use]
     pub fn is_way_back(step: Step) -> bool {
         RollBack::steps().contains(&step)
@@ -120,22 +144,31 @@ impl UpdateController {
     /// Judges what was heard in the guest's turn.
     #[must_use]
     pub fn judge(&self, heard: Heard<'_>) -> Judged {
-        let Heard { hello, fetched, quiet, over } = heard;
+        let Heard { hello, fetched, speech, turn } = heard;
         let new = hello.filter(|hello| hello.build.as_ref() == Some(&self.sha256));
-        match (new, hello) {
-            (Some(new), _) if new.health == Health::Well => Judged::Up,
-            (Some(_), _) if over => {
-                Judged::Bad("it came up, and was not well until its time was over".to_owned())
+        match (new, fetched, speech, turn) {
+            (Some(new), ..) if new.health == Health::Well => Judged::Up,
+            (Some(_), _, Speech::Lately, TurnTime::Over) => {
+                Judged::Bad("it came up, and said until its time was over that it is not well".to_owned())
             }
-            (_, _) if quiet && fetched == Fetched::Yes => {
-                Judged::Bad("it was fetched, and since then nobody speaks in the guest".to_owned())
+            (Some(_), _, Speech::Silent, TurnTime::Over) => {
+                Judged::Silent("it came up, said that it is not well, and is silent since".to_owned())
             }
-            _ if !over => Judged::Waits,
-            (_, Some(old)) => Judged::NotTaken(format!(
-                "the guest goes on with controller {}, and did not exchange it: its journal (`journalctl -u guestd`) says why",
-                old.version
-            )),
-            (_, None) => Judged::NotTaken("its controller was silent, and fetched nothing".to_owned()),
+            (Some(_), _, _, TurnTime::Running) => Judged::Waits,
+            (None, Fetched::Yes, Speech::Silent, _) => {
+                Judged::Silent("it was fetched, and since then nobody is heard in the guest".to_owned())
+            }
+            (None, _, _, TurnTime::Running) => Judged::Waits,
+            (None, Fetched::Yes, Speech::Lately, TurnTime::Over) if hello.is_none() => {
+                Judged::Silent("it was fetched, and nobody was heard in the guest's turn".to_owned())
+            }
+            (None, _, _, TurnTime::Over) => Judged::NotTaken(match hello {
+                Some(old) => format!(
+                    "the guest goes on with controller {}, and did not exchange it: its journal (`journalctl -u guestd`) says why",
+                    old.version
+                ),
+                None => "its controller was silent, and fetched nothing".to_owned(),
+            }),
         }
     }
 }
@@ -172,10 +205,9 @@ mod tests {
         }
     }
 
-    /// Every combination: only the new one, well, is up; only fetched bytes can send a guest back; nothing is judged early
-    /// but a silence after them.
+    /// Every combination: only the new one, well, is up; only the new one's own word sends a guest back, and no silence.
     #[test]
-    fn a_guest_goes_back_only_for_bytes_that_it_has() {
+    fn a_guest_goes_back_only_for_its_own_word() {
         let said = [
             None,
             Some(hello("cd", Health::Well)),
@@ -185,25 +217,24 @@ mod tests {
         ];
         for hello in &said {
             for fetched in [Fetched::No, Fetched::Yes] {
-                for (quiet, over) in [(false, false), (true, false), (false, true), (true, true)] {
-                    let judged = update().judge(Heard { hello: hello.as_ref(), fetched, quiet, over });
-                    let new = hello.as_ref().filter(|hello| hello.build == Some(update().sha256));
-                    let case = format!("{hello:?} {fetched:?} quiet {quiet} over {over}: {judged:?}");
-                    if new.is_some_and(|new| new.health == Health::Well) {
-                        assert_eq!(judged, Judged::Up, "{case}");
-                    } else if new.is_none() && fetched == Fetched::No {
-                        assert_eq!(matches!(judged, Judged::NotTaken(_)), over, "{case}");
-                        assert!(!matches!(judged, Judged::Bad(_) | Judged::Up), "{case}");
-                    } else if !over && !quiet {
-                        assert_eq!(judged, Judged::Waits, "{case}");
-                    } else if quiet || new.is_some() {
-                        assert_eq!(
-                            matches!(judged, Judged::Bad(_)),
-                            over || fetched == Fetched::Yes,
-                            "{case}"
-                        );
-                    } else {
-                        assert!(matches!(judged, Judged::NotTaken(_)), "{case}");
+                for speech in [Speech::Lately, Speech::Silent] {
+                    for turn in [TurnTime::Running, TurnTime::Over] {
+                        let judged = update().judge(Heard { hello: hello.as_ref(), fetched, speech, turn });
+                        let new = hello.as_ref().filter(|hello| hello.build == Some(update().sha256));
+                        let case = format!("{hello:?} {fetched:?} {speech:?} {turn:?}: {judged:?}");
+                        let over = turn == TurnTime::Over;
+                        let is_well = new.is_some_and(|new| new.health == Health::Well);
+                        assert_eq!(judged == Judged::Up, is_well, "{case}");
+                        let says_it_is_not = new.is_some() && !is_well && over && speech == Speech::Lately;
+                        assert_eq!(matches!(judged, Judged::Bad(_)), says_it_is_not, "{case}");
+                        if new.is_none() && fetched == Fetched::No {
+                            assert_eq!(matches!(judged, Judged::NotTaken(_)), over, "{case}");
+                        }
+                        if new.is_none() && fetched == Fetched::Yes && speech == Speech::Silent {
+                            assert!(matches!(judged, Judged::Silent(_)), "{case}");
+                        }
+                        // Nobody waits beyond the end.
+                        assert!(!(over && judged == Judged::Waits), "{case}");
                     }
                 }
             }

@@ -25,6 +25,7 @@
 //! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
+//! | `rollout` | what the guests that tried a controller say about it |
 //! | `stacks` | what is told of stacks that did not come back from a backup |
 //! | [`storage`] | what becomes of each storage target |
 //! | `swap` | which copy takes its guest's place, and what stays behind |
@@ -81,6 +82,7 @@ pub mod protect;
 mod questions;
 pub mod recovery;
 pub mod report;
+mod rollout;
 pub mod room;
 pub mod schedule;
 mod silence;

@@ -1,9 +1,9 @@
 //! Which guest exchanges its controller next, and what is told of those that cannot.
 //!
 //! What comes in: the wishes of the document, what controllers said of themselves, what was approved, what lies on the box,
-//! what did not come up. What goes out: at most one operation on the whole box, in the order of the guests' uids: the first
-//! guest is the one that tries a build for all others, and where it does not come up nobody else gets it. A guest that
-//! nothing could bring back is told, and left as it is. Deliberately absent: what a guest does in its turn.
+//! what did not come up ([`rollout`]). What goes out: at most one operation on the whole box, in the order of the guests'
+//! uids. A build that is bad in one guest, or that silenced one, is tried in the next; two say something about all. A guest
+//! that nothing could bring back is told, and left as it is. Deliberately absent: what a guest does in its turn.
 
 use std::cmp::Ordering;
 
@@ -16,6 +16,7 @@ use holdfast_protocol::report::{Condition, Running};
 use holdfast_protocol::version;
 use jiff::SignedDuration;
 
+use super::rollout::{self, BuildState};
 use super::schedule::is_quiet;
 use super::{Action, Context, GuestVerdict, Plan, passes};
 use crate::gate::held::{Held, Remedy};
@@ -23,7 +24,7 @@ use crate::gate::of::effects;
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::policy::Sha256Hex;
-use crate::model::record::{GuestRecord, HelloRecord, TakenBy};
+use crate::model::record::{ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
 use crate::operation::{Operation, Snapshot, Target, UpdateController};
 
 /// What keeps a guest from the controller that it is wished.
@@ -92,17 +93,7 @@ fn judge(
         return Err(Kept::Silently);
     }
     approved(context, guest, wish, &sha256)?;
-    if let Some(bad) = inputs.records.bad_controllers.iter().find(|bad| bad.sha256 == sha256) {
-        let first = inputs.records.guests.iter().find(|guest| guest.uid == bad.guest);
-        let first = first.map_or_else(|| bad.guest.to_string(), |guest| guest.name.to_string());
-        return Err(Kept::Told(
-            ErrorCode::ControllerBad,
-            format!(
-                "controller {named} did not come up in guest {first} ({}): nobody on this box gets it; wish another, or sign for it once more",
-                bad.why
-            ),
-        ));
-    }
+    tried(context, record, (named, &sha256))?;
     if !inputs.observed.controllers.contains_key(&sha256) {
         return Err(waits(format!(
             "controller {named}, sha256 {}, does not lie on this box: `agentd release import FILE --version {named}`",
@@ -136,6 +127,74 @@ fn judge(
         return Err(Kept::Silently);
     }
     Ok(operation)
+}
+
+/// What the guests that tried it say.
+fn tried(
+    context: &Context<'_>,
+    record: &GuestRecord,
+    (named, sha256): (&str, &Sha256Hex),
+) -> Result<(), Kept> {
+    let records = &context.inputs.records;
+    let name = |verdict: &ControllerVerdict| {
+        let of = records.guests.iter().find(|guest| guest.uid == verdict.guest);
+        of.map_or_else(|| verdict.guest.to_string(), |guest| guest.name.to_string())
+    };
+    let both = |one: &ControllerVerdict, other: &ControllerVerdict| {
+        format!("{} ({}) and {} ({})", name(one), one.why, name(other), other.why)
+    };
+    let (code, message) = match rollout::judge(
+        &records.controller_verdicts,
+        &records.guests,
+        sha256,
+        record.uid,
+    ) {
+        BuildState::Clear => return Ok(()),
+        BuildState::BadHere(own) => (
+            ErrorCode::ControllerBad,
+            format!(
+                "controller {named} did not come up here ({}), and the guest went back: it is not tried here again, \
+                     and other guests get it; wish another, or sign for it once more",
+                own.why
+            ),
+        ),
+        BuildState::BadForAll(one, other) => (
+            ErrorCode::ControllerBad,
+            format!(
+                "controller {named} did not come up in guests {}: nobody on this box gets it; wish another, or sign \
+                     for it once more",
+                both(one, other)
+            ),
+        ),
+        BuildState::SilentHere(own) if rollout::is_heard_since(own, record) => (
+            ErrorCode::ControllerWaits,
+            format!(
+                "controller {named} was not heard here after it was fetched, and the one before is back: it is not \
+                     tried here again; wish another, or sign for it once more"
+            ),
+        ),
+        BuildState::SilentHere(own) => (ErrorCode::ControllerSilent, silent_text(named, own, record)),
+        BuildState::Paused(one, other) => (
+            ErrorCode::ControllerWaits,
+            format!(
+                "controller {named} waits: guests {} are in trouble with it; look at them first, then wish another or \
+                     sign for it once more",
+                both(one, other)
+            ),
+        ),
+    };
+    Err(Kept::Told(code, message))
+}
+
+/// Where a person looks, and how the guest gets the controller back that it had. No data of the customer is touched by that.
+fn silent_text(named: &str, own: &ControllerVerdict, record: &GuestRecord) -> String {
+    let vmid = record.place.vmid().map_or_else(|| "VMID".to_owned(), |vmid| vmid.to_string());
+    format!(
+        "controller {named}: {}. Nothing was rolled back, since silence alone proves nothing: look with `pct exec {vmid} -- \
+         systemctl status guestd`; the one before comes back with `pct exec {vmid} -- mv /usr/bin/guestd.old \
+         /usr/bin/guestd` and `pct exec {vmid} -- systemctl restart guestd`",
+        own.why
+    )
 }
 
 fn approved(

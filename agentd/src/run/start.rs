@@ -34,7 +34,8 @@ use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::hub_sync::HubSync;
-use crate::task::local_api;
+use crate::task::local_api::known::KnownTask;
+use crate::task::local_api::{self, Serving};
 use crate::task::observe::Eye;
 use crate::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use crate::task::report::ReportTask;
@@ -149,11 +150,25 @@ fn start_local_api(
         },
         GuestAddresses::of(Arc::clone(&parts.pve), Arc::clone(&parts.clock)),
     );
+    let (known_now, known) = watch::channel(Arc::default());
+    let addresses = KnownTask {
+        store: parts.store.clone(),
+        view: wires.view.subscribe(),
+        scratch: parts.policy.scratch.as_ref().and_then(TestPlace::guest_address),
+        known: known_now,
+    };
+    let for_addresses = stop.clone();
+    tasks.spawn(async move {
+        addresses.run(for_addresses).await;
+        "known_addresses"
+    });
     let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];
     for (listeners, router) in calls.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
-        let (tls, clock, stop) = (parts.leaf.server()?, Arc::clone(&parts.clock), stop.clone());
+        let (tls, store, clock) = (parts.leaf.server()?, parts.store.clone(), Arc::clone(&parts.clock));
+        let serving = Serving { listeners, tls, router, known: known.clone(), store, clock };
+        let stop = stop.clone();
         tasks.spawn(async move {
-            local_api::run(listeners, tls, router, clock, stop).await;
+            local_api::run(serving, stop).await;
             "local_api"
         });
     }

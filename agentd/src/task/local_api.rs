@@ -1,12 +1,16 @@
 //! Takes guests' connections: binds, shakes hands, serves, and lets nobody hold up anybody else.
 //!
-//! What comes in: addresses of the guests' bridge, the certificate, the router. What goes out: requests with the
-//! connection's two addresses in their extensions. Every wait has an end and every number a bound: seats per address and
-//! together, how often an address connects, the time for a handshake, for a request's head, for a whole connection.
-//! Deliberately absent: who a guest is; that is asked of its token, in `api`.
+//! What comes in: addresses of the guests' bridge, the certificate, the router, the addresses of known guests. What goes out:
+//! requests with the connection's two addresses in their extensions. Every wait has an end and every number a bound:
+//! connections of each guest and of strangers ([`admit`]), how often one connects, the time for a handshake, for a request's
+//! head, for a whole connection. Nothing is spent on TLS before the peer began to speak it. Deliberately absent: who a guest
+//! is; that is asked of its token, in `api`.
+
+mod admit;
+pub mod known;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,26 +22,20 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
+use self::admit::{Admit, CONNECTIONS_ALL, GuestSlot};
+use self::known::KnownAddresses;
 use super::stop::Stop;
 use crate::api::Peer;
-use crate::api::rate::Rates;
-use crate::api::seats::{Seat, Seats};
 use crate::port::clock::Clock;
+use crate::port::store::Store;
 
-/// Eight for each guest, as `GET /v1/self` says.
-pub const CONNECTIONS_EACH: u32 = crate::api::CONNECTIONS_EACH;
-/// A hundred guests with all their seats taken, and room. Each costs about 40 KiB with its TLS buffers: 40 MiB at worst.
-/// Handshakes under way have no narrower bound of their own: one that stalls costs no CPU, and a shared bound would let the
-/// guests that stall hold up those that do not.
-const CONNECTIONS_ALL: u32 = 1024;
-/// A handshake costs the agent about as much CPU as ten requests, so an address begins ten a second at most. A controller
-/// keeps its connection for ten minutes, and each of a person's commands opens one.
-const CONNECTIONS_PER_MINUTE: u32 = 600;
-/// A guest on the same box shakes hands in milliseconds.
+/// A guest on the same box shakes hands in milliseconds. It begins to speak within this, too.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The same for a request's head; it also ends a connection that idles.
 const HEAD_MAX: Duration = Duration::from_secs(5);
@@ -109,38 +107,34 @@ impl Listeners {
     }
 }
 
+/// What a listener needs.
+pub struct Serving {
+    /// Where connections come from.
+    pub listeners: Listeners,
+    /// The certificate.
+    pub tls: Arc<ServerConfig>,
+    /// What answers.
+    pub router: Router,
+    /// Who has connections of its own.
+    pub known: watch::Receiver<Arc<KnownAddresses>>,
+    /// Is told who could not be heard.
+    pub store: Store,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
 #[derive(Clone)]
 struct Server {
     tls: TlsAcceptor,
     router: Router,
-    seats: Seats,
-    opened: Arc<Rates<IpAddr>>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Server {
-    /// A seat, where this address has one and does not connect too often; or why not.
-    fn admit(&self, from: IpAddr) -> Result<Seat, &'static str> {
-        self.opened.take(from, self.clock.monotonic()).map_err(|_| "its address connects too often")?;
-        self.seats.take(from).ok_or("its address has too many")
-    }
+    admit: Arc<Admit>,
 }
 
 /// Serves until the agent stops.
-pub async fn run(
-    listeners: Listeners,
-    tls: Arc<ServerConfig>,
-    router: Router,
-    clock: Arc<dyn Clock>,
-    stop: Stop,
-) {
-    let server = Server {
-        tls: TlsAcceptor::from(tls),
-        router,
-        seats: Seats::new(CONNECTIONS_EACH, CONNECTIONS_ALL),
-        opened: Arc::new(Rates::per_minute(CONNECTIONS_PER_MINUTE)),
-        clock,
-    };
+pub async fn run(serving: Serving, stop: Stop) {
+    let Serving { listeners, tls, router, known, store, clock } = serving;
+    let server =
+        Server { tls: TlsAcceptor::from(tls), router, admit: Arc::new(Admit::new(known, store, clock)) };
     let mut loops = JoinSet::new();
     for listener in listeners.0 {
         loops.spawn(accept(listener, server.clone(), stop.clone()));
@@ -158,18 +152,23 @@ async fn accept(listener: TcpListener, server: Server, mut stop: Stop) {
             Some(_ended) = connections.join_next(), if !connections.is_empty() => continue,
         };
         match accepted {
-            Ok((stream, from)) => match server.admit(from.ip()) {
-                Ok(seat) => {
+            Ok((stream, from)) => match server.admit.admit(from.ip()) {
+                Ok((slot, end)) => {
                     let (server, stop) = (server.clone(), stop.clone());
                     connections.spawn(async move {
-                        serve(server, stream, from, stop).await;
-                        drop(seat);
+                        tokio::select! {
+                            biased;
+                            () = end.notified() => tracing::debug!(%from, "connection made room for another"),
+                            () = serve(server, stream, from, &slot, stop) => {}
+                        }
+                        drop(slot);
                     });
                 }
-                Err(why) => tracing::debug!(%from, why, "connection refused"),
+                Err(why) => tracing::debug!(%from, %why, "connection refused"),
             },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
+                server.admit.was_away();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -180,11 +179,27 @@ async fn accept(listener: TcpListener, server: Server, mut stop: Stop) {
     }
 }
 
-async fn serve(server: Server, stream: TcpStream, from: SocketAddr, mut stop: Stop) {
+/// A connection on which TLS is spoken. Its first bytes are looked at where they lie, before anything is spent on it.
+async fn shake_hands(
+    tls: &TlsAcceptor,
+    stream: TcpStream,
+    slot: &GuestSlot,
+) -> io::Result<Option<TlsStream<TcpStream>>> {
+    let mut first = [0; 3];
+    let there = stream.peek(&mut first).await?;
+    if !holdfast_tls::begins_tls(first.get(..there).unwrap_or_default()) {
+        return Ok(None);
+    }
+    slot.speaks();
+    tls.accept(stream).await.map(Some)
+}
+
+async fn serve(server: Server, stream: TcpStream, from: SocketAddr, slot: &GuestSlot, mut stop: Stop) {
     let Ok(to) = stream.local_addr() else { return };
-    let shaken = tokio::time::timeout(HANDSHAKE_MAX, server.tls.accept(stream)).await;
+    let shaken = tokio::time::timeout(HANDSHAKE_MAX, shake_hands(&server.tls, stream, slot)).await;
     let stream = match shaken {
-        Ok(Ok(stream)) => stream,
+        Ok(Ok(Some(stream))) => stream,
+        Ok(Ok(None)) => return tracing::debug!(%from, "no TLS is spoken"),
         Ok(Err(error)) => return tracing::debug!(%from, %error, "handshake failed"),
         Err(_) => return tracing::debug!(%from, "handshake took too long"),
     };

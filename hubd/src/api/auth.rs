@@ -10,11 +10,13 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::operator::{Role, WhoAmI};
 use holdfast_protocol::secret::TokenHash;
+use holdfast_tls::admission::Origin;
 
 use super::Hub;
 use super::frame::Answer;
 use super::problem::ApiError;
 use crate::domain::identity::Presented;
+use crate::serve::Visitor;
 
 /// An agent, as far as its certificate says. What that is worth is judged by the store.
 pub(super) struct Agent(pub Presented);
@@ -67,7 +69,31 @@ impl FromRequestParts<Arc<Hub>> for Operator {
         }
         let hash = TokenHash::of(token.trim().as_bytes());
         let found = hub.store.operator_by_token(hash, hub.clock.now()).await?;
-        found.map(|record| Self { name: record.name, role: record.role }).ok_or_else(unknown)
+        let record = found.ok_or_else(unknown)?;
+        // From now on the connection is the operator's, and no stranger's crowd ends it.
+        if let Some(Err(_)) =
+            parts.extensions.get::<Visitor>().map(|visitor| visitor.is_operator(&record.name))
+        {
+            return Err(ApiError::new(
+                ErrorCode::Busy,
+                "this operator has as many connections as one may: close some, and ask again",
+            ));
+        }
+        Ok(Self { name: record.name, role: record.role })
+    }
+}
+
+/// Where a request comes from.
+pub(super) struct From(pub Origin);
+
+impl<S: Sync> FromRequestParts<S> for From {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        // The listener put it there; a request without it would be our own mistake.
+        let visitor = parts.extensions.get::<Visitor>();
+        visitor
+            .map(|visitor| Self(visitor.origin()))
+            .ok_or_else(|| ApiError::internal("a request from nowhere"))
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::Extension;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::State;
 use axum::http::StatusCode;
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, Need, WAIT_SECONDS_MAX};
@@ -18,11 +19,12 @@ use super::frame::{Answer, Ids};
 use super::page::Asked;
 use super::problem::ApiError;
 use super::waiters::{Waiter, Woken};
-use super::{Hub, body};
+use super::{Hub, body, since_epoch, too_often};
 use crate::domain::desired::Telling;
 use crate::domain::identity::Presented;
 use crate::domain::intake::Arriving;
 use crate::domain::summary::Summary;
+use crate::serve::Visitor;
 use crate::store::{Checkin, Kept, SectionTexts};
 
 /// How long an agent waits for its turn when a whole fleet comes back at once.
@@ -53,10 +55,14 @@ pub(super) async fn check_in(
     State(hub): State<Arc<Hub>>,
     Agent(presented): Agent,
     Asked(query): Asked<CheckinQuery>,
+    visitor: Option<Extension<Visitor>>,
     ids: Ids,
     body: Body,
 ) -> Result<Answer<CheckinAnswer>, ApiError> {
     let wait = query.wait()?;
+    let kib = report_kib(body.size_hint().upper());
+    let paced = hub.pace.reports.take_many(presented.host, kib, since_epoch(hub.clock.now()));
+    paced.map_err(|often| too_often("this host has reported more than eight MiB within a minute", often))?;
     let turn = match tokio::time::timeout(TURN_WAIT, hub.turns.agents.acquire()).await {
         Ok(Ok(turn)) => turn,
         Ok(Err(_)) | Err(_) => return Err(ApiError::from(crate::store::StoreError::Busy)),
@@ -66,6 +72,9 @@ pub(super) async fn check_in(
     let waiter = hub.waiters.take(presented.host);
     let mut kept = hub.store.check_in(checkin).await??;
     drop(turn);
+    if let Some(Extension(visitor)) = visitor {
+        visitor.served_host(presented.host);
+    }
     // A host is held no longer than its poll interval, so that it is heard of in every one.
     let wait = wait.min(Duration::from_secs(kept.poll.get().into()));
     let news = kept.telling == Telling::Now || !kept.jobs.is_empty();
@@ -83,6 +92,12 @@ pub(super) async fn check_in(
             audit_seen: kept.audit_seen,
         },
     ))
+}
+
+/// What is taken from a host's share before its report is read: as much as it says, and the most where it says nothing.
+fn report_kib(said: Option<u64>) -> u32 {
+    let most = REPORT_BYTES_MAX as u64;
+    u32::try_from(said.unwrap_or(most).min(most).div_ceil(1024)).unwrap_or(u32::MAX)
 }
 
 async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<Checkin, ApiError> {

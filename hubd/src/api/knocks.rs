@@ -13,14 +13,14 @@ use holdfast_protocol::strict;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::auth::Operator;
+use super::auth::{From, Operator};
 use super::enrol::{ENROL_BODY_MAX, enrolled};
 use super::frame::{Answer, Ids};
 use super::hosts::EMPTY_BODY_MAX;
 use super::mutation::Head;
 use super::page::{Asked, PageQuery, bad_cursor, page};
 use super::problem::ApiError;
-use super::{Hub, body};
+use super::{Hub, body, since_epoch, too_often};
 use crate::authority::AgentKey;
 use crate::domain::enrolment::KNOCK_AGAIN_S;
 use crate::domain::host::is_usable_name;
@@ -30,9 +30,12 @@ const APPROVAL_BODY_MAX: usize = 4 * 1024;
 
 pub(super) async fn knock(
     State(hub): State<Arc<Hub>>,
+    From(origin): From,
     ids: Ids,
     body: Body,
 ) -> Result<Answer<KnockAnswer>, ApiError> {
+    let paced = hub.pace.knocks.take(origin, since_epoch(hub.clock.now()));
+    paced.map_err(|often| too_often("too many knocks come from this address", often))?;
     let request: KnockRequest = body::parse("the knock", body, ENROL_BODY_MAX).await?;
     let key = AgentKey::from_csr(&request.csr_pem)?;
     let fingerprint = key.fingerprint();
@@ -40,6 +43,7 @@ pub(super) async fn knock(
         id: KnockId::new(Uuid::new_v4()),
         key,
         says: request.says,
+        origin,
         at: hub.clock.now(),
         correlation: ids.correlation,
     };

@@ -31,16 +31,24 @@ mod restore;
 mod waiters;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::routing::{get, post};
 use axum::{Router, middleware};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::HostId;
+use holdfast_tls::admission::Origin;
+use holdfast_tls::rate::{Rates, TooOften};
+use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
 pub use waiters::Waiters;
 
+use self::problem::ApiError;
 use crate::authority::Authority;
 use crate::clock::Clock;
 use crate::domain::notice::Reached;
+use crate::serve::STRANGERS_MAX;
 use crate::store::Store;
 
 /// Everything the handlers need.
@@ -61,22 +69,61 @@ pub struct Hub {
     pub stop: watch::Receiver<bool>,
     /// Turns for reading and keeping bodies.
     pub turns: Turns,
+    /// How often one place, and how much one certificate, may ask.
+    pub pace: Pace,
+}
+
+/// How often one place may knock, and how much one host may report, whatever turns are free.
+pub struct Pace {
+    knocks: Rates<Origin>,
+    reports: Rates<HostId>,
+}
+
+/// A knocking agent asks every half minute: several boxes behind one address.
+const KNOCKS_PER_MINUTE: u32 = 30;
+
+/// Eight whole reports at once, or one each eight seconds. Those of a box with a hundred guests take a tenth of it.
+const REPORT_KIB_PER_MINUTE: u32 = 8 * 1024;
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            knocks: Rates::per_minute(KNOCKS_PER_MINUTE),
+            reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
+        }
+    }
+}
+
+/// The time as rates take it. A clock that is set back gives nothing away.
+fn since_epoch(now: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0))
+}
+
+/// Too much was asked: told when to come back.
+fn too_often(what: &str, often: TooOften) -> ApiError {
+    ApiError::new(ErrorCode::RateLimited, format!("{what}: ask again in {} seconds", often.retry_after_s))
 }
 
 /// How many requests are worked on at a time, so that memory is bounded. Each audience has its own, so that strangers
-/// cannot starve operators, nor operators the agents.
+/// cannot starve operators, nor operators the agents. As many strangers as have connections have turns: none waits for another
+/// whose body is slow.
 pub struct Turns {
     /// Reports of up to 1 MiB, mostly some kilobytes.
     agents: Semaphore,
     /// Bodies of up to 2.1 MiB, read only when the token is good.
     operators: Semaphore,
-    /// Bodies of up to 64 KiB, so 32 MiB together.
+    /// Bodies of up to 64 KiB, so 72 MiB together.
     strangers: Semaphore,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        Self { agents: Semaphore::new(256), operators: Semaphore::new(64), strangers: Semaphore::new(512) }
+        let strangers = STRANGERS_MAX as usize + 128;
+        Self {
+            agents: Semaphore::new(256),
+            operators: Semaphore::new(64),
+            strangers: Semaphore::new(strangers),
+        }
     }
 }
 

@@ -258,7 +258,6 @@ impl From<KnockError> for ApiError {
             KnockError::Unknown => ErrorCode::NotFound,
             KnockError::Refused | KnockError::Spent => ErrorCode::Refused,
             KnockError::Decided => ErrorCode::PreconditionFailed,
-            KnockError::Full => ErrorCode::RateLimited,
             KnockError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
             KnockError::Taken { .. } => ErrorCode::NameTaken,
             KnockError::KeyTaken => ErrorCode::Csr,

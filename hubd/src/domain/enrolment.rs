@@ -9,8 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 /// An invite lives this long.
 pub const INVITE_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Undecided knocks at most. More would be somebody filling the list; an operator has to tidy up first.
+/// Undecided knocks at most. More would be somebody filling the list: the one that was not heard for longest goes.
 pub const KNOCKS_PENDING_MAX: u32 = 100;
+
+/// Of one address.
+pub const KNOCKS_PENDING_EACH: u32 = 10;
 
 /// A knocking agent asks again after this.
 pub const KNOCK_AGAIN_S: u32 = 30;

@@ -7,6 +7,7 @@
 //! | [`enrolment`] | what a presented invite is worth |
 //! | [`escrow`] | which versions of a wrapped key are kept, and how often a host may ask |
 //! | [`event`] | what things that happen are called |
+//! | [`familiar`] | from where hosts and operators were served lately |
 //! | [`host`] | how an operator names a host |
 //! | [`identity`] | what a presented certificate is worth |
 //! | [`intake`] | whether a report begins anew, is laid over, or is late |
@@ -20,6 +21,7 @@ pub mod desired;
 pub mod enrolment;
 pub mod escrow;
 pub mod event;
+pub mod familiar;
 pub mod host;
 pub mod identity;
 pub mod intake;

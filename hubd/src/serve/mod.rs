@@ -1,9 +1,12 @@
 //! Connections: TLS on one port for everybody, with a client certificate for agents.
 //!
 //! In: a bound listener, the TLS settings, the router. Out: requests that carry who their peer's certificate names.
-//! Every wait has an end and every number a bound; a connection beyond the bound waits in the kernel's queue. When
-//! `stop` is told, nothing new is accepted, requests under way are finished, and after a grace the rest is cut.
+//! Every wait has an end and every number a bound: connections of each host, of each operator, of each place and of strangers
+//! together ([`admit`]). Nothing is spent on TLS before the peer began to speak it, and handshakes wait for no turn that one
+//! who stalls could hold. When `stop` is told, nothing new is accepted, requests under way are finished, and after a grace the
+//! rest is cut.
 
+mod admit;
 mod peer;
 mod tls;
 
@@ -16,21 +19,20 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+use self::admit::Admit;
+pub use admit::{STRANGERS_MAX, Visitor};
 pub use peer::presented;
 pub use tls::{TlsError, provider, server_config};
 
 use crate::domain::identity::Presented;
 
-/// A handshake costs half a millisecond; a peer that takes longer than this is not one.
+/// A handshake costs half a millisecond; a peer that takes longer than this, or to begin, is not one.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
-
-/// Handshakes at a time. At half a millisecond each this many keep two cores busy for 64 ms.
-const HANDSHAKES_MAX: usize = 256;
 
 /// How long a strange peer may be silent between or within request heads.
 const STRANGER_WAIT: Duration = Duration::from_secs(20);
@@ -65,31 +67,28 @@ pub struct Serving {
 pub async fn serve(serving: Serving) {
     let Serving { listener, tls, router, connections_max, mut stop } = serving;
     let acceptor = TlsAcceptor::from(tls);
-    let (places, handshakes) =
-        (Arc::new(Semaphore::new(connections_max)), Arc::new(Semaphore::new(HANDSHAKES_MAX)));
+    let admit = Admit::new(connections_max);
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place,
-            () = stopped(&mut stop) => break,
-        };
-        let Ok(place) = place else { break };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let (acceptor, router) = (acceptor.clone(), router.clone());
-                let (handshakes, stop) = (Arc::clone(&handshakes), stop.clone());
-                connections.spawn(async move {
-                    if let Some((stream, peer)) = shake_hands(stream, &acceptor, &handshakes).await {
-                        converse(stream, peer, router, stop).await;
-                    }
-                    drop(place);
-                });
-            }
+            Ok((stream, from)) => match admit.admit(from.ip()) {
+                Ok((visitor, end)) => {
+                    let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stop.clone());
+                    connections.spawn(async move {
+                        tokio::select! {
+                            biased;
+                            () = end.notified() => tracing::debug!(action = "serve", result = "made room", %from),
+                            () = attend(stream, visitor, &acceptor, router, stop) => {}
+                        }
+                    });
+                }
+                Err(refusal) => tracing::debug!(action = "accept", result = "refused", %from, %refusal),
+            },
             Err(error) => {
                 tracing::warn!(action = "accept", result = "failed", error = %error);
                 tokio::time::sleep(ACCEPT_REST).await;
@@ -110,34 +109,52 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
+/// One connection, from its first byte to its end.
+async fn attend(
+    stream: TcpStream,
+    visitor: Visitor,
+    acceptor: &TlsAcceptor,
+    router: Router,
+    stop: watch::Receiver<bool>,
+) {
+    let shaken = tokio::time::timeout(HANDSHAKE_WAIT, shake_hands(stream, &visitor, acceptor)).await;
+    let Some((stream, peer)) = shaken.ok().flatten() else { return };
+    if let Some(Err(refusal)) = peer.map(|peer| visitor.is_host(peer.host)) {
+        tracing::debug!(action = "accept", result = "refused", host = ?peer, %refusal);
+        return;
+    }
+    converse(stream, (peer, visitor), router, stop).await;
+}
+
 async fn shake_hands(
     stream: TcpStream,
+    visitor: &Visitor,
     acceptor: &TlsAcceptor,
-    handshakes: &Semaphore,
 ) -> Option<(TlsStream, Option<Presented>)> {
-    let shaking = async {
-        let turn = handshakes.acquire().await.ok()?;
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(action = "accept", result = "failed", error = %error);
+    let mut first = [0; 3];
+    let there = stream.peek(&mut first).await.ok()?;
+    if !holdfast_tls::begins_tls(first.get(..there)?) {
+        return None;
+    }
+    visitor.speaks();
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(action = "accept", result = "failed", error = %error);
+    }
+    match acceptor.accept(stream).await {
+        Ok(stream) => {
+            let peer = stream.get_ref().1.peer_certificates().and_then(presented);
+            Some((stream, peer))
         }
-        let shaken = acceptor.accept(stream).await;
-        drop(turn);
-        match shaken {
-            Ok(stream) => Some(stream),
-            Err(error) => {
-                tracing::debug!(action = "handshake", result = "failed", error = %error);
-                None
-            }
+        Err(error) => {
+            tracing::debug!(action = "handshake", result = "failed", error = %error);
+            None
         }
-    };
-    let stream = tokio::time::timeout(HANDSHAKE_WAIT, shaking).await.ok()??;
-    let peer = stream.get_ref().1.peer_certificates().and_then(presented);
-    Some((stream, peer))
+    }
 }
 
 async fn converse(
     stream: TlsStream,
-    peer: Option<Presented>,
+    (peer, visitor): (Option<Presented>, Visitor),
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -145,6 +162,7 @@ async fn converse(
         if let Some(peer) = peer {
             request.extensions_mut().insert(peer);
         }
+        request.extensions_mut().insert(visitor.clone());
         router.clone().oneshot(request.map(Body::new))
     });
     let wait = if peer.is_some() { AGENT_WAIT } else { STRANGER_WAIT };

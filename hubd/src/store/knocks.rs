@@ -1,8 +1,13 @@
 //! Knocks: agents that ask to be let in without an invite.
+//!
+//! The list of those that wait is short, and a newcomer always gets on it: one that was not heard for longest goes, first of the
+//! newcomer's own address when that has its part, then of the address that has most. An agent that waits knocks again each
+//! half minute, so what goes first was sent once and left.
 
 use holdfast_protocol::id::{CorrelationId, HostId, HostName, KnockId};
 use holdfast_protocol::operator::{KnockApproval, KnockState, KnockView};
 use holdfast_protocol::pin::{Pin, PinKind};
+use holdfast_tls::admission::Origin;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -15,7 +20,7 @@ use super::idempotency::By;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
 use crate::authority::{AgentKey, CsrError, IssueError, Issued};
-use crate::domain::enrolment::KNOCKS_PENDING_MAX;
+use crate::domain::enrolment::{KNOCKS_PENDING_EACH, KNOCKS_PENDING_MAX};
 use crate::domain::event::{EventKind, NewEvent};
 
 /// A knock.
@@ -26,6 +31,8 @@ pub struct Knock {
     pub key: AgentKey,
     /// What the applicant says it is called.
     pub says: HostName,
+    /// Where it comes from.
+    pub origin: Origin,
     /// Now.
     pub at: Timestamp,
     /// The wish it belongs to.
@@ -72,9 +79,6 @@ pub enum KnockError {
     /// It was let in.
     #[error("this knock was let in already: revoke the host instead")]
     Decided,
-    /// The list is full.
-    #[error("{KNOCKS_PENDING_MAX} knocks wait already: an operator must decide on some first")]
-    Full,
     /// The operator read another key off the box.
     #[error("the knock's key is {actual}, not the one given: compare again; somebody else may be knocking")]
     Fingerprint {
@@ -229,13 +233,10 @@ impl Store {
 }
 
 fn first(tx: &Tx<'_>, knock: &Knock) -> Result<KnockAnswered, Failed<KnockError>> {
-    let sql = "SELECT count(*) FROM knocks WHERE state = 'pending'";
-    let pending: u32 = tx.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-    if pending >= KNOCKS_PENDING_MAX {
-        return Err(Failed::Refused(KnockError::Full));
-    }
-    let sql = "INSERT INTO knocks (id, spki, spki_der, says, first_at, last_at, state)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending')";
+    let origin = knock.origin.to_string();
+    make_room(tx, &origin)?;
+    let sql = "INSERT INTO knocks (id, spki, spki_der, says, first_at, last_at, state, origin)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending', ?6)";
     if key_is_anothers(tx, knock.key.hash(), None)? {
         return Err(Failed::Refused(KnockError::KeyTaken));
     }
@@ -245,7 +246,8 @@ fn first(tx: &Tx<'_>, knock: &Knock) -> Result<KnockAnswered, Failed<KnockError>
         knock.key.hash(),
         key,
         knock.says.as_str(),
-        Time(knock.at)
+        Time(knock.at),
+        origin
     ])?;
     let event = NewEvent {
         at: knock.at,
@@ -261,6 +263,29 @@ fn first(tx: &Tx<'_>, knock: &Knock) -> Result<KnockAnswered, Failed<KnockError>
     };
     emit(tx, &event)?;
     Ok(KnockAnswered::Pending(knock.id))
+}
+
+/// Lets a knock go where there are as many as may wait, of one address or together.
+fn make_room(tx: &Tx<'_>, origin: &str) -> Result<(), Failed<KnockError>> {
+    let own = "SELECT count(*) FROM knocks WHERE state = 'pending' AND origin = ?1";
+    let own: u32 = tx.prepare_cached(own)?.query_row([origin], |row| row.get(0))?;
+    if own >= KNOCKS_PENDING_EACH {
+        let sql =
+            "DELETE FROM knocks WHERE id = (SELECT id FROM knocks WHERE state = 'pending' AND origin = ?1
+                   ORDER BY last_at, first_at, id LIMIT 1)";
+        tx.prepare_cached(sql)?.execute([origin])?;
+        return Ok(());
+    }
+    let all = "SELECT count(*) FROM knocks WHERE state = 'pending'";
+    let all: u32 = tx.prepare_cached(all)?.query_row([], |row| row.get(0))?;
+    if all >= KNOCKS_PENDING_MAX {
+        let sql = "DELETE FROM knocks WHERE id = (
+                       SELECT id FROM (SELECT id, last_at, first_at, count(*) OVER (PARTITION BY origin) AS crowd
+                           FROM knocks WHERE state = 'pending')
+                       ORDER BY crowd DESC, last_at, first_at, id LIMIT 1)";
+        tx.prepare_cached(sql)?.execute([])?;
+    }
+    Ok(())
 }
 
 /// The first certificate, as long as the host has no later one.

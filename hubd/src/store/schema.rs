@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0006_restore.sql"),
     include_str!("../../migrations/sqlite/0007_degraded.sql"),
     include_str!("../../migrations/sqlite/0008_restore_withdrawn.sql"),
+    include_str!("../../migrations/sqlite/0009_knock_origin.sql"),
 ];
 
 /// How long to wait for a lock that another process (`hubd operator`) holds.

@@ -70,13 +70,59 @@ async fn a_refused_knock_stays_refused() {
     );
 }
 
+/// A knock from this address of the machine, and what came of it.
+async fn knock_from(world: &World, from: [u8; 4], key: &KeyPair) -> Answered<KnockAnswer> {
+    let request = KnockRequest { csr_pem: csr(key), says: "pve1".parse().unwrap() };
+    world.from(from.into()).send(Method::POST, "/v1/knock", &request).await
+}
+
+async fn waiting(world: &World) -> Vec<Pin> {
+    let page: Page<KnockView> = world.admin().get("/v1/knocks?limit=500").await.data(StatusCode::OK);
+    page.items.into_iter().map(|knock| knock.fingerprint).collect()
+}
+
+fn pin(key: &KeyPair) -> Pin {
+    Pin::of(PinKind::Spki, &key.subject_public_key_info())
+}
+
+/// Strangers that fill the list make room for each other, and an agent that knocks on is on it.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_of_knocks_cannot_be_filled_without_end() {
+async fn a_crowd_of_knocks_keeps_no_agent_off_the_list() {
     let world = World::start().await;
-    for _ in 0..100 {
-        pending(&world, &KeyPair::generate().unwrap()).await;
+    let agent = KeyPair::generate().unwrap();
+    knock_from(&world, [127, 8, 0, 1], &agent).await.data(StatusCode::ACCEPTED);
+    for host in 1..=12 {
+        world.clock.advance(1);
+        for _ in 0..11 {
+            let key = KeyPair::generate().unwrap();
+            knock_from(&world, [127, 8, 7, host], &key).await.data(StatusCode::ACCEPTED);
+        }
     }
-    let answer = knock(&world, &KeyPair::generate().unwrap()).await;
+    let waits = waiting(&world).await;
+    assert!(waits.len() == 100 && waits.contains(&pin(&agent)), "{} wait", waits.len());
+    // As many places as the list is long, each with one: who knocks on is not who goes.
+    for host in 1..=120 {
+        world.clock.advance(1);
+        knock_from(&world, [127, 8, 0, 1], &agent).await.data(StatusCode::ACCEPTED);
+        let key = KeyPair::generate().unwrap();
+        knock_from(&world, [127, 8, 8, host], &key).await.data(StatusCode::ACCEPTED);
+        world.clock.advance(10);
+    }
+    let waits = waiting(&world).await;
+    assert!(waits.len() == 100 && waits.contains(&pin(&agent)), "{} wait", waits.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_knocks_too_often_waits_and_no_other_does() {
+    let world = World::start().await;
+    let key = KeyPair::generate().unwrap();
+    for _ in 0..30 {
+        knock_from(&world, [127, 8, 7, 1], &key).await.data(StatusCode::ACCEPTED);
+    }
+    let answer = knock_from(&world, [127, 8, 7, 1], &key).await;
     assert_eq!(answer.code(), ErrorCode::RateLimited);
     assert!(answer.headers.contains_key("retry-after"));
+    knock_from(&world, [127, 8, 7, 2], &key).await.data(StatusCode::ACCEPTED);
+    world.clock.advance(2);
+    knock_from(&world, [127, 8, 7, 1], &key).await.data(StatusCode::ACCEPTED);
 }

@@ -10,6 +10,7 @@
 
 mod certificates;
 mod checkin;
+mod crowd;
 mod csr;
 mod deadman;
 mod desired;

@@ -4,6 +4,7 @@
 //! host with its own certificate. The clock begins at the machine's time, since certificates are checked by it, and
 //! moves only when the test says so.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -78,6 +79,16 @@ impl World {
         world
     }
 
+    /// A hub with few connections, of which an eighth is for strangers.
+    pub async fn narrow(connections_max: usize) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("hub");
+        let mut world =
+            Self::with_connections(folder, None, NoticeSettings::default(), connections_max).await;
+        world._temp = Some(temp);
+        world
+    }
+
     pub async fn in_folder(folder: PathBuf, webhook: Option<WebhookSettings>) -> Self {
         Self::telling(folder, webhook, NoticeSettings::default()).await
     }
@@ -87,6 +98,16 @@ impl World {
         webhook: Option<WebhookSettings>,
         escrow_notice: NoticeSettings,
     ) -> Self {
+        Self::with_connections(folder, webhook, escrow_notice, 1000).await
+    }
+
+    /// A hub for so many connections at a time.
+    pub async fn with_connections(
+        folder: PathBuf,
+        webhook: Option<WebhookSettings>,
+        escrow_notice: NoticeSettings,
+        connections_max: usize,
+    ) -> Self {
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
         let opened = run::open(&folder, clock.as_ref()).await.unwrap();
         let store = opened.store.clone();
@@ -95,7 +116,7 @@ impl World {
             public_url: None,
             webhook,
             escrow_notice,
-            connections_max: 1000,
+            connections_max,
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();
@@ -143,6 +164,11 @@ impl World {
         client(&self.ca_pem, &self.url, identity)
     }
 
+    /// Anybody, from this address of the machine, over connections of its own.
+    pub fn from(&self, address: IpAddr) -> Client {
+        client_from(&self.ca_pem, &self.url, None, Some(address))
+    }
+
     pub async fn invite(&self, name: &str) -> Invite {
         let request = InviteRequest { host_name: name.parse().unwrap() };
         let made: InviteCreated =
@@ -183,6 +209,15 @@ impl World {
 }
 
 pub fn client(ca_pem: &str, url: &str, identity: Option<(&str, &KeyPair)>) -> Client {
+    client_from(ca_pem, url, identity, None)
+}
+
+pub fn client_from(
+    ca_pem: &str,
+    url: &str,
+    identity: Option<(&str, &KeyPair)>,
+    address: Option<IpAddr>,
+) -> Client {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
     let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
@@ -199,6 +234,7 @@ pub fn client(ca_pem: &str, url: &str, identity: Option<(&str, &KeyPair)>) -> Cl
     };
     let http = reqwest::Client::builder()
         .tls_backend_preconfigured(config)
+        .local_address(address)
         .timeout(Duration::from_secs(60))
         .build()
         .unwrap();

@@ -31,6 +31,8 @@ pub enum Speech {
     Hello,
     /// They do, until they are to exchange themselves: they fetch the new one, and are silent from then on.
     Breaks,
+    /// They do, and the new one, which they exchange themselves for, says that it is not well.
+    Unwell,
     /// They do, and what they fetch to exchange themselves they throw away: it does not run here. They say what they said.
     Refuses,
     /// They do not.
@@ -99,6 +101,12 @@ async fn take_up(world: &World, store: &Store, speech: Speech) {
             Speech::Hello => HelloRecord {
                 version: update.version.as_str().to_owned(),
                 build: Some(update.sha256.clone()),
+                ..hello(now)
+            },
+            Speech::Unwell => HelloRecord {
+                version: update.version.as_str().to_owned(),
+                build: Some(update.sha256.clone()),
+                health: Health::Unwell,
                 ..hello(now)
             },
             Speech::Refuses => hello(now),

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::model::record::TakenBy;
+use crate::model::record::{ControllerOutcome, TakenBy};
 use crate::operation::log::Fact;
 use crate::operation::update_controller::{Came, Fetched};
 use crate::operation::{Snapshot, Target, UpdateController};
@@ -156,12 +156,14 @@ async fn its_turn_is_told_while_it_is_and_who_fetches_then_is_written_down() {
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.status, StatusCode::OK);
     assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::Yes);
     let progress = world.store.operation(update).await.unwrap().unwrap();
-    let came = Fact::Controller { came: Came::Bad, why: "silent".to_owned() };
+    let came = Fact::Controller { came: Came::Bad, why: "unwell".to_owned() };
     let over = Event::Succeeded { step: 2, facts: vec![came], note: None };
     world.store.append(&progress, over, world.clock.now()).await.unwrap();
     assert_eq!(of(told(&world, &token).await), Turn::Waits, "its turn is over");
-    let bad = world.store.records(Generation::new(2), world.clock.now()).await.unwrap().bad_controllers;
+    let records = world.store.records(Generation::new(2), world.clock.now()).await.unwrap();
+    let bad = records.controller_verdicts;
     assert_eq!((bad.len(), bad[0].sha256.as_str()), (1, digest().as_str()));
+    assert_eq!((bad[0].outcome, bad[0].guest), (ControllerOutcome::Bad, WEB.parse().unwrap()));
 }
 
 /// What made the guest known has ended, so that something else can hold it.

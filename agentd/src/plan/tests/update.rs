@@ -7,7 +7,7 @@ use holdfast_protocol::report::Health;
 use jiff::SignedDuration;
 
 use super::*;
-use crate::model::record::{BadController, HelloRecord, ReleaseRecord};
+use crate::model::record::{ControllerOutcome, ControllerVerdict, HelloRecord, ReleaseRecord};
 
 const NEW: &str = "cd";
 
@@ -68,27 +68,73 @@ fn one_guest_at_a_time_on_a_box_the_first_one_first() {
     assert_eq!(updates(&w.plan()), [uid(2)], "the next one when it came up");
 }
 
-#[test]
-fn a_build_that_did_not_come_up_is_nobodys_any_more() {
-    let mut w = world(2);
-    let bad = BadController {
+fn verdict(guest: u32, outcome: ControllerOutcome, why: &str) -> ControllerVerdict {
+    ControllerVerdict {
         sha256: digest(NEW),
         version: "0.2.0".to_owned().try_into().unwrap(),
-        guest: uid(1),
-        why: "silent".to_owned(),
+        guest: uid(guest),
+        outcome,
+        why: why.to_owned(),
         at: at(0),
-    };
-    w.records.bad_controllers.push(bad);
+    }
+}
+
+#[test]
+fn a_build_is_bad_for_its_guest_and_for_all_after_a_second() {
+    let mut w = world(4);
+    w.records.controller_verdicts.push(verdict(1, ControllerOutcome::Bad, "it is not well"));
+    let plan = w.plan();
+    assert_eq!(updates(&plan), [uid(2)], "one guest says nothing about the others");
+    let words = told(&plan, ErrorCode::ControllerBad);
+    assert!(words.len() == 1 && words[0].contains("did not come up here (it is not well)"), "{words:?}");
+    w.records.controller_verdicts.push(verdict(2, ControllerOutcome::Bad, "not well either"));
     let plan = w.plan();
     assert!(updates(&plan).is_empty());
     let words = told(&plan, ErrorCode::ControllerBad);
-    let first = w.records.guests[0].name.as_str();
-    assert!(words.len() == 2 && words[1].contains(&format!("in guest {first} (silent)")), "{words:?}");
+    let [one, two] = [0, 1].map(|at: usize| w.records.guests[at].name.clone());
+    let named = format!("in guests {one} (it is not well) and {two} (not well either)");
+    assert!(words.len() == 4 && words.iter().all(|words| words.contains(&named)), "{words:?}");
     // Another one is another one.
     w.desired[1].controller = Some(wish("0.2.0", "ef"));
     w.records.releases[0].sha256 = digest("ef");
     w.observed.controllers.insert(digest("ef"), 9);
     assert_eq!(updates(&w.plan()), [uid(2)]);
+}
+
+#[test]
+fn one_silent_guest_waits_for_a_person_and_the_rest_goes_on() {
+    let mut w = world(4);
+    w.records.controller_verdicts.push(verdict(1, ControllerOutcome::Silent, "nobody is heard"));
+    let plan = w.plan();
+    assert_eq!(updates(&plan), [uid(2)]);
+    let words = told(&plan, ErrorCode::ControllerSilent);
+    assert!(words.len() == 1 && words[0].contains("pct exec 300 -- systemctl status guestd"), "{words:?}");
+    assert!(told(&plan, ErrorCode::ControllerBad).is_empty(), "silence is no verdict");
+    // It speaks again, with what it had before: it is silent no more, and the build is not tried there again.
+    w.records.guests[0].hello.as_mut().unwrap().at = at(1);
+    let plan = w.plan();
+    assert_eq!(updates(&plan), [uid(2)]);
+    assert!(told(&plan, ErrorCode::ControllerSilent).is_empty());
+    assert!(told(&plan, ErrorCode::ControllerWaits)[0].contains("the one before is back"));
+}
+
+#[test]
+fn two_guests_in_trouble_hold_a_build_until_a_person_looked() {
+    for second in [ControllerOutcome::Silent, ControllerOutcome::Bad] {
+        let mut w = world(4);
+        w.records.controller_verdicts.push(verdict(1, ControllerOutcome::Silent, "nobody is heard"));
+        w.records.controller_verdicts.push(verdict(2, second, "the second"));
+        let plan = w.plan();
+        assert!(updates(&plan).is_empty(), "{plan}");
+        assert_eq!(told(&plan, ErrorCode::ControllerWaits).len(), 2, "the two that did not try it");
+        // With the controller of before nothing is answered.
+        w.records.guests[0].hello.as_mut().unwrap().at = at(1);
+        assert!(updates(&w.plan()).is_empty());
+        // The first is heard with the new one: one in trouble is not two.
+        w.records.guests[0].hello.as_mut().unwrap().at = at(1);
+        w.records.guests[0].hello.as_mut().unwrap().build = Some(digest(NEW));
+        assert_eq!(updates(&w.plan()), [uid(3)]);
+    }
 }
 
 #[test]

@@ -240,6 +240,22 @@ impl Store {
         self.heard.last(uid)
     }
 
+    /// The listener was away at this moment: whoever spoke then was heard by nobody.
+    pub fn missed_all(&self, at: Timestamp) {
+        self.heard.missed_all(at);
+    }
+
+    /// A connection of this guest was refused at this moment.
+    pub fn missed_guest(&self, uid: GuestUid, at: Timestamp) {
+        self.heard.missed_guest(uid, at);
+    }
+
+    /// Since when this guest would have been heard, had it spoken. Its silence before that says nothing.
+    #[must_use]
+    pub fn would_hear_since(&self, uid: GuestUid) -> Timestamp {
+        self.heard.missed_last(uid).map_or(self.listening_since, |at| at.max(self.listening_since))
+    }
+
     /// A controller's word. What it only repeats wakes nobody, and the disk once an hour.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Controllers of guests: whose turn it is to exchange its own, who fetched the bytes, and which ones did not come up here.
 //!
 //! Whose turn it is stands in the journal and nowhere else. That a guest began to fetch is on disk before the first byte is
-//! sent: without it no guest is rolled back. A build that did not come up is not tried again on this host, until an operator
-//! signs for these bytes once more (`release`).
+//! sent: without it nothing that follows is held against the bytes. What became of a build is kept for each guest, until an
+//! operator signs for these bytes once more (`release`); what follows for other guests is the plan's to say.
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::desired::Turn;
@@ -12,29 +12,37 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use super::rows::{micros, parsed, time};
 use super::{Part, Store, StoreError, audit, journal};
 use crate::model::policy::Sha256Hex;
-use crate::model::record::BadController;
+use crate::model::record::{ControllerOutcome, ControllerVerdict};
 use crate::operation::log::Status;
 use crate::operation::step::Step;
 use crate::operation::update_controller::Fetched;
 use crate::operation::{Operation, UpdateController};
 
 /// Those that did not come up.
-pub(super) fn bad(connection: &Connection) -> Result<Vec<BadController>, StoreError> {
-    let rows: Vec<([String; 4], i64)> = connection
-        .prepare_cached("SELECT sha256, version, guest, why, at FROM bad_controller ORDER BY sha256")
+pub(super) fn verdicts(connection: &Connection) -> Result<Vec<ControllerVerdict>, StoreError> {
+    let rows: Vec<([String; 5], i64)> = connection
+        .prepare_cached(
+            "SELECT sha256, version, guest, verdict, why, at FROM controller_verdict ORDER BY sha256, guest",
+        )
         .and_then(|mut select| {
             let texts = |row: &Row<'_>| {
-                Ok::<_, rusqlite::Error>([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+                Ok::<_, rusqlite::Error>([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?])
             };
-            select.query_map([], |row| Ok::<_, rusqlite::Error>((texts(row)?, row.get(4)?)))?.collect()
+            select.query_map([], |row| Ok::<_, rusqlite::Error>((texts(row)?, row.get(5)?)))?.collect()
         })
         .map_err(StoreError::sqlite("read which controllers did not come up"))?;
     rows.into_iter()
-        .map(|([sha256, version, guest, why], at)| {
-            Ok(BadController {
+        .map(|([sha256, version, guest, verdict, why], at)| {
+            Ok(ControllerVerdict {
                 sha256: sha256.try_into().map_err(StoreError::unreadable("a digest"))?,
                 version: version.try_into().map_err(StoreError::unreadable("a version"))?,
                 guest: parsed("a guest", &guest)?,
+                // The table's check allows these two alone.
+                outcome: if verdict == word(ControllerOutcome::Bad) {
+                    ControllerOutcome::Bad
+                } else {
+                    ControllerOutcome::Silent
+                },
                 why,
                 at: time(at)?,
             })
@@ -42,33 +50,45 @@ pub(super) fn bad(connection: &Connection) -> Result<Vec<BadController>, StoreEr
         .collect()
 }
 
-/// One did not come up. The first word about it stays.
-pub(super) fn is_bad(
+const fn word(outcome: ControllerOutcome) -> &'static str {
+    match outcome {
+        ControllerOutcome::Bad => "bad",
+        ControllerOutcome::Silent => "silent",
+    }
+}
+
+/// One did not come up in a guest. What a guest said itself stays, whatever is heard or not heard later.
+pub(super) fn did_not_come_up(
     transaction: &Transaction<'_>,
     update: &UpdateController,
     by: OperationId,
-    why: &str,
+    (outcome, why): (ControllerOutcome, &str),
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let uid = update.target().uid;
     let (version, sha256) = (update.version.as_str(), update.sha256.as_str());
     transaction
         .execute(
-            "INSERT OR IGNORE INTO bad_controller (sha256, version, guest, operation, why, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            (sha256, version, uid.to_string(), by.to_string(), why, micros(at)),
+            "INSERT INTO controller_verdict (sha256, version, guest, verdict, operation, why, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (sha256, guest) DO UPDATE SET verdict = excluded.verdict, operation = excluded.operation,
+                 why = excluded.why, at = excluded.at WHERE verdict = 'silent'",
+            (sha256, version, uid.to_string(), word(outcome), by.to_string(), why, micros(at)),
         )
         .map_err(StoreError::sqlite("note that a controller did not come up"))?;
     let detail = format!("controller {version}, sha256 {sha256}: {why}");
-    let line =
-        audit::Line { at, action: "controller_bad", guest: Some(uid), operation: Some(by), detail: &detail };
+    let action = match outcome {
+        ControllerOutcome::Bad => "controller_bad",
+        ControllerOutcome::Silent => "controller_silent",
+    };
+    let line = audit::Line { at, action, guest: Some(uid), operation: Some(by), detail: &detail };
     audit::append(transaction, &line)
 }
 
 /// An operator signed for these bytes once more.
 pub(super) fn forgiven(transaction: &Transaction<'_>, sha256: &Sha256Hex) -> Result<(), StoreError> {
     transaction
-        .execute("DELETE FROM bad_controller WHERE sha256 = ?1", [sha256.as_str()])
+        .execute("DELETE FROM controller_verdict WHERE sha256 = ?1", [sha256.as_str()])
         .map_err(StoreError::sqlite("give a controller another chance"))?;
     Ok(())
 }

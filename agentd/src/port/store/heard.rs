@@ -25,14 +25,42 @@ struct Said {
     last: Timestamp,
 }
 
+/// When somebody may have spoken to nobody: the listener was away, or a guest's connection was refused.
+#[derive(Default)]
+struct Missed {
+    all: Option<Timestamp>,
+    guests: BTreeMap<GuestUid, Timestamp>,
+}
+
 /// The controllers that were heard in this run of the agent.
 #[derive(Default)]
-pub(super) struct Heard(Mutex<BTreeMap<GuestUid, Said>>);
+pub(super) struct Heard(Mutex<BTreeMap<GuestUid, Said>>, Mutex<Missed>);
 
 impl Heard {
     fn all(&self) -> MutexGuard<'_, BTreeMap<GuestUid, Said>> {
         // Behind a poisoned lock lie plain words and times.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn missed(&self) -> MutexGuard<'_, Missed> {
+        // Behind a poisoned lock lie plain times.
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No guest could be heard at this moment.
+    pub(super) fn missed_all(&self, at: Timestamp) {
+        self.missed().all = Some(at);
+    }
+
+    /// This guest could not be heard at this moment.
+    pub(super) fn missed_guest(&self, uid: GuestUid, at: Timestamp) {
+        self.missed().guests.insert(uid, at);
+    }
+
+    /// Since when this guest would have been heard, had it spoken, where that is not since the start.
+    pub(super) fn missed_last(&self, uid: GuestUid) -> Option<Timestamp> {
+        let missed = self.missed();
+        missed.all.max(missed.guests.get(&uid).copied())
     }
 
     /// Takes a hello that says nothing new. One that does, or that is due on disk again, is left to be written.
@@ -119,6 +147,19 @@ mod tests {
         heard.forget(uid);
         assert_eq!(heard.last(uid), None);
         assert!(!heard.repeats(uid, &hello(61, Health::Well)), "a new claim begins anew");
+    }
+
+    #[test]
+    fn who_could_not_be_heard_is_silent_from_then_on_only() {
+        let (heard, at) = (Heard::default(), |second| hello(second, Health::Well).at);
+        let [one, other] = [1, 2].map(|uid| GuestUid::new(uuid::Uuid::from_u128(uid)));
+        assert_eq!(heard.missed_last(one), None);
+        heard.missed_guest(one, at(10));
+        assert_eq!((heard.missed_last(one), heard.missed_last(other)), (Some(at(10)), None));
+        heard.missed_all(at(20));
+        assert_eq!((heard.missed_last(one), heard.missed_last(other)), (Some(at(20)), Some(at(20))));
+        heard.missed_guest(one, at(30));
+        assert_eq!((heard.missed_last(one), heard.missed_last(other)), (Some(at(30)), Some(at(20))));
     }
 
     #[test]

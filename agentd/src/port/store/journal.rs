@@ -15,6 +15,7 @@ use super::{
     guest, release, restore_test, snapshot, tier, window,
 };
 use crate::model::planted::{Bug, planted};
+use crate::model::record::ControllerOutcome;
 use crate::operation::log::{Entry, Event, Fact, Status};
 use crate::operation::progress::{Progress, ReplayError};
 use crate::operation::step::{Step, StepList};
@@ -298,9 +299,19 @@ fn learn(
         (Fact::SnapshotTaken { at }, Operation::UpdateController(update)) => {
             snapshot::taken(transaction, &update.snapshot, after.id, *at)
         }
-        (Fact::Controller { came: Came::Bad, why }, Operation::UpdateController(update)) => {
-            controller::is_bad(transaction, update, after.id, why, at)
-        }
+        (Fact::Controller { came, why }, Operation::UpdateController(update)) => match came {
+            Came::Up => Ok(()),
+            Came::Bad => {
+                controller::did_not_come_up(transaction, update, after.id, (ControllerOutcome::Bad, why), at)
+            }
+            Came::Silent => controller::did_not_come_up(
+                transaction,
+                update,
+                after.id,
+                (ControllerOutcome::Silent, why),
+                at,
+            ),
+        },
         (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
         (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
         (Fact::BackupFound { archive, bytes, at, sealed, mounts, hardware, disks }, _) => {

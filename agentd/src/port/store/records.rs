@@ -206,7 +206,7 @@ impl Store {
                     besides: beside::all(connection)?,
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
-                    bad_controllers: controller::bad(connection)?,
+                    controller_verdicts: controller::verdicts(connection)?,
                     requests: request::queued(connection)?,
                     backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
                     tiers: tier::all(connection)?,
@@ -227,8 +227,9 @@ impl Store {
             .await?;
         for record in &mut records.guests {
             if record.hello.is_some() {
-                let last = self.heard.last(record.uid).map_or(self.listening_since, |hello| hello.at);
-                records.heard.insert(record.uid, last.max(self.listening_since));
+                let since = self.would_hear_since(record.uid);
+                let last = self.heard.last(record.uid).map_or(since, |hello| hello.at);
+                records.heard.insert(record.uid, last.max(since));
             }
             self.heard.freshen(record);
         }

@@ -1,6 +1,6 @@
 //! A controller that the document wishes, by the whole agent: signed for, offered, exchanged or taken back.
 
-use agentd::model::record::HelloRecord;
+use agentd::model::record::{ControllerOutcome, HelloRecord};
 use agentd::port::pve::TaskKind;
 use agentd::task::intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
@@ -92,19 +92,71 @@ async fn a_controller_that_comes_up_stays() {
     agent.stop().await;
 }
 
+fn says(agent: &Agent, wish: &ControllerWish, health: Health) -> HelloRecord {
+    HelloRecord {
+        told: Default::default(),
+        version: "0.2.0".to_owned(),
+        health,
+        boot_id: "boot".to_owned(),
+        build: Some(wish.sha256.as_str().to_owned().try_into().unwrap()),
+        at: agent.ports.clock.now(),
+    }
+}
+
+fn is_told(code: ErrorCode) -> impl Fn(&agentd::model::view::View) -> bool {
+    move |view| report(view, 1).is_some_and(|one| one.conditions.iter().any(|c| c.code == code))
+}
+
+/// What became of the build, as it is kept.
+async fn verdicts(agent: &Agent) -> Vec<ControllerOutcome> {
+    let records = agent.ports.store.records(Generation::NONE, agent.ports.clock.now()).await.unwrap();
+    records.controller_verdicts.iter().map(|verdict| verdict.outcome).collect()
+}
+
+/// Silence has many causes: nothing is rolled back for it, nobody calls the build bad, and a person is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_falls_silent_is_taken_back_and_offered_to_nobody_again() {
+async fn one_that_falls_silent_is_left_for_a_person() {
     let world = World::start().await;
     let (mut agent, wish, update) = in_its_turn(&world).await;
-    assert_eq!(ended(&agent, update).await, OperationStatus::Done, "it has done what it is for");
-    assert_eq!(tasks(&world, TaskKind::RollBack).await, 1);
-    let bad = |view: &agentd::model::view::View| {
-        report(view, 1).is_some_and(|one| one.conditions.iter().any(|c| c.code == ErrorCode::ControllerBad))
+    assert_eq!(ended(&agent, update).await, OperationStatus::Done, "its guest is free for backups again");
+    assert_eq!(tasks(&world, TaskKind::RollBack).await, 0);
+    agent.until("a person is told", is_told(ErrorCode::ControllerSilent)).await;
+    assert_eq!(verdicts(&agent).await, [ControllerOutcome::Silent]);
+    assert_eq!(agent.ports.store.snapshots(hot().uid).await.unwrap().len(), 1, "there is a way back still");
+    // It was only slow.
+    agent.ports.store.record_hello(hot().uid, says(&agent, &wish, Health::Well)).await.unwrap();
+    let silent = is_told(ErrorCode::ControllerSilent);
+    agent.until("it is silent no more", |view| serves(view, 1) && !silent(view)).await;
+    agent.stop().await;
+}
+
+/// Its own word to the end of its turn: the guest goes back, and gets these bytes only when they are signed for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_says_that_it_is_not_well_is_taken_back() {
+    let world = World::start().await;
+    let (mut agent, wish, update) = in_its_turn(&world).await;
+    let speaking = async {
+        loop {
+            let _ = agent.ports.store.record_hello(hot().uid, says(&agent, &wish, Health::Unwell)).await;
+            agent.ports.clock.sleep(std::time::Duration::from_secs(5)).await;
+        }
     };
-    agent.until("it is told", bad).await;
-    let now = agent.ports.clock.now();
-    let records = agent.ports.store.records(Generation::NONE, now).await.unwrap();
-    assert_eq!(records.bad_controllers[0].sha256.as_str(), wish.sha256.as_str());
+    let status = tokio::select! {
+        status = ended(&agent, update) => status,
+        () = speaking => unreachable!("it speaks on"),
+    };
+    assert_eq!(status, OperationStatus::Done, "it has done what it is for");
+    assert_eq!(tasks(&world, TaskKind::RollBack).await, 1);
+    // The guest came back with the one of before.
+    let before = HelloRecord {
+        version: "0.1.0".to_owned(),
+        build: Some("ab".repeat(32).try_into().unwrap()),
+        ..says(&agent, &wish, Health::Well)
+    };
+    agent.ports.store.record_hello(hot().uid, before).await.unwrap();
+    let bad = is_told(ErrorCode::ControllerBad);
+    agent.until("it is told", &bad).await;
+    assert_eq!(verdicts(&agent).await, [ControllerOutcome::Bad]);
     // Signed for once more, it gets another chance.
     let draft = super::approve::controller(&wish);
     let mail = super::jobs::order(&agent, draft).await;

@@ -16,7 +16,8 @@ use agentd::port::guest_address::GuestAddresses;
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
 use agentd::port::store::holder::Thawed;
-use agentd::task::local_api::{self, Listeners};
+use agentd::task::local_api::known::{KnownAddresses, Member};
+use agentd::task::local_api::{self, Listeners, Serving};
 use agentd::task::stop::{self, Stopper};
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -162,7 +163,13 @@ impl World {
         let listeners = Listeners::bind(&[SocketAddr::from(([127, 66, 7, 1], 0))]).await.unwrap();
         let address = listeners.addresses().unwrap()[0];
         let (stopper, stop) = stop::pair();
-        let served = tokio::spawn(local_api::run(listeners, leaf.server().unwrap(), router, clock, stop));
+        let members = [(WEB_AT, WEB), (DB_AT, DB)];
+        let known: KnownAddresses =
+            members.map(|(at, uid)| (at, Member::Guest(uid.parse().unwrap()))).into_iter().collect();
+        let (_, known) = watch::channel(Arc::new(known));
+        let tls = leaf.server().unwrap();
+        let serving = Serving { listeners, tls, router, known, store: store.clone(), clock };
+        let served = tokio::spawn(local_api::run(serving, stop));
         let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin()))).unwrap();
         let connector = TlsConnector::from(Arc::new(tls));
         let (web, db) = (String::new(), String::new());

@@ -1,4 +1,4 @@
-//! A guest's turn to exchange its controller: it comes up, it does not, and nobody takes it.
+//! A guest's turn to exchange its controller: it comes up, is not well, falls silent, or nobody takes it.
 
 use agentd::model::record::TakenBy;
 use agentd::operation::log::Status;
@@ -15,7 +15,13 @@ const SECONDS: usize = 7;
 pub(super) fn stories() -> Vec<Story> {
     vec![
         Story { second_one_in: SECONDS, ..Story::done("update_controller", Ground::HotRuns, |_| update()) },
-        // It has the bytes, and falls silent: the guest goes back, and the operation has done what it is for.
+        // The new one says that it is not well: the guest goes back, and the operation has done what it is for.
+        Story {
+            speech: Speech::Unwell,
+            second_one_in: SECONDS,
+            ..Story::done("update_controller, it is not well", Ground::HotRuns, |_| update())
+        },
+        // It has the bytes, and falls silent: nobody goes back for that, and the guest is free for what comes next.
         Story {
             speech: Speech::Breaks,
             second_one_in: SECONDS,

@@ -1,7 +1,7 @@
-//! How often somebody may ask, as a bucket that fills again.
+//! How often, or how much, one peer may ask: a bucket that fills again.
 //!
-//! What comes in: who asks, and the forward clock. What goes out: yes, or the seconds to wait. Buckets are bounded in
-//! number: those that are full again are forgotten, which changes nothing for their owners.
+//! What comes in: who asks, how much, and the forward clock. What goes out: yes, or the seconds to wait. Buckets are bounded
+//! in number: those that are full again are forgotten, which changes nothing for their owners.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -41,6 +41,14 @@ impl<K: Eq + Hash> Rates<K> {
     /// # Errors
     /// [`TooOften`].
     pub fn take(&self, who: K, now: Duration) -> Result<(), TooOften> {
+        self.take_many(who, 1, now)
+    }
+
+    /// Takes so many at once from `who`'s bucket; as many as a bucket holds are the most.
+    ///
+    /// # Errors
+    /// [`TooOften`]; the bucket is as it was.
+    pub fn take_many(&self, who: K, many: u32, now: Duration) -> Result<(), TooOften> {
         let capacity = f64::from(self.per_minute);
         let per_second = capacity / 60.0;
         // A poisoned lock holds plain numbers, which are as good as before.
@@ -57,11 +65,12 @@ impl<K: Eq + Hash> Rates<K> {
         let filled = bucket.left + now.saturating_sub(bucket.at).as_secs_f64() * per_second;
         bucket.left = filled.min(capacity);
         bucket.at = now;
-        if bucket.left >= 1.0 {
-            bucket.left -= 1.0;
+        let many = f64::from(many.min(self.per_minute));
+        if bucket.left >= many {
+            bucket.left -= many;
             return Ok(());
         }
-        let wait = ((1.0 - bucket.left) / per_second).ceil();
+        let wait = ((many - bucket.left) / per_second).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 60")]
         let retry_after_s = wait.clamp(1.0, 60.0) as u32;
         Err(TooOften { retry_after_s })
@@ -85,6 +94,17 @@ mod tests {
         assert!(rates.take("loud", start + Duration::from_millis(1200)).is_err());
         // A clock that fell back gives nothing away.
         assert!(rates.take("loud", start).is_err());
+    }
+
+    #[test]
+    fn many_at_once_are_taken_whole_or_not_at_all() {
+        let rates = Rates::per_minute(60);
+        let start = Duration::from_secs(1000);
+        rates.take_many("loud", 50, start).unwrap();
+        assert_eq!(rates.take_many("loud", 20, start), Err(TooOften { retry_after_s: 10 }));
+        assert_eq!(rates.take_many("loud", 10, start), Ok(()), "a refusal took nothing");
+        assert_eq!(rates.take_many("quiet", 1_000, start), Ok(()), "more than a bucket is a whole bucket");
+        assert!(rates.take("quiet", start).is_err());
     }
 
     #[test]

@@ -1,0 +1,143 @@
+//! Who gets a connection at the local API: known guests by a reserve each, strangers by a small share.
+//!
+//! In: an address that connects. Out: a slot, or why not. The decision is [`holdfast_tls::admission`]'s; here are the numbers
+//! and how often one may connect. A guest that was refused could not be heard meanwhile, and the store is told, so that its
+//! silence is held against nobody.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use holdfast_tls::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
+use holdfast_tls::rate::Rates;
+use tokio::sync::{Notify, watch};
+
+use super::known::{KnownAddresses, Member};
+use crate::api::CONNECTIONS_EACH;
+use crate::port::clock::Clock;
+use crate::port::store::Store;
+
+/// 120 guests with all their connections, and strangers. Each costs about 40 KiB with its TLS buffers: 40 MiB at worst.
+/// Handshakes under way have no narrower bound: one that stalls costs no CPU, and a shared bound would let those that stall
+/// hold up those that do not.
+pub(super) const CONNECTIONS_ALL: u32 = 1024;
+/// Addresses of no guest, together. As few handshakes stand before a guest's at worst: some 30 ms of CPU.
+pub(super) const CONNECTIONS_STRANGERS: u32 = 64;
+/// One such address: a guest that was moved by hand opens one or two before it is seen where it is.
+const CONNECTIONS_ORIGIN: u32 = 4;
+/// A handshake costs the agent about as much CPU as ten requests, so one peer begins ten a second at most. A controller keeps
+/// its connection for ten minutes, and each of a person's commands opens one.
+pub(super) const CONNECTIONS_PER_MINUTE: u32 = 600;
+
+/// Ends a connection that makes room.
+pub(super) type End = Arc<Notify>;
+
+/// A slot of one connection.
+pub(super) type GuestSlot = Slot<Member, End>;
+
+/// Why a connection is not taken.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(super) enum NotAdmitted {
+    /// It connects too often.
+    #[error("it connects too often")]
+    TooOften,
+    /// There is no slot.
+    #[error(transparent)]
+    NoSlot(#[from] Refusal),
+}
+
+/// What is shared by all who accept.
+pub(super) struct Admit {
+    slots: Slots<Member, End>,
+    by_member: Rates<Member>,
+    by_origin: Rates<Origin>,
+    known: watch::Receiver<Arc<KnownAddresses>>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+}
+
+impl Admit {
+    pub(super) fn new(
+        known: watch::Receiver<Arc<KnownAddresses>>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            slots: Slots::new(limits(0)),
+            // Of two kinds: addresses without end must not keep a guest from having a bucket.
+            by_member: Rates::per_minute(CONNECTIONS_PER_MINUTE),
+            by_origin: Rates::per_minute(CONNECTIONS_PER_MINUTE),
+            known,
+            store,
+            clock,
+        }
+    }
+
+    /// Takes a slot, and ends the connection that made room for it.
+    pub(super) fn admit(&self, from: IpAddr) -> Result<(GuestSlot, End), NotAdmitted> {
+        let (member, members) = {
+            let known = self.known.borrow();
+            (known.get(&from.to_canonical()).copied(), known.len())
+        };
+        self.slots.set_limits(limits(members));
+        let end = End::default();
+        let admitted = match member {
+            Some(member) => self.take(&self.by_member, member, Party::Member(member), &end),
+            None => {
+                let origin = Origin::from(from);
+                self.take(&self.by_origin, origin, Party::Stranger(origin), &end)
+            }
+        };
+        if let (Err(_), Some(Member::Guest(guest))) = (&admitted, member) {
+            self.store.missed_guest(guest, self.clock.now());
+        }
+        let Arrived { slot, displaced } = admitted?;
+        if let Some(displaced) = displaced {
+            displaced.notify_one();
+        }
+        Ok((slot, end))
+    }
+
+    fn take<K: Eq + std::hash::Hash>(
+        &self,
+        rates: &Rates<K>,
+        who: K,
+        party: Party<Member>,
+        end: &End,
+    ) -> Result<Arrived<Member, End>, NotAdmitted> {
+        rates.take(who, self.clock.monotonic()).map_err(|_| NotAdmitted::TooOften)?;
+        Ok(self.slots.arrive(party, Arc::clone(end))?)
+    }
+
+    /// Nobody could be accepted.
+    pub(super) fn was_away(&self) {
+        self.store.missed_all(self.clock.now());
+    }
+}
+
+/// Each known guest's reserve is all that it may have, where that fits: with 120 guests it does.
+fn limits(members: usize) -> Limits {
+    let members = u32::try_from(members).unwrap_or(u32::MAX).max(1);
+    Limits {
+        total: CONNECTIONS_ALL,
+        strangers: CONNECTIONS_STRANGERS,
+        each_origin: CONNECTIONS_ORIGIN,
+        each_member: CONNECTIONS_EACH,
+        reserved: ((CONNECTIONS_ALL - CONNECTIONS_STRANGERS) / members).clamp(1, CONNECTIONS_EACH),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A box with more guests than connections is none.
+    #[test]
+    fn the_reserves_of_all_known_guests_fit() {
+        for members in [0, 1, 119, 120, 121, 300, 960] {
+            let own = limits(members);
+            assert!(own.fit(u32::try_from(members).unwrap()), "{members}: {own:?}");
+        }
+        assert_eq!((limits(120).reserved, limits(121).reserved, limits(960).reserved), (8, 7, 1));
+        assert_eq!(limits(5_000).reserved, 1);
+    }
+}
