@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn policy(text: &str) -> Result<Policy, PolicyError> {
-        let key = "AAAAC3NzaC1lZDI1NTE5AAAAIE1hbmR5c2hvd3NpbmF0ZXN0aW5wbGFpbnRleHR4eHh4eHh4";
+        let key = "AAAAC3NzaC1lZDI1NTE5AAAAIFhmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZm";
         let operators = Operators::parse(&format!("alice ssh-ed25519 {key}")).unwrap();
         Policy::parse(text, &operators)
     }

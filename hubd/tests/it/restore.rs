@@ -250,6 +250,7 @@ async fn an_order_is_shown_until_it_ended_and_is_taken_back_by_another() {
     assert_eq!(redeem(&world, &opened, &key).await.code(), ErrorCode::InviteWithdrawn);
     assert_eq!(world.event_kinds().await.iter().filter(|kind| *kind == "restore_withdrawn").count(), 1);
 
+    world.clock.advance(1);
     invite(&world, "box7", &other).await.data(StatusCode::CREATED);
     world.clock.advance(3600);
     assert_eq!(orders(&world).await, [RestoreState::Ended, RestoreState::Withdrawn]);

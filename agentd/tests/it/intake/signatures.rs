@@ -199,7 +199,9 @@ async fn keys_that_may_not_and_people_who_are_too_few() {
     let guest =
         |verb: &str, args: &str| format!("\"target\":{},\"verb\":\"{verb}\",\"args\":{args}", target());
     let destroy = guest("destroy_guest", "{}");
-    let brake = host("release_brake", "{\"generation\":7,\"changes\":[]}");
+    let document = "ab".repeat(32);
+    let brake =
+        host("release_brake", &format!("{{\"generation\":7,\"document\":\"{document}\",\"changes\":[]}}"));
     let back = guest("rollback", "{\"snapshot\":\"before\"}");
     let cases: [(&str, &str, &[usize], ErrorCode); 14] = [
         ("nobody's key", &destroy, &[7], KeyUnknown),

@@ -257,7 +257,7 @@ fn resources(call: &Call<'_>) -> Reply {
         if judge.has(&format!("/nodes/{}", node.name), &["Sys.Audit"])
             && let Some(map) = row.as_object_mut()
         {
-            map.extend(super::node::figures(node));
+            map.extend(super::node::figures());
         }
         rows.push(row);
     }

@@ -134,7 +134,7 @@ fn smart(call: &Call<'_>) -> Reply {
 
 /// The node is measured all along: every point of the last hour is known.
 fn rrddata(call: &Call<'_>) -> Reply {
-    let now = super::node::figures(call.node);
+    let now = super::node::figures();
     let figure = |key: &str| now.get(key).cloned().unwrap_or_default();
     let mut row = vec![
         ("cpu", figure("cpu")),

@@ -198,10 +198,11 @@ pub fn space(world: &World, name: &str) -> Option<Space> {
     let store = world.store();
     store.activate(name).ok()?;
     let definition = world.storage.find(name)?;
+    let root = store.real("/");
     let real = if crate::storage::backup_server::is_one(definition) {
-        space_of(&store.server(definition))
+        space_of(&root, &store.server(definition))
     } else {
-        space_of(&store.real(definition.path()?))
+        space_of(&root, &store.real(definition.path()?))
     };
     let Some(percent) = store.filled(name) else { return Some(real) };
     let used = real.total / 100 * percent.min(100);
