@@ -55,7 +55,7 @@ pub(super) async fn check_in(
     State(hub): State<Arc<Hub>>,
     Agent(presented): Agent,
     Asked(query): Asked<CheckinQuery>,
-    Extension(visitor): Extension<Visitor>,
+    visitor: Option<Extension<Visitor>>,
     ids: Ids,
     body: Body,
 ) -> Result<Answer<CheckinAnswer>, ApiError> {
@@ -72,7 +72,9 @@ pub(super) async fn check_in(
     let waiter = hub.waiters.take(presented.host);
     let mut kept = hub.store.check_in(checkin).await??;
     drop(turn);
-    visitor.served_host(presented.host);
+    if let Some(Extension(visitor)) = visitor {
+        visitor.served_host(presented.host);
+    }
     // A host is held no longer than its poll interval, so that it is heard of in every one.
     let wait = wait.min(Duration::from_secs(kept.poll.get().into()));
     let news = kept.telling == Telling::Now || !kept.jobs.is_empty();

@@ -14,7 +14,7 @@ use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
 use holdfast_protocol::enrol::{EnrolRequest, Enrolled, Invite};
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteRequest};
-use hubd::api::{Hub as Parts, Turns, Waiters, router};
+use hubd::api::{Hub as Parts, Pace, Turns, Waiters, router};
 use hubd::domain::identity::Presented;
 use hubd::domain::notice::Reached;
 use jiff::Timestamp;
@@ -114,6 +114,7 @@ impl Hub {
             waiters: Waiters::default(),
             stop: stopped,
             turns: Turns::default(),
+            pace: Pace::default(),
         };
         let mut hub = Self {
             routes: router(Arc::new(parts)),
