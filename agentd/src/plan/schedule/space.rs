@@ -47,7 +47,7 @@ pub(in crate::plan) fn judge(
     }
     let text = format!(
         "no backup is taken to storage {storage}: {} of {} are available there, the next backup takes about {}, and a twentieth \
-         is left free: make room, or sign `delete_backup` for one that can go",
+         is left free: make room there, or lower the retention by a signed `loosen_policy`",
         mib(*available),
         mib(*total),
         mib(takes)
