@@ -43,7 +43,7 @@ fn codes(life: &Life) -> Vec<ErrorCode> {
 fn a_guest_agent_that_says_hello_and_asks_no_window_keeps_no_schedule_from_its_backups() {
     let mut life = life(minutely(), "application", "2026-06-01T12:00:00Z");
     life.world.records.guests[0].hello = Some(hello(life.now));
-    let begun = minutes(&mut life, 6 * 60, Luck::Good);
+    let begun = minutes(&mut life, 2 * 60, Luck::Good);
     // One wait for the guest agent and one distance lie between two of them at most.
     let most = limits::CONTROLLER_GRACE + limits::BACKUP_DISTANCE + SignedDuration::from_mins(2);
     let first = time("2026-06-01T12:00:00Z");
@@ -52,7 +52,7 @@ fn a_guest_agent_that_says_hello_and_asks_no_window_keeps_no_schedule_from_its_b
         .zip(&begun)
         .map(|(one, next)| next.duration_since(*one))
         .collect();
-    assert!(begun.len() >= 15 && gaps.iter().all(|gap| *gap <= most), "{gaps:?}");
+    assert!(begun.len() >= 5 && gaps.iter().all(|gap| *gap <= most), "{gaps:?}");
     assert!(gaps.iter().skip(1).all(|gap| *gap >= limits::BACKUP_DISTANCE), "{gaps:?}");
 }
 
@@ -60,9 +60,9 @@ fn a_guest_agent_that_says_hello_and_asks_no_window_keeps_no_schedule_from_its_b
 fn points_that_come_faster_than_backups_are_left_out_and_told() {
     let mut life = life(minutely(), "crash", "2026-06-01T12:00:00Z");
     life.world.records.tiers[0].took = Some(SignedDuration::from_mins(25));
-    let begun = minutes(&mut life, 6 * 60, Luck::Good);
+    let begun = minutes(&mut life, 3 * 60, Luck::Good);
     let gaps = begun.iter().zip(begun.iter().skip(1)).map(|(one, next)| next.duration_since(*one).as_mins());
-    assert_eq!(gaps.collect::<Vec<_>>(), [50; 7], "at most half of the time");
+    assert_eq!(gaps.collect::<Vec<_>>(), [50; 3], "at most half of the time");
     let told = &life.plan().verdicts[0].conditions[0].message;
     assert!(told.contains("50 minutes lie between the beginnings of two"), "{told}");
 
