@@ -72,7 +72,8 @@ impl AgentKey {
         if asks_twice(&csr) {
             return Err(CsrError::Twice);
         }
-        if !ends_in_bit_string(&der, &csr.signature_value.data) {
+        let info = csr.certification_request_info.raw;
+        if !names_an_algorithm(&der, info) || !ends_in_bit_string(&der, &csr.signature_value.data) {
             return Err(CsrError::Unreadable);
         }
         csr.verify_signature().map_err(|_| CsrError::Signature)?;
@@ -125,6 +126,23 @@ fn asks_twice(csr: &X509CertificationRequest<'_>) -> bool {
         _ => false,
     };
     info.attributes_map().is_err() || info.iter_attributes().any(extensions)
+}
+
+/// Whether what is signed and its algorithm stand in DER's one form for them, and the algorithm is one of those that are taken:
+/// the parser takes other tags with the same number, too.
+fn names_an_algorithm(der: &[u8], info: &[u8]) -> bool {
+    const SEQUENCE: u8 = 0x30;
+    /// ECDSA with SHA-256, ECDSA with SHA-384, Ed25519: each a sequence of its object identifier alone.
+    const TAKEN: [&[u8]; 3] = [
+        &[SEQUENCE, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2],
+        &[SEQUENCE, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3],
+        &[SEQUENCE, 5, 6, 3, 0x2b, 0x65, 0x70],
+    ];
+    const LONG_LENGTH: u8 = 0x80;
+    let Some([SEQUENCE, length]) = der.first_chunk() else { return false };
+    let header = 2 + if *length < LONG_LENGTH { 0 } else { usize::from(*length & !LONG_LENGTH) };
+    let Some(rest) = der.get(header..).and_then(|whole| whole.strip_prefix(info)) else { return false };
+    info.first() == Some(&SEQUENCE) && TAKEN.iter().any(|taken| rest.starts_with(taken))
 }
 
 /// Whether the last part is a signature in DER's one form for it: the parser takes other tags with the same number, too.

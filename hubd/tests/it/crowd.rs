@@ -1,7 +1,7 @@
 //! Strangers without end, from many addresses, while hosts and operators go on.
 //!
-//! Each of these failed when places were shared by all: whoever opened as many connections as there were, and sent nothing, or
-//! began handshakes and went no further, kept everybody else out until they timed out, and then began anew.
+//! Places were shared by all once: whoever opened as many connections as there were, and sent nothing, or began handshakes and
+//! went no further, kept everybody else out until they timed out, and then began anew.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
