@@ -339,7 +339,9 @@ impl Drill {
         let status: Value =
             serde_json::from_str(&stage.agent_does(&["status", "--output", "json"]).unwrap()).unwrap();
         let fingerprint = status["fingerprint"].as_str().unwrap();
-        stage.holdfast(&["host", "pin", HOST, "--fingerprint", fingerprint]).unwrap();
+        // The hub shows it once the new box has reported.
+        let pinned = || Ok(stage.holdfast(&["host", "pin", HOST, "--fingerprint", fingerprint]).ok());
+        until("the hub shows the new box's fingerprint", PATIENCE, pinned).unwrap();
     }
 
     fn takes_the_place(&mut self) {
