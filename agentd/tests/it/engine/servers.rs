@@ -73,6 +73,9 @@ fn off_site(view: &agentd::model::storage::StorageView) -> Option<&OffSiteReport
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_told_of_looks_through_what_is_due_and_raises_the_alarm() {
     let (mut ground, place) = ground().await;
+    // The guest is made first: under a number that has backups already nobody is made.
+    let (lists, aside) = (place.join("store1/ns/hf/ct"), place.join("aside"));
+    std::fs::rename(&lists, &aside).unwrap();
     let creds = ground.good();
     ground.wish("attached", "off1", &server(), Some(&creds)).await;
     ground.sign("attach_storage").await;
@@ -84,6 +87,8 @@ async fn a_server_is_told_of_looks_through_what_is_due_and_raises_the_alarm() {
         })
     };
     ground.agent.until("a guest with an off-site promise", promised).await;
+    std::fs::remove_dir_all(&lists).ok();
+    std::fs::rename(&aside, &lists).unwrap();
     // Another document is a reason to ask at once.
     ground.wish("attached", "off1", &server(), Some(&creds)).await;
     let view = ground
