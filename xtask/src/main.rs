@@ -87,6 +87,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// A disk that loses its power before each change of a file; words are handed on, such as `--shard 1/40`. Needs root.
+    Power {
+        /// Such as `--shard 1/40`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Random fault schedules; words are handed on, such as `--seed 17`.
     Schedules {
         /// Such as `--seconds 600`.
@@ -131,6 +137,7 @@ fn main() -> ExitCode {
         Task::Matrix { words } => matrix::run(&words, Build::AsTests),
         Task::Mutants(options) => mutants::run(&options),
         Task::Package(options) => package::run(&options),
+        Task::Power { words } => schedules::power(&words, Build::AsTests),
         Task::Planted { words } => schedules::planted(&words, Build::AsTests),
         Task::Schedules { words } => schedules::run(&words, Build::AsTests),
         Task::Schemas { check } => {

@@ -1,5 +1,4 @@
-//! `cargo xtask schedules`, `hostile` and `planted`: random fault schedules by seed, a stolen hub by seed, and bugs that the
-//! harness must find.
+//! `cargo xtask schedules`, `hostile`, `planted` and `power`: seeds, planted bugs, and losses of power.
 
 use anyhow::Result;
 
@@ -14,6 +13,11 @@ pub fn run(words: &[String], build: Build) -> Result<()> {
 /// A stolen hub for weeks. `words` are handed on, such as `--from 7 --count 3 --days 30`.
 pub fn hostile(words: &[String], build: Build) -> Result<()> {
     matrix::harness("hostile", words, build)
+}
+
+/// Takes the power from the agent's disk before each change of a file. `words` are handed on, such as `--shard 1/40`.
+pub fn power(words: &[String], build: Build) -> Result<()> {
+    matrix::harness("power", words, build)
 }
 
 /// Plants each bug and looks for it. `words` are handed on, such as `--bug no_lock`.

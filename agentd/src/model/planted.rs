@@ -61,6 +61,9 @@ bugs! {
     LooseBrake = "loose_brake", "what documents touched lately does not count";
     LateCapture = "late_capture", "a capture that came after the bound of its window counts";
     EarlyGrant = "early_grant", "a window is told as granted while something else holds the lane";
+    StoreNotSynced = "store_not_synced", "the database does not wait for the disk";
+    FileNotSynced = "file_not_synced", "a small file takes its place before its bytes are on disk";
+    FolderNotSynced = "folder_not_synced", "a small file's name is not brought onto the disk";
     EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
 }
 

@@ -24,6 +24,7 @@
 //! | [`scene`], [`book`], [`log`] | what there is, what is written, and what happened |
 //! | [`invariant`] | what must hold |
 //! | [`matrix`] | all cases, and the table |
+//! | [`power`] | a disk that forgets what was not synced, and stories that lose their power |
 //! | `planted` | with the feature of that name: bugs that must be found |
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
 //! | [`pen`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
@@ -58,6 +59,7 @@ pub mod nights;
 pub mod pen;
 pub mod planted;
 pub mod points;
+pub mod power;
 pub mod scene;
 pub mod schedule;
 pub mod story;

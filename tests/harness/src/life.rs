@@ -60,7 +60,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, tone: Tone, begin: 
     let store = ports.store.clone();
     let work = async {
         let open = match begin {
-            Begin::With(number, operation) => vec![open(&store, world, number, *operation).await],
+            Begin::With(number, operation) => vec![open(&store, world, number, *operation).await?],
             Begin::TakingUp => match take_up(world, &ports, conductor).await? {
                 Some(open) => open,
                 None => return Ok(None),
@@ -119,7 +119,7 @@ async fn take_up(
 }
 
 /// Opens an operation as the reconcile loop does.
-async fn open(store: &Store, world: &World, number: u8, operation: Operation) -> Progress {
+async fn open(store: &Store, world: &World, number: u8, operation: Operation) -> Result<Progress, String> {
     let new = NewOperation {
         id: OperationId::new(uuid::Uuid::from_u128(u128::from(number))),
         operation,
@@ -127,7 +127,7 @@ async fn open(store: &Store, world: &World, number: u8, operation: Operation) ->
         reason: "a story".to_owned(),
         at: Clock::now(&world.timeline),
     };
-    store.open_operation(new).await.unwrap()
+    store.open_operation(new).await.map_err(|error| error.to_string())
 }
 
 /// An operation in a few lines.

@@ -14,6 +14,7 @@ use crate::ground::{Ground, Template};
 use crate::hostile;
 use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
 use crate::nights;
+use crate::power::{files, suite};
 use crate::schedule::plot::{self, Plot};
 use crate::schedule::run_script;
 use crate::story::{self, Story};
@@ -75,6 +76,8 @@ enum Hunt {
     Stolen(u64),
     /// In nights of backups.
     Nights,
+    /// In small files whose disk loses its power.
+    Files,
 }
 
 /// A family of the matrix's cases.
@@ -88,6 +91,8 @@ enum Family {
     Failing,
     /// A kill at each point.
     Killed,
+    /// A loss of power before each change of a file.
+    PowerLost,
 }
 
 const fn hunt(bug: Bug) -> Hunt {
@@ -113,6 +118,8 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::LateCapture => Hunt::Matrix(Family::Undisturbed, &["quiesced_backup, too slow"]),
         Bug::EarlyGrant => Hunt::Matrix(Family::Undisturbed, &["whole: a window waits"]),
         Bug::LooseBrake | Bug::EndlessRefusals => Hunt::Stolen(4),
+        Bug::StoreNotSynced => Hunt::Matrix(Family::PowerLost, &["start"]),
+        Bug::FileNotSynced | Bug::FolderNotSynced => Hunt::Files,
     }
 }
 
@@ -124,6 +131,7 @@ pub fn find(bug: Bug) -> Option<Find> {
         Hunt::Plot(plot) => in_a_plot(bug, plot),
         Hunt::Stolen(days) => by_a_thief(bug, days),
         Hunt::Nights => in_the_nights(bug),
+        Hunt::Files => in_files(bug),
     }
 }
 
@@ -135,7 +143,7 @@ fn in_the_matrix(bug: Bug, family: Family, names: &[&str]) -> Option<Find> {
     let _planted = Planted::bug(bug);
     let mut cases = 0;
     for (story, told) in &sound {
-        for case in family.cases(told) {
+        for case in family.cases(story, told) {
             cases += 1;
             let outcome = run(story, &case, Some(&told.reference));
             if let Some(first) = outcome.violations.first() {
@@ -180,9 +188,16 @@ fn in_the_nights(bug: Bug) -> Option<Find> {
     Some(Find { bug, at: "nights of backups".to_owned(), cases: 1, what })
 }
 
+fn in_files(bug: Bug) -> Option<Find> {
+    let _planted = Planted::bug(bug);
+    let what = files::run().into_iter().next()?;
+    Some(Find { bug, at: "small files that lose their power".to_owned(), cases: 1, what })
+}
+
 impl Family {
-    fn cases(self, told: &Outcome) -> Vec<Case> {
+    fn cases(self, story: &Story, told: &Outcome) -> Vec<Case> {
         match self {
+            Self::PowerLost => suite::cases(suite::undisturbed(story).changes).collect(),
             Self::Undisturbed => vec![Case::Undisturbed],
             Self::Tasks => TASK_ENDS.map(|(end, _)| Case::Tasks(end)).to_vec(),
             Self::Failing => {

@@ -14,6 +14,8 @@ use agentd::operation::log::Status;
 use tokio::sync::Notify;
 use tokio::task;
 
+use crate::power::server::Served;
+
 /// What a point stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
@@ -69,6 +71,8 @@ pub enum Kill {
     At(usize),
     /// Before the first outcome of each step, on the way there and on the way back: each step is done again.
     BeforeEachOutcome(Seen),
+    /// At the first point after this disk has lost its power.
+    WithDisk(Arc<Served>),
 }
 
 /// How requests of one step fail.
@@ -151,6 +155,7 @@ impl Conductor {
         let dies = match &state.kill {
             Kill::Never => false,
             Kill::At(wanted) => *wanted == nth,
+            Kill::WithDisk(disk) => disk.is_cut(),
             Kill::BeforeEachOutcome(seen) => {
                 outcome && seen.lock().unwrap().insert((state.frames_to_undo, place.step))
             }

@@ -26,6 +26,8 @@ use crate::clock::{BoxClock, SimClock, Timeline};
 use crate::kit::Kit;
 use crate::log::Log;
 use crate::points::Conductor;
+use crate::power::fate::Fate;
+use crate::power::server::Served;
 use crate::scene::Scene;
 use crate::windows::Memory;
 
@@ -86,6 +88,9 @@ pub struct World {
     pub windows: Memory,
     patience: usize,
     clock: Arc<SimClock>,
+    /// The disk that the agent's folder lies on, where it is one that forgets.
+    power: Option<Arc<Served>>,
+    agent: PathBuf,
     dir: TempDir,
 }
 
@@ -124,7 +129,20 @@ impl World {
         let box_clock = BoxClock::right(timeline);
         let patience = REQUESTS_MAX;
         let windows = Memory::default();
-        Self { node: opened.node, timeline, log, kit, box_clock, windows, patience, clock, dir }
+        let agent = dir.path().join("agent");
+        Self {
+            node: opened.node,
+            timeline,
+            log,
+            kit,
+            box_clock,
+            windows,
+            patience,
+            clock,
+            power: None,
+            agent,
+            dir,
+        }
     }
 
     /// The same with another kit.
@@ -148,7 +166,25 @@ impl World {
     /// The agent's folder.
     #[must_use]
     pub fn agent_folder(&self) -> PathBuf {
-        self.dir.path().join("agent")
+        self.agent.clone()
+    }
+
+    /// From now on the agent's folder lies on a disk that loses its power before this change.
+    pub fn lay_on_disk(&mut self, cut_at: u64) -> Arc<Served> {
+        std::fs::create_dir_all(&self.agent).unwrap();
+        let disk = Arc::new(Served::at(&self.agent, cut_at));
+        self.power = Some(Arc::clone(&disk));
+        disk
+    }
+
+    /// The power is back: the agent's folder is what is found on the disk. What ran before keeps its open files, which take
+    /// nothing any more.
+    pub fn power_is_back(&mut self, fate: Fate) {
+        let Some(disk) = self.power.take() else { return };
+        self.agent = self.dir.path().join("agent-found");
+        std::fs::create_dir(&self.agent).unwrap();
+        disk.found(fate, &self.agent);
+        disk.take_out();
     }
 
     /// An agent on this world, with what is to go wrong in it.
@@ -187,11 +223,15 @@ impl World {
     }
 
     /// The tasks of an agent that was just killed hold its folder until the runtime has dropped them.
-    async fn store(&self) -> Store {
+    pub(crate) async fn store(&self) -> Store {
         std::fs::create_dir_all(self.agent_folder()).unwrap();
         for _ in 0..1_000 {
             match Store::open_on_callers_thread(&self.agent_folder(), self.box_clock.now()) {
                 Err(OpenError::Held(_)) => tokio::task::yield_now().await,
+                // Nothing runs on a box without power.
+                Err(_) if self.power.as_ref().is_some_and(|disk| disk.is_cut()) => {
+                    std::future::pending::<()>().await;
+                }
                 opened => return opened.unwrap(),
             }
         }

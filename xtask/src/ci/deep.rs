@@ -84,6 +84,7 @@ enum Work {
     Schedules,
     Hostile,
     Planted,
+    Power,
     Fuzz,
     Mutants(Mutated),
     Packages,
@@ -102,6 +103,7 @@ fn units() -> Vec<Unit> {
     all.extend([
         unit("schedules", "all seeds that CI rotates through", Work::Schedules),
         unit("hostile", "all stolen hubs that CI rotates through, thirty days each", Work::Hostile),
+        unit("power", "the power goes before every change of a file", Work::Power),
         unit("planted", "every planted bug is found", Work::Planted),
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
@@ -133,6 +135,7 @@ impl Work {
                 &words(&["--from", "1", "--count", &rotation::HOSTILE.of.to_string(), "--days", "30"]),
                 Build::Deep,
             ),
+            Self::Power => schedules::power(&[], Build::Deep),
             Self::Planted => schedules::planted(&[], Build::Deep),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `check` | format, tidy, schemas, deny, lint |
 //! | `test` | tests |
-//! | `sim` | matrix, schedules, planted, hostile |
+//! | `sim` | matrix, schedules, planted, power, hostile |
 //! | `e2e` | process, demo-user |
 //! | `system` | package, host, demo-root, stacks, golden |
 //!
@@ -155,7 +155,10 @@ mod tests {
 
     #[test]
     fn a_suite_brings_what_its_parts_need() {
-        assert_eq!(chosen(&["sim"], true), ["programs", "matrix", "schedules", "planted", "hostile"]);
+        assert_eq!(
+            chosen(&["sim"], true),
+            ["programs", "matrix", "schedules", "planted", "power", "hostile"]
+        );
         assert_eq!(chosen(&["host"], true), ["programs", "tools", "images", "package", "host"]);
         assert_eq!(chosen(&["format"], false), ["format"]);
     }

@@ -268,9 +268,21 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "this run's part of the planted bugs is found",
         after: &["programs"],
+        root: Root::Needed,
         priority: Priority::Low,
         limit: minutes(20),
         run: work::planted,
+        ..ANYBODY
+    },
+    Part {
+        name: "power",
+        suite: Suite::Sim,
+        shows: "small files, and this run's losses of power: what was told as written is found",
+        after: &["programs"],
+        root: Root::Needed,
+        priority: Priority::Low,
+        limit: minutes(20),
+        run: work::power,
         ..ANYBODY
     },
     Part {

@@ -22,6 +22,9 @@ pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 /// The planted bugs are split into so many parts.
 pub const PLANTED_PARTS: u64 = 6;
 
+/// The losses of power are split into so many parts.
+pub const POWER_PARTS: u64 = 40;
+
 /// Seeds that rotate.
 pub struct Seeds {
     /// So many in each run.

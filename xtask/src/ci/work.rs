@@ -141,6 +141,14 @@ pub fn planted() -> Result<()> {
     crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")], Build::AsTests)
 }
 
+/// This run's part of the losses of power.
+pub fn power() -> Result<()> {
+    let (parts, turn) = (rotation::POWER_PARTS, rotation::turn()?);
+    let part = 1 + turn % parts;
+    println!("turn {turn}: losses of power, part {part} of {parts}");
+    crate::schedules::power(&["--shard".to_owned(), format!("{part}/{parts}")], Build::AsTests)
+}
+
 /// Those that once found something, and this run's, for some days.
 pub fn hostile() -> Result<()> {
     let turn = rotation::turn()?;

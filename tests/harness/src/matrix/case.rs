@@ -17,6 +17,8 @@ use crate::invariant::{Evidence, GONE, Reference, Violation, Wanted, done, judge
 use crate::life::{Begin, End, Tone, live, told};
 use crate::log::TaskSpan;
 use crate::points::{Conductor, Fail, How, Kill, Place, Seen};
+use crate::power::fate::Fate;
+use crate::power::server::Served;
 use crate::scene::Scene;
 use crate::story::{Does, Story};
 use crate::virtual_time;
@@ -28,7 +30,7 @@ use crate::world::World;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The number of the story's operation in the journal.
-const OPERATION: u8 = 1;
+pub(super) const OPERATION: u8 = 1;
 
 /// A step's requests may be lost so often; after that the world is well again. What is refused is refused for ever.
 const LOSSES: u32 = 40;
@@ -137,6 +139,13 @@ pub enum Case {
     },
     /// Every task ends so: what the world shows counts, and not their word.
     Tasks(TaskEnd),
+    /// The agent's disk loses its power before this change of a file, with what was not synced.
+    PowerLost {
+        /// The change by its number, from 0.
+        at: u64,
+        /// What becomes of what was not synced.
+        fate: Fate,
+    },
 }
 
 impl Case {
@@ -158,6 +167,9 @@ impl Case {
             let how = HOWS.iter().find(|(_, word)| *word == how)?.0;
             return Some(Self::Failing { step: step.to_owned(), how });
         }
+        if let Some((at, fate)) = text.strip_prefix("power:").and_then(|rest| rest.split_once(':')) {
+            return Some(Self::PowerLost { at: at.parse().ok()?, fate: Fate::parse(fate)? });
+        }
         if let Some(word) = text.strip_prefix("tasks:") {
             return Some(Self::Tasks(TASK_ENDS.iter().find(|(_, known)| *known == word)?.0));
         }
@@ -169,7 +181,9 @@ impl Case {
     fn wanted(&self) -> Wanted {
         match self {
             Self::Killed { dead_for, .. } if !dead_for.is_zero() => Wanted::TheSameOrNothing,
-            Self::Undisturbed | Self::Killed { .. } | Self::EachStepAgain => Wanted::TheSameEnd,
+            Self::Undisturbed | Self::Killed { .. } | Self::EachStepAgain | Self::PowerLost { .. } => {
+                Wanted::TheSameEnd
+            }
             Self::Tasks(end) if end.is_done() => Wanted::TheSameEnd,
             Self::Tasks(_) | Self::Failing { .. } => Wanted::AnyLawfulEnd,
         }
@@ -193,6 +207,7 @@ impl fmt::Display for Case {
                 let word = TASK_ENDS.iter().find(|(known, _)| known == end).map_or("?", |(_, word)| word);
                 write!(f, "tasks:{word}")
             }
+            Self::PowerLost { at, fate } => write!(f, "power:{at}:{fate}"),
             Self::Killed { at, dead_for } => {
                 let points: Vec<String> = at.iter().map(ToString::to_string).collect();
                 f.write_str(&points.join(","))?;
@@ -219,6 +234,8 @@ pub struct Outcome {
     pub hash: u64,
     /// The operation in words, when it ended in its last life.
     pub told: String,
+    /// How many changes of files the life had in which the power was to go; 0 when it was not to.
+    pub changes: u64,
 }
 
 /// Runs a case on this thread. A harness that breaks is a violation too.
@@ -226,6 +243,8 @@ pub struct Outcome {
 pub fn run(story: &Story, case: &Case, reference: Option<&Reference>) -> Outcome {
     let template = Template::of(story.ground);
     let ran = std::panic::catch_unwind(|| virtual_time(|| play(story, case, reference, &template)));
+    // The runtime has dropped what had files open on the disk.
+    let ran = ran.map(|(outcome, _disk)| outcome);
     ran.unwrap_or_else(|panic| Outcome {
         places: Vec::new(),
         died: Vec::new(),
@@ -238,49 +257,82 @@ pub fn run(story: &Story, case: &Case, reference: Option<&Reference>) -> Outcome
         },
         hash: 0,
         told: String::new(),
+        changes: 0,
     })
 }
 
+/// What a life begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The story's operation.
+    Anew,
+    /// What the journal holds.
+    TakingUp,
+}
+
 /// What a case has seen by now.
-struct Play<'a> {
-    story: &'a Story,
-    world: World,
+pub(super) struct Play<'a> {
+    pub(super) story: &'a Story,
+    pub(super) world: World,
     /// Events in the journals: what the ground's operations wrote, and what was written since.
-    written: u32,
+    pub(super) written: u32,
     places: Vec<Place>,
     died: Vec<Place>,
-    wrong: Vec<Violation>,
+    pub(super) wrong: Vec<Violation>,
     told: String,
+    pub(super) changes: u64,
 }
 
 impl Play<'_> {
     /// One life. Gives whether it was killed.
     async fn live(&mut self, kill: Kill, fail: Option<Fail>) -> bool {
-        let refused = self.story.refused;
-        let fail = fail.or(refused.map(|step| Fail { step, how: How::Refused, times: LOSSES }));
-        let conductor = Conductor::new(kill, fail);
-        let (speech, windows) = (self.story.speech, self.story.windows);
-        let end = match self.story.does {
-            Does::Operation(operation) => {
-                let begin = if self.died.is_empty() {
-                    Begin::With(OPERATION, Box::new(operation(&self.world.kit)))
-                } else {
-                    Begin::TakingUp
-                };
-                // A whole life of an agent, too large to lie within every case that awaits one.
-                Box::pin(live(&self.world, &conductor, Tone { speech, windows }, begin)).await
-            }
-            Does::Wishes(wishes) => {
-                let life = whole::Life { speech, windows, wishes: &wishes(), number: self.died.len() };
-                Box::pin(whole::live(&self.world, &conductor, &life)).await
-            }
-        };
-        self.places = conductor.places();
+        let conductor = self.conductor(kill, fail);
+        let begin = if self.died.is_empty() { Entry::Anew } else { Entry::TakingUp };
+        let end = self.begin(&conductor, begin).await;
         self.written += conductor.written();
         self.journal_is_what_was_written();
+        self.note(&conductor);
+        self.end(end)
+    }
+
+    pub(super) fn conductor(&self, kill: Kill, fail: Option<Fail>) -> Arc<Conductor> {
+        let refused = self.story.refused;
+        Conductor::new(kill, fail.or(refused.map(|step| Fail { step, how: How::Refused, times: LOSSES })))
+    }
+
+    /// A life until its end or its death, and nothing else.
+    pub(super) async fn begin(&self, conductor: &Arc<Conductor>, entry: Entry) -> End {
+        let (speech, windows) = (self.story.speech, self.story.windows);
+        match self.story.does {
+            Does::Operation(operation) => {
+                let begin = match entry {
+                    Entry::Anew => Begin::With(OPERATION, Box::new(operation(&self.world.kit))),
+                    Entry::TakingUp => Begin::TakingUp,
+                };
+                // A whole life of an agent, too large to lie within every case that awaits one.
+                Box::pin(live(&self.world, conductor, Tone { speech, windows }, begin)).await
+            }
+            Does::Wishes(wishes) => {
+                let number = match entry {
+                    Entry::Anew => self.died.len(),
+                    Entry::TakingUp => self.died.len().max(1),
+                };
+                let life = whole::Life { speech, windows, wishes: &wishes(), number };
+                Box::pin(whole::live(&self.world, conductor, &life)).await
+            }
+        }
+    }
+
+    /// Writes down what a life came by.
+    pub(super) fn note(&mut self, conductor: &Conductor) {
+        self.places = conductor.places();
         for place in &self.places {
             self.world.log.note(self.world.timeline.passed(), &place.to_string());
         }
+    }
+
+    /// Gives whether the life was killed.
+    pub(super) fn end(&mut self, end: End) -> bool {
         match end {
             End::Killed(place) => {
                 self.died.push(place);
@@ -315,7 +367,13 @@ impl Play<'_> {
     }
 }
 
-async fn play(story: &Story, case: &Case, reference: Option<&Reference>, template: &Template) -> Outcome {
+async fn play(
+    story: &Story,
+    case: &Case,
+    reference: Option<&Reference>,
+    template: &Template,
+) -> (Outcome, Option<Arc<Served>>) {
+    let mut disk = None;
     let world = template.world(7);
     let began_micros = world.timeline.now().as_microsecond();
     let mut play = Play {
@@ -326,6 +384,7 @@ async fn play(story: &Story, case: &Case, reference: Option<&Reference>, templat
         died: Vec::new(),
         wrong: Vec::new(),
         told: String::new(),
+        changes: 0,
     };
     if let Some((task, phase, hold_ms)) = story.slow {
         let (task, phase) = (task.to_owned(), phase.to_owned());
@@ -363,10 +422,11 @@ async fn play(story: &Story, case: &Case, reference: Option<&Reference>, templat
             }
             play.live(Kill::Never, None).await;
         }
+        Case::PowerLost { at, fate } => disk = Some(play.lose_power(*at, *fate).await),
     }
     play.farewell().await;
     play.world.settle().await;
-    close(play, case, reference, template, began_micros)
+    (close(play, case, reference, template, began_micros), disk)
 }
 
 /// Steps are compared by their static names.
@@ -446,6 +506,7 @@ fn close(
         reference: Reference { after: after.comparable(), done: done(&tasks), operations },
         hash: play.world.log.hash(),
         told: play.told,
+        changes: play.changes,
     }
 }
 
@@ -455,8 +516,17 @@ mod tests {
 
     #[test]
     fn a_case_is_named_so_that_it_can_be_run_again() {
-        for text in ["undisturbed", "again", "12", "12,5", "12+3600", "fail:restore:reply-lost", "tasks:gone"]
-        {
+        for text in [
+            "undisturbed",
+            "again",
+            "12",
+            "12,5",
+            "12+3600",
+            "fail:restore:reply-lost",
+            "tasks:gone",
+            "power:7:lost",
+            "power:8:torn9",
+        ] {
             assert_eq!(Case::parse(text).map(|case| case.to_string()).as_deref(), Some(text));
         }
         assert_eq!(Case::parse("fail:restore:never"), None);

@@ -8,4 +8,5 @@
 
 pub mod case;
 pub mod plan;
+mod power_loss;
 pub mod table;

@@ -1,0 +1,87 @@
+//! A case in which the agent's disk loses its power.
+//!
+//! In: before which change of a file the power goes, and what becomes of what was not synced. Out: the story goes on with
+//! what is found. What the agent took for written must be found; what it did must stand in what is found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::id::OperationId;
+
+use super::case::{Entry, OPERATION, Play};
+use crate::book::Book;
+use crate::invariant::Violation;
+use crate::points::Kill;
+use crate::power::fate::Fate;
+use crate::power::server::Served;
+use crate::story::Does;
+
+/// So many events may be on the disk although nobody was told so: that of each task which was writing.
+const ON_THE_WAY: u32 = 2;
+
+impl Play<'_> {
+    /// Lives until the power goes, and then on with what is found. A story that ends before that just ends. Gives the disk, which
+    /// is dropped when nothing has files open on it any more.
+    pub(super) async fn lose_power(&mut self, at: u64, fate: Fate) -> Arc<Served> {
+        let effects = self.world.log.effects().len();
+        let disk = self.world.lay_on_disk(at);
+        let conductor = self.conductor(Kill::WithDisk(Arc::clone(&disk)), None);
+        let end = tokio::select! {
+            biased;
+            end = self.begin(&conductor, Entry::Anew) => Some(end),
+            () = cut(&disk) => None,
+        };
+        self.written += conductor.written();
+        self.changes = disk.power().changes;
+        self.note(&conductor);
+        match end {
+            Some(end) if !disk.is_cut() => drop(self.end(end)),
+            _ => {
+                self.world.power_is_back(fate);
+                let entry = self.found(effects).await;
+                let conductor = self.conductor(Kill::Never, None);
+                let end = self.begin(&conductor, entry).await;
+                self.note(&conductor);
+                self.end(end);
+            }
+        }
+        self.world.power_is_back(Fate::Kept);
+        disk
+    }
+
+    /// Looks at what was found, and says how the next life begins.
+    async fn found(&mut self, effects: usize) -> Entry {
+        // A file that was being made is made, as whoever starts next does.
+        if let Some(refusal) = self.world.store().await.refusal() {
+            self.wrong
+                .push(Violation { name: "I7", what: format!("what is found takes nothing: {refusal:?}") });
+        }
+        let book = Book::of(&self.world.agent_folder());
+        let found: u32 = book.events.values().sum();
+        if !(self.written..=self.written + ON_THE_WAY).contains(&found) {
+            let what = format!("{} events were told as written, {found} are found", self.written);
+            self.wrong.push(Violation { name: "I7", what });
+        }
+        let id = OperationId::new(uuid::Uuid::from_u128(u128::from(OPERATION))).to_string();
+        match self.story.does {
+            Does::Wishes(_) => Entry::TakingUp,
+            Does::Operation(_) if book.open.contains(&id) || book.outcomes.contains_key(&id) => {
+                Entry::TakingUp
+            }
+            Does::Operation(_) => {
+                if self.world.log.effects().len() > effects {
+                    let what = "something was done, and its operation is not found".to_owned();
+                    self.wrong.push(Violation { name: "I1", what });
+                }
+                Entry::Anew
+            }
+        }
+    }
+}
+
+/// Returns once the power is gone. Virtual time passes only when the agent waits.
+async fn cut(disk: &Served) {
+    while !disk.is_cut() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
