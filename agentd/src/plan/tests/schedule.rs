@@ -251,18 +251,50 @@ fn a_try_that_fails_is_repeated_with_waits_and_not_for_ever() {
     assert_eq!(life.codes(), [ErrorCode::BackupMissed], "{}", life.plan());
 }
 
-/// The programs shall stand still: the controller has its time to ask for that, but only where there is one.
-#[test]
-fn the_controller_is_waited_for_within_the_window() {
-    let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
-    let hello = |at| HelloRecord {
+fn hello(at: Timestamp) -> HelloRecord {
+    HelloRecord {
         told: Default::default(),
         version: "0.1.0".to_owned(),
         health: holdfast_protocol::report::Health::Well,
         boot_id: "boot".to_owned(),
         build: None,
         at,
-    };
+    }
+}
+
+/// A window that is shorter than a controller has: the backup is rather taken without it than missed.
+#[test]
+fn a_controller_is_waited_for_until_a_short_window_ends_and_no_longer() {
+    let short = json!({ "at": ["02:30"], "zone": "Europe/Berlin", "jitter_min": 0, "window_min": 5 });
+    let mut life = life(short, "application", "2026-06-01T12:00:00Z");
+    let begins = time("2026-06-02T00:30:00Z");
+    let ends = begins + SignedDuration::from_mins(5);
+    for (now, actions) in [(ends - SignedDuration::from_secs(1), 0), (ends, 1)] {
+        life.now = now;
+        life.world.records.guests[0].hello = Some(hello(now));
+        assert_eq!(life.plan().actions.len(), actions, "{now}: {}", life.plan());
+    }
+}
+
+/// It says hello every ten minutes: after two that did not come it is not waited for, whatever the programs wish.
+#[test]
+fn a_controller_that_missed_two_hellos_is_not_waited_for() {
+    let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
+    let schedule = life.schedule();
+    let around = Around::of(&schedule, time("2026-06-02T00:30:00Z"));
+    let (_, begins) = around.last_begins(&schedule, uid(1), Tier::Local).unwrap();
+    life.now = begins;
+    let silent = SignedDuration::from_mins(25);
+    for (heard, actions) in [(begins - silent + SignedDuration::from_secs(1), 0), (begins - silent, 1)] {
+        life.world.records.guests[0].hello = Some(hello(heard));
+        assert_eq!(life.plan().actions.len(), actions, "heard {heard}: {}", life.plan());
+    }
+}
+
+/// The programs shall stand still: the controller has its time to ask for that, but only where there is one.
+#[test]
+fn the_controller_is_waited_for_within_the_window() {
+    let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
     let schedule = life.schedule();
     let around = Around::of(&schedule, time("2026-06-02T00:30:00Z"));
     let (_, begins) = around.last_begins(&schedule, uid(1), Tier::Local).unwrap();
