@@ -356,7 +356,8 @@ mod tests {
         assert!(matches!(other, Err(ChainError::Other { number: 4 })));
         // A beginning that is not this chain's, and one that is no hash.
         assert!(verify(&export_after(Some(after(3)), &all[4..]), Verifier::default()).is_err());
-        for chain in ["", "00", &"g".repeat(64), &"0".repeat(65)] {
+        let longer = format!("{}0", all[3].chain);
+        for chain in ["", "00", &"g".repeat(64), &"0".repeat(65), &longer] {
             let link = Link { number: 4, chain: chain.to_owned() };
             assert!(verify(&export_after(Some(link), &all[4..]), Verifier::default()).is_err(), "{chain}");
         }

@@ -104,6 +104,12 @@ mod tests {
     }
 
     #[test]
+    fn a_window_and_a_standstill_may_be_as_long_as_a_day() {
+        let day = policy("version = 1\n[backups]\nwindow_min = 1440\nstill_min_per_day = 1440\n").unwrap();
+        assert_eq!((day.backups.window_min, day.backups.still_min_per_day), (1_440, 1_440));
+    }
+
+    #[test]
     fn limits_that_mean_nothing_are_refused() {
         for (text, why) in [
             ("per_day = 0", "backups.per_day is 0"),

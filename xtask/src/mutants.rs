@@ -116,6 +116,8 @@ impl Part {
                     "agentd/src/gate",
                     "agentd/src/model",
                     "agentd/src/operation",
+                    // Who signs in the gate's tests.
+                    "agentd/tests/it/intake/hand.rs",
                     "golden/recipe.toml",
                 ],
                 written: &[],
@@ -137,6 +139,9 @@ impl Part {
                     "agentd/src/model",
                     "agentd/src/operation",
                     "agentd/src/plan",
+                    "agentd/src/port/atomic_file.rs",
+                    "agentd/src/port/held_folder",
+                    "agentd/src/port/held_folder.rs",
                     "agentd/src/port/store",
                     "agentd/src/task/intake.rs",
                     "agentd/tests/it/intake",
@@ -151,7 +156,8 @@ impl Part {
                 )],
                 cut: Some(Cut {
                     modules: "pub mod gate;\npub mod model;\npub mod operation;\npub mod plan;\n\
-                        pub mod port {\n    pub mod store;\n}\npub mod task {\n    pub mod intake;\n}\n",
+                        pub mod port {\n    pub mod atomic_file;\n    pub mod held_folder;\n    pub mod store;\n}\n\
+                        pub mod task {\n    pub mod intake;\n}\n",
                     linked: &[PURE, STORE],
                 }),
                 files: &[
@@ -162,7 +168,14 @@ impl Part {
                 ],
                 left: &[],
                 targets: &["--lib", "--test=intake"],
-                skipped: &["gate::", "model::", "operation::", "plan::"],
+                skipped: &[
+                    "gate::",
+                    "model::",
+                    "operation::",
+                    "plan::",
+                    "port::atomic_file::",
+                    "port::held_folder::",
+                ],
             },
         }
     }
@@ -231,7 +244,7 @@ const PURE: &[&str] = &[
 ];
 
 /// And what its store links besides.
-const STORE: &[&str] = &["rusqlite", "rustix", "serde_path_to_error", "tokio"];
+const STORE: &[&str] = &["rusqlite", "rustix", "serde_path_to_error", "tokio", "zeroize"];
 
 /// A workspace with one package.
 fn lay_out(root: &Path, name: &str, layout: &Layout) -> Result<PathBuf> {

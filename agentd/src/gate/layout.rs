@@ -144,6 +144,24 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_that_the_records_say_was_left_out_is_named_and_not_made() {
+        let read = layout(&keys(&[
+            ("mp0", "tank:300/vm-300-disk-1.raw,mp=/srv/db,backup=1,size=1G"),
+            ("mp1", "tank:300/vm-300-disk-2.raw,mp=/srv/media,backup=1,size=4G"),
+            ("mp2", "tank:300/vm-300-disk-3.raw,mp=/srv/cache,size=1G"),
+        ]))
+        .unwrap();
+        assert_eq!(read.clone().without(&[]), read);
+        let copy = read.without(&["/srv/media".to_owned(), "/srv/gone".to_owned()]);
+        let db = MountLayout { path: "/srv/db".parse().unwrap(), size: gib(1) };
+        assert_eq!(copy.mounts, BTreeMap::from([(0, db)]));
+        assert_eq!(
+            (copy.left_out.as_slice(), copy.bytes()),
+            (&["/srv/cache", "/srv/media"].map(str::to_owned)[..], 3 << 30)
+        );
+    }
+
+    #[test]
     fn a_line_that_no_copy_can_be_made_of_is_named() {
         for (key, value) in [
             ("mp0", "tank:300/vm-300-disk-1.raw,mp=/srv/../etc,backup=1,size=1G"),

@@ -218,3 +218,6 @@ pub fn takes_back(
         other => Err(NoOrder::Verb(other.verb())),
     }
 }
+
+#[cfg(test)]
+mod tests;

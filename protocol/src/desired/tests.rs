@@ -208,11 +208,12 @@ fn a_document_has_bounds() {
     );
 }
 
-fn with_targets(guest: impl Fn(&mut Value), schedulable: bool) -> Result<Desired, DesiredError> {
+/// Three targets, of which these are not schedulable.
+fn with_targets(guest: impl Fn(&mut Value), shut: &[&str]) -> Result<Desired, DesiredError> {
     let target = |name: &str, role: &str, class: &str, last: u8| {
         json!({ "name": name, "class": class, "role": role, "state": "attached", "label": "grey",
             "medium": { "local-dir": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
-            "default": false, "schedulable": schedulable })
+            "default": false, "schedulable": !shut.contains(&name) })
     };
     let mut document = document();
     document["storage"] = json!([
@@ -232,7 +233,7 @@ fn disks_name_targets_of_the_manifest_that_are_for_them() {
             guest["volumes"][0]["storage"] = json!("ssd1");
             guest["volumes"][1]["storage"] = json!("usb1");
         },
-        true,
+        &[],
     );
     assert_eq!(good.unwrap().guests()[0].volumes[1].storage.as_ref().unwrap().as_str(), "usb1");
     type Change = fn(&mut Value);
@@ -243,14 +244,15 @@ fn disks_name_targets_of_the_manifest_that_are_for_them() {
         ("guests[0].volumes[1].storage", |guest| guest["volumes"][1]["storage"] = json!("ssd1")),
     ];
     for (path, change) in rows {
-        let refused = with_targets(change, true).unwrap_err();
+        let refused = with_targets(change, &[]).unwrap_err();
         assert_eq!((refused.code(), refused.path()), (ErrorCode::Range, Some(path)), "{refused}");
     }
 }
 
 #[test]
 fn no_policy_takes_backups_to_a_target_that_is_not_schedulable() {
-    assert!(with_targets(|_| (), true).is_ok());
-    let refused = with_targets(|_| (), false).unwrap_err();
+    assert!(with_targets(|_| (), &[]).is_ok());
+    assert!(with_targets(|_| (), &["ssd1", "usb1"]).is_ok(), "they are no policy's");
+    let refused = with_targets(|_| (), &["backup2"]).unwrap_err();
     assert_eq!((refused.code(), refused.path()), (ErrorCode::Range, Some("policies[0].tiers.local.target")));
 }

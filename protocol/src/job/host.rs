@@ -103,6 +103,14 @@ mod tests {
     }
 
     #[test]
+    fn a_host_is_shown_by_its_name_and_fingerprint() {
+        let fingerprint: HostFingerprint = "4f2a-9c01-77de-b3a8-0c11".parse().unwrap();
+        assert_eq!(fingerprint.to_string(), "4f2a-9c01-77de-b3a8-0c11");
+        let seen = SeenHost { name: "box7".parse().unwrap(), fingerprint };
+        assert_eq!(seen.to_string(), "box7 (4f2a-9c01-77de-b3a8-0c11)");
+    }
+
+    #[test]
     fn it_has_one_spelling() {
         let good = "4f2a-9c01-77de-b3a8-0c11";
         assert!(good.parse::<HostFingerprint>().is_ok());

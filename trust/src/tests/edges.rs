@@ -161,6 +161,13 @@ fn a_signature_is_as_long_as_it_may_be() {
     assert!(matches!(check(&"x".repeat(2 * 1024 + 1)), SignatureError::Size(size) if size == 2 * 1024 + 1));
 }
 
+#[test]
+fn an_unused_order_to_restore_a_host_may_count_for_a_year() {
+    let operators = Operators::parse(&Hand::plain(1).line("alice")).unwrap();
+    let policy = Policy::parse("version = 1\n[restore]\nunused_ends_h = 8760", &operators).unwrap();
+    assert_eq!(policy.restore.unused_ends_h, 8_760);
+}
+
 /// Each refusal says why by its own code.
 #[test]
 fn a_refusal_says_which_key_and_whose() {

@@ -369,3 +369,11 @@ fn what_came_back_is_the_guest_that_was_lost_and_has_its_one_network() {
         assert_eq!(judged(mark, None), Err(format!("{mark:?}")));
     }
 }
+
+#[test]
+fn the_root_disks_size_is_read_where_it_is_said() {
+    let size = |text: &str| rootfs_bytes(&Lines::read(text).unwrap());
+    assert_eq!(size(GOLDEN), Some(2 << 30));
+    assert_eq!(size("arch: amd64\nrootfs: local:900001/vm-900001-disk-0.raw\n"), None, "without a size");
+    assert_eq!(size("arch: amd64\n"), None, "without a root disk");
+}

@@ -106,6 +106,7 @@ impl Judge<'_> {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_protocol::protection::OffSiteTier;
     use serde_json::{Value, json};
 
     use super::*;
@@ -145,6 +146,7 @@ mod tests {
                 &["snapshot window: from 60 min to 721 min", "local window: from 60 min to 721 min"],
             ),
             ("/retention", json!({ "keep": { "last": 24, "daily": 60, "monthly": 12 } }), &[]),
+            ("/retention", json!({ "keep": { "last": 400 } }), &[]),
             ("/retention", json!({ "keep": { "last": 401 } }), &["local retention: from 7 last to 401 last"]),
             ("/retention", json!("keep_all"), &["local retention: from 7 last to all"]),
             ("/consistency", json!("application"), &["local consistency: from crash to application"]),
@@ -193,5 +195,42 @@ mod tests {
                 "local tier: from off to on with minutely (UTC)"
             ]
         );
+    }
+    #[test]
+    fn a_first_promise_may_ask_for_what_is_just_within_the_limits() {
+        let (limits, none) = (BackupLimits::default(), Protection::default());
+        let first = |minutes: u32, last: u32| {
+            let new = promise(|tier| {
+                tier["schedule"]["window_min"] = json!(minutes);
+                tier["retention"] = json!({ "keep": { "last": last } });
+            });
+            beyond(&limits, &none, &new)
+        };
+        assert!(first(720, 400).is_empty());
+        let window = "snapshot tier: from off to on with a window of 721 min";
+        let both = "local tier: from off to on with a window of 721 min, 401 last kept";
+        assert_eq!(first(721, 401), [window, both]);
+        assert!(first(5, 400).is_empty(), "a window may be short");
+    }
+
+    #[test]
+    fn a_first_promise_off_site_may_keep_all_and_is_as_dense_as_others() {
+        let (limits, none) = (BackupLimits::default(), Protection::default());
+        let off_site = |point: &'static str| {
+            let local = promise(|tier| {
+                tier["schedule"]["at"] = json!([point]);
+                tier["retention"] = json!("keep_all");
+            });
+            let key = serde_json::from_value(json!(vec!["ab"; 32].join(":"))).unwrap();
+            let mut new = Protection::default();
+            new.tiers.off_site =
+                local.tiers.local.map(|backup| OffSiteTier { key, verify_days: None, backup });
+            new
+        };
+        let usual = off_site("02:30");
+        assert_eq!(within(&none, &usual, &limits), (usual, Vec::new()));
+        let dense = off_site("minutely");
+        assert_eq!(beyond(&limits, &none, &dense), ["off-site tier: from off to on with minutely (UTC)"]);
+        assert_eq!(within(&none, &dense, &limits).0, none, "it is not begun");
     }
 }

@@ -1,8 +1,9 @@
-//! Rows of backups by chance: whatever a retention says, what must stay stays.
+//! Rows of backups, by chance and by hand: whatever a retention says, what must stay stays.
 
 use serde_json::json;
 
 use super::*;
+use crate::model::record::TakenBy;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 
 /// A generator of numbers by which a test is the same each time.
@@ -168,4 +169,65 @@ fn the_newest_that_holds_a_volume_which_later_ones_lack_stays() {
     assert_eq!(elsewhere, [goes, Some(Prune::Last)]);
     let back = judged(vec![holding(1, &both, &[]), holding(2, &both[..1], &[]), holding(3, &both, &[])]);
     assert_eq!(back, [goes, goes, Some(Prune::Last)]);
+}
+
+#[test]
+fn what_is_sealed_with_another_key_or_with_none_does_not_count() {
+    let key =
+        |byte: &str| -> KeyFingerprint { serde_json::from_value(json!(vec![byte; 32].join(":"))).unwrap() };
+    let (own, other) = (key("ab"), key("cd"));
+    let sealed = |n, key: &KeyFingerprint| BackupRecord {
+        sealed: Some(key.clone()),
+        ..backup(n, i64::try_from(n).unwrap())
+    };
+    let backups = [sealed(1, &own), sealed(2, &own), sealed(3, &other), backup(4, 4)];
+    let (target, zone) = ("backup2".parse().unwrap(), serde_json::from_value(json!("UTC")).unwrap());
+    let one = retention(json!({ "keep": { "last": 1 } }));
+    let effects = |key| {
+        let tier = KeptTier { tier: Tier::Local, target: &target, key, retention: &one, zone: &zone };
+        judge(&backups, &tier, &BTreeMap::new(), &BTreeSet::new(), at(5))
+    };
+    let goes = Some(Prune::OutsidePolicy);
+    assert_eq!(effects(Some(&own)), [goes, Some(Prune::Last), None, None]);
+    assert_eq!(effects(None), [goes, goes, goes, Some(Prune::Last)], "no key is promised");
+}
+
+fn snapshot(name: &str, point: Option<Timestamp>) -> SnapshotRecord {
+    SnapshotRecord {
+        guest: GuestUid::new(uuid::Uuid::from_u128(7)),
+        name: name.parse().unwrap(),
+        vmid: Vmid::try_from(300).unwrap(),
+        made_by: op(1),
+        taken_by: TakenBy::Schedule,
+        taken_at: at(0),
+        expires_at: None,
+        point,
+    }
+}
+
+#[test]
+fn scheduled_snapshots_go_by_their_tier_and_others_by_none() {
+    let apart = at(4) + limits::CLOCKS_APART;
+    let all = [
+        snapshot("third", Some(at(3))),
+        snapshot("asked", None),
+        snapshot("first", Some(at(1))),
+        // The last time that two clocks may be apart, and one that is to come.
+        snapshot("fourth", Some(apart)),
+        snapshot("to-come", Some(apart + jiff::SignedDuration::from_secs(1))),
+        snapshot("second", Some(at(2))),
+    ];
+    let tier = |last: u32| -> SnapshotTier {
+        let schedule = json!({ "at": ["*:00"], "zone": "UTC", "jitter_min": 0, "window_min": 30 });
+        serde_json::from_value(json!({ "schedule": schedule, "retention": { "keep": { "last": last } } }))
+            .unwrap()
+    };
+    let goes = |tier: Option<&SnapshotTier>| {
+        let gone = snapshots(&all, tier, at(4));
+        gone.iter().map(|one| one.name.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(goes(Some(&tier(1))), ["first", "second", "third"]);
+    assert_eq!(goes(Some(&tier(3))), ["first"]);
+    assert!(goes(Some(&tier(4))).is_empty());
+    assert_eq!(goes(None), ["first", "second", "third", "fourth"], "the tier was signed away");
 }
