@@ -45,7 +45,8 @@ fn root(world: &World, vmid: &str) -> String {
 fn is(gib: u32, mib: u32) -> impl Fn(&View) -> bool {
     move |view| {
         let size = report(view, 1).and_then(|one| one.size);
-        serves(view, 1) && size.is_some_and(|size| size.rootfs_gib.get() == gib && size.memory_mib.get() == mib)
+        serves(view, 1)
+            && size.is_some_and(|size| size.rootfs_gib.get() == gib && size.memory_mib.get() == mib)
     }
 }
 
