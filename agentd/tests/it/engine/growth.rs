@@ -44,9 +44,10 @@ fn root(world: &World, vmid: &str) -> String {
 /// Whether the root disk and the memory of the first guest are so large, as they are seen.
 fn is(gib: u32, mib: u32) -> impl Fn(&View) -> bool {
     move |view| {
-        let size = report(view, 1).and_then(|one| one.size);
-        serves(view, 1)
-            && size.is_some_and(|size| size.rootfs_gib.get() == gib && size.memory_mib.get() == mib)
+        report(view, 1).is_some_and(|one| {
+            let size = one.size.filter(|size| size.rootfs_gib.get() == gib && size.memory_mib.get() == mib);
+            size.is_some() && one.conditions.is_empty()
+        })
     }
 }
 
