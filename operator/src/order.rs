@@ -205,7 +205,10 @@ fn called(draft: &Draft, asked: &str) -> bool {
         Target::Guest { vmid, fingerprint, .. } => {
             fingerprint.name.as_str() == asked || vmid.is_some_and(|vmid| vmid.to_string() == asked)
         }
-        Target::Host {} => storage(&draft.act).is_some_and(|name| name.as_str() == asked),
+        Target::Host {} => match &draft.act {
+            Act::AllowGrowth(growth) => growth.name.as_str() == asked,
+            act => storage(act).is_some_and(|name| name.as_str() == asked),
+        },
     };
     guest || draft.act.verb().as_str() == asked
 }
@@ -249,7 +252,10 @@ const fn storage(act: &Act) -> Option<&TargetName> {
 pub fn name_to_type<'a>(payload: &'a Payload, host: &'a str) -> &'a str {
     match &payload.target {
         Target::Guest { fingerprint, .. } => fingerprint.name.as_str(),
-        Target::Host {} => storage(&payload.act).map_or(host, TargetName::as_str),
+        Target::Host {} => match &payload.act {
+            Act::AllowGrowth(growth) => growth.name.as_str(),
+            act => storage(act).map_or(host, TargetName::as_str),
+        },
     }
 }
 
@@ -270,6 +276,7 @@ mod tests {
             assert_eq!(verb(Some(asked)).unwrap(), (0, Verb::DestroyGuest), "{asked}");
         }
         assert_eq!(verb(Some("release_brake")).unwrap(), (1, Verb::ReleaseBrake));
+        assert_eq!(verb(Some("web-7")).unwrap(), (5, Verb::AllowGrowth));
         assert!(matches!(verb(None), Err(OrderError::Which { .. })));
         assert!(matches!(verb(Some("web-9")), Err(OrderError::NoSuch { .. })));
         assert!(matches!(verb(Some("0")), Err(OrderError::NoSuch { .. })));

@@ -123,6 +123,8 @@ codes! {
     GoldenOld = "GOLDEN_OLD", 409
     /// A golden image that no operator approved.
     GoldenUnapproved = "GOLDEN_UNAPPROVED", 409
+    /// A guest would grow by more than documents may let it in a day: it waits for a signature.
+    GrowthHeld = "GROWTH_HELD", 409
     /// A host is not the one that was known under its name: its id, key or epoch is another.
     HostKeyChanged = "HOST_KEY_CHANGED", 409
     /// The idempotency key was used with another body.
@@ -155,6 +157,8 @@ codes! {
     KeyUnknown = "KEY_UNKNOWN", 403
     /// The guest or storage is locked by other work.
     Locked = "LOCKED", 409
+    /// The node's memory is promised to guests already, up to what the policy lets.
+    MemoryFull = "MEMORY_FULL", 409
     /// The path is there, and takes other methods: `Allow` names them.
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405
     /// A field that must be there is not.

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`id`] | one alphabetical list of ids and names |
 //! | [`size`] | sizes with their ranges |
+//! | [`measure`] | how large a guest is, as it is signed for |
 //! | [`net`] | addresses of guests |
 //! | [`generation`] | the law of numbered documents |
 //! | [`desired`] | what a host should be |
@@ -47,6 +48,7 @@ pub mod id;
 pub mod job;
 pub mod local;
 pub mod maintenance;
+pub mod measure;
 pub mod net;
 pub mod operation;
 pub mod operation_tries;

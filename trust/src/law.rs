@@ -112,6 +112,7 @@ pub const fn binding(verb: Verb) -> Binding {
     match verb {
         Verb::BackupNow | Verb::Cancel | Verb::RestoreTest => Binding::AsSaid,
         Verb::AdoptGuest
+        | Verb::AllowGrowth
         | Verb::ApproveRelease
         | Verb::AttachStorage
         | Verb::DestroyGuest

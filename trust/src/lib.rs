@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod armour;
+pub mod growth;
 pub mod key;
 pub mod law;
 pub mod limits;

@@ -1,7 +1,7 @@
 //! How many operators each verb needs, how long it waits, how often a day it may happen.
 //!
 //! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`], and what it
-//! does not say of backups is as in [`BackupLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
+//! does not say of backups and growth is as in [`BackupLimits`] and [`GrowthLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,7 @@ use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::job::Verb;
 use serde::Deserialize;
 
+use crate::growth::{GrowthLimits, GrowthLimitsError};
 use crate::limits::{BackupLimits, LimitsError};
 use crate::operators::Operators;
 use crate::restore_rule::{RestoreRule, UNUSED_ENDS_MAX_H};
@@ -57,6 +58,7 @@ impl Rule {
                 Self { per_day: PER_DAY, ..Self::default() }
             }
             Verb::AdoptGuest
+            | Verb::AllowGrowth
             | Verb::ApproveRelease
             | Verb::BackupNow
             | Verb::Cancel
@@ -77,6 +79,8 @@ pub struct Policy {
     pub version: u32,
     /// What documents may ask of backups without a signature.
     pub backups: BackupLimits,
+    /// What documents may let guests grow by without a signature.
+    pub growth: GrowthLimits,
     /// When an order to restore this host is over that no box followed.
     pub restore: RestoreRule,
     rules: BTreeMap<Verb, Rule>,
@@ -88,6 +92,8 @@ struct File {
     version: u32,
     #[serde(default)]
     backups: BackupLimits,
+    #[serde(default)]
+    growth: GrowthLimits,
     #[serde(default)]
     restore: RestoreRule,
     #[serde(default)]
@@ -106,6 +112,9 @@ pub enum PolicyError {
     /// Limits of backups that mean nothing.
     #[error("the policy's limits of backups are refused: {0}")]
     Limits(#[from] LimitsError),
+    /// Limits of growth that mean nothing.
+    #[error("the policy's limits of growth are refused: {0}")]
+    Growth(#[from] GrowthLimitsError),
     /// Nobody needs to sign.
     #[error("the policy lets {verb} happen without a signature: at least 1 is needed", verb = .0.as_str())]
     NoSignature(Verb),
@@ -141,7 +150,13 @@ impl Policy {
     /// The policy of a box on which none was laid down.
     #[must_use]
     pub const fn first() -> Self {
-        Self { version: 0, backups: BackupLimits::FIRST, restore: RestoreRule::FIRST, rules: BTreeMap::new() }
+        Self {
+            version: 0,
+            backups: BackupLimits::FIRST,
+            growth: GrowthLimits::FIRST,
+            restore: RestoreRule::FIRST,
+            rules: BTreeMap::new(),
+        }
     }
 
     /// Reads a policy for these operators, whole or not at all.
@@ -166,7 +181,8 @@ impl Policy {
                 return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, people });
             }
         }
-        Ok(Self { version: file.version, backups: file.backups, restore: file.restore, rules: file.verbs })
+        let (backups, growth) = (file.backups, file.growth);
+        Ok(Self { version: file.version, backups, growth, restore: file.restore, rules: file.verbs })
     }
 
     /// What a policy says of backups, whoever the operators are. An empty text is the policy of a box without one.
@@ -175,6 +191,14 @@ impl Policy {
     /// [`PolicyError`].
     pub fn backups_of(text: &str) -> Result<BackupLimits, PolicyError> {
         if text.is_empty() { Ok(BackupLimits::FIRST) } else { Ok(read(text)?.backups) }
+    }
+
+    /// What a policy says of growth, whoever the operators are. An empty text is the policy of a box without one.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn growth_of(text: &str) -> Result<GrowthLimits, PolicyError> {
+        if text.is_empty() { Ok(GrowthLimits::FIRST) } else { Ok(read(text)?.growth) }
     }
 
     /// The rule for a verb.
@@ -190,5 +214,6 @@ fn read(text: &str) -> Result<File, PolicyError> {
     }
     let file: File = toml::from_str(text).map_err(PolicyError::Form)?;
     file.backups.check()?;
+    file.growth.check()?;
     Ok(file)
 }

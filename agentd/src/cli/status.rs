@@ -14,7 +14,7 @@ use holdfast_protocol::report::{GuestReport, Running, Standing};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
-use crate::model::view::HeavyWork;
+use crate::model::view::{GrowthLine, HeavyWork};
 use crate::port::status_door::{self, AgentStatus, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
@@ -169,6 +169,11 @@ fn head(page: &mut String, status: &AgentStatus) {
         "host     {} (agentd {version}), fingerprint {}\nhub      {}: {hub}\ndesired  generation {held}\nproxmox  seen {seen}\n",
         status.host_name, status.fingerprint, status.hub
     );
+    if !status.growth.is_empty() {
+        let used = |line: &GrowthLine| format!("{} of {} {}", line.used, line.limit, line.unit);
+        let used = status.growth.iter().map(used).collect::<Vec<_>>().join(", ");
+        let _infallible = writeln!(page, "growth   by documents in the last 24 h: {used}");
+    }
 }
 
 fn attention(page: &mut String, status: &AgentStatus) {

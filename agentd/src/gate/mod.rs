@@ -13,6 +13,7 @@
 //! | [`of`] | which effects an operation has |
 //! | [`entry`] | what a signature allows to be done to a target's entry in Proxmox |
 //! | [`offsite`] | what an approval allows to be asked of a backup server |
+//! | [`growth`] | by how much guests may grow in a day without a signature |
 //! | [`held`] | what an operator would sign |
 //! | [`stranger`] | may this guest be taken over |
 //! | [`order`] | may this signed job be taken |
@@ -26,6 +27,7 @@
 pub mod archive;
 pub mod brake;
 pub mod entry;
+pub mod growth;
 pub mod held;
 pub mod layout;
 pub mod of;

@@ -67,6 +67,9 @@ pub const fn asked_per_day(kind: OperationKind) -> u32 {
     }
 }
 
+/// Operations within a day by which guests grow without a signature: one for each part of a hundred guests, and as many again.
+pub const GROWTHS_PER_DAY: usize = 1_024;
+
 /// An ended operation keeps its events for so long: a person who comes back from a week away sees how it went.
 pub const EVENTS_KEPT: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
 

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::disks::Disks;
 use super::escrow::CodeRecord;
 use super::field::Applied;
+use super::growth::Growths;
 use super::hardware::HardwareAddress;
 use super::left::Left;
 use super::policy::Sha256Hex;
@@ -535,6 +536,8 @@ pub struct Records {
     pub stood_still: BTreeMap<GuestUid, SignedDuration>,
     /// What documents may ask of backups without a signature.
     pub backup_limits: BackupLimits,
+    /// What guests grew by, and may.
+    pub growth: Growths,
     /// What was last carried out of each guest's fields.
     pub applied: Arc<BTreeMap<GuestUid, Applied>>,
 }

@@ -35,6 +35,20 @@ pub struct View {
     pub lanes: Vec<LaneView>,
     /// The time that schedules go by.
     pub anchor: Option<Anchor>,
+    /// What documents let guests grow by in the last 24 hours, and may.
+    pub growth: Vec<GrowthLine>,
+}
+
+/// One line of the budget of growth, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrowthLine {
+    /// Of what, in words.
+    pub unit: String,
+    /// So much was used within the last 24 hours.
+    pub used: u64,
+    /// So much may be.
+    pub limit: u64,
 }
 
 /// One guest's lane, as people see it.

@@ -7,7 +7,7 @@ use holdfast_protocol::report::Standing;
 
 use super::placement::Placed;
 use super::schedule::told::times;
-use super::{Action, Context, Judged, address, adopt, golden, network, number, passes, placement};
+use super::{Action, Context, Judged, address, adopt, golden, growth, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::held::{Held, Remedy};
 use crate::gate::of::effects;
@@ -49,6 +49,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     if let Some(text) = golden::too_large(context.inputs, guest) {
         return judged.with(ErrorCode::Range, text);
     }
+    let change = growth::of_new(guest, &placed);
     let operation = Operation::Provision(Box::new(Provision {
         guest: guest.clone(),
         number,
@@ -79,11 +80,18 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
             format!("making it failed {}, next try at {until:.0}: {}", times(tried.failed), tried.message);
         return judged.with(ErrorCode::Unavailable, text);
     }
+    let growth = match growth::judge(context, (guest, None), change) {
+        Ok(growth) => growth,
+        Err(refused) => return growth::told(judged, (guest, None), vec![refused]),
+    };
+    if let Some(growth) = &growth {
+        growth::take(context, guest, growth);
+    }
     if let Operation::Provision(provision) = &operation {
         number::promise(context, guest.uid, &provision.number);
     }
     let reason = "the document names it and it is not there".to_owned();
-    Judged { action: Some(Action { operation, reason }), ..judged }
+    Judged { action: Some(Action { operation, reason, growth }), ..judged }
 }
 
 /// Where its disks are made; or what this box cannot give it, whatever its number.

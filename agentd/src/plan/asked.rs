@@ -116,7 +116,11 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
             Verdict::Forbidden(why) => return Err(refused(ErrorCode::Forbidden, why)),
         }
     }
-    Ok(Action { operation, reason: format!("its guest asked for it (request {})", request.serial) })
+    Ok(Action {
+        operation,
+        reason: format!("its guest asked for it (request {})", request.serial),
+        growth: None,
+    })
 }
 
 /// The guest, when record, number, mark and volumes agree and nobody else holds it.

@@ -17,7 +17,7 @@ use holdfast_protocol::operation::OperationKind;
 use super::present::Made;
 use super::schedule::told::times;
 use super::survivor::{self, Nothing};
-use super::{Action, Context, Judged, address, disks, left, network, number, passes, placement};
+use super::{Action, Context, Judged, address, disks, growth, left, network, number, passes, placement};
 use crate::gate::Verdict;
 use crate::gate::of::effects;
 use crate::model::hardware::HardwareAddress;
@@ -172,7 +172,8 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         None => "; its hardware address is a new one".to_owned(),
     });
     reason.push_str(&told);
-    Judged { action: Some(Action { operation, reason }), ..judged }
+    let growth = Some(Box::new(growth::of_lost(guest)));
+    Judged { action: Some(Action { operation, reason, growth }), ..judged }
 }
 
 /// The hardware address under which its backup was taken, where nobody else can have it: the very container that had it was

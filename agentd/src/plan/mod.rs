@@ -22,6 +22,8 @@
 //! | [`ordered`] | what becomes of what operators signed |
 //! | [`protect`] | what becomes of wishes about backups |
 //! | [`present`] | what to do for a guest that was made |
+//! | `capacity` | whether storage and memory have room for growth |
+//! | `growth` | which growth goes on, and which waits for a signature |
 //! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
 //! | [`report`] | what is told of each guest |
@@ -53,6 +55,7 @@ pub mod aside;
 pub mod asked;
 mod beside;
 pub mod bulk;
+mod capacity;
 mod controller;
 mod detach;
 mod detached;
@@ -63,6 +66,7 @@ mod expiry;
 pub mod fields;
 mod fixed;
 mod golden;
+mod growth;
 mod hand;
 mod health;
 mod hold;
@@ -111,6 +115,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::gate::brake::{BulkHeld, Release};
 use crate::gate::held::Held;
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::model::growth::Growth;
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, ObservedGuest};
@@ -179,6 +184,8 @@ pub struct Action {
     pub operation: Operation,
     /// Why, in words.
     pub reason: String,
+    /// What its guest grows by.
+    pub growth: Option<Box<Growth>>,
 }
 
 /// How one guest stands.
@@ -230,6 +237,7 @@ struct Context<'a> {
     pinned: std::cell::OnceCell<Vec<Vmid>>,
     numbers: std::cell::OnceCell<number::Numbers>,
     again_at: std::cell::Cell<Option<Timestamp>>,
+    growing: std::cell::OnceCell<std::cell::RefCell<growth::Growing>>,
 }
 
 impl<'a> Context<'a> {
@@ -246,6 +254,7 @@ impl<'a> Context<'a> {
             pinned: std::cell::OnceCell::new(),
             numbers: std::cell::OnceCell::new(),
             again_at: std::cell::Cell::new(None),
+            growing: std::cell::OnceCell::new(),
         }
     }
 
@@ -281,6 +290,11 @@ impl<'a> Context<'a> {
     /// What the range has left.
     fn numbers(&self) -> &number::Numbers {
         self.numbers.get_or_init(|| number::Numbers::new(self.inputs, self.pinned()))
+    }
+
+    /// What is left for guests to grow by.
+    fn growing(&self) -> &std::cell::RefCell<growth::Growing> {
+        self.growing.get_or_init(|| growth::Growing::new(self.inputs).into())
     }
 
     /// Asks for another plan at this time, unless one is asked for sooner.

@@ -37,7 +37,8 @@ pub enum Turn {
 #[must_use]
 pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
     match &job.payload().act {
-        Act::ApproveRelease(_)
+        Act::AllowGrowth(_)
+        | Act::ApproveRelease(_)
         | Act::ReleaseBrake(_)
         | Act::PolicyUpdate(_)
         | Act::Cancel(_)
@@ -92,7 +93,7 @@ pub(super) fn action(context: &Context<'_>, job: &Accepted, operation: Operation
             }
         }
     }
-    Ok(Action { operation, reason: reason(job) })
+    Ok(Action { operation, reason: reason(job), growth: None })
 }
 
 /// Who signed, and why.

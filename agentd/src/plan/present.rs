@@ -10,14 +10,16 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Running, Standing};
 use holdfast_protocol::size::DiskGib;
 
+use super::growth::Refused;
 use super::schedule::told::times;
 use super::{
-    Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, fixed, lost, maintenance,
-    network, passes, placement, silence,
+    Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, fixed, growth, lost,
+    maintenance, network, passes, placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::of::effects;
 use crate::gate::{Effect, Provenance, Verdict, gate};
+use crate::model::growth::Growth;
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
@@ -75,9 +77,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     }
     judged.held.extend(shrinking(context, guest, facts));
     judged.held.extend(network::held(context, guest, made, facts));
-    let next =
-        next_operation(context.inputs, guest, made, seen, facts).or_else(|| expiry::due(context, made));
-    match next {
+    let (next, refused) = next_operation(context, guest, made, seen, facts);
+    judged = growth::told(judged, (guest, Some(facts)), refused);
+    match next.or_else(|| expiry::due(context, made).map(|(operation, why)| (operation, why, None))) {
         Some(next) => act(context, judged, made, next),
         None => judged,
     }
@@ -173,19 +175,28 @@ fn differences(
     judged
 }
 
-/// The first volume that is missing and has a place, in the first mount that is free.
+/// The first volume that is missing, has a place and may be made, in the first mount that is free.
 fn attach(
-    inputs: &Inputs<'_>,
+    context: &Context<'_>,
     guest: &DesiredGuest,
     facts: &GuestFacts,
     target: impl FnOnce() -> Target,
-) -> Option<(Operation, String)> {
-    let placed = |volume| Some((volume, placement::volume(inputs, volume).ok()?));
-    let (volume, storage) = detached::missing(guest, facts).find_map(placed)?;
+    refused: &mut Vec<Refused>,
+) -> Option<Next> {
     let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
-    let reason = format!("volume {} is not attached", volume.name);
-    let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage };
-    Some((Operation::AttachVolume(Box::new(attach)), reason))
+    let placed = |volume| Some((volume, placement::volume(context.inputs, volume).ok()?));
+    for (volume, storage) in detached::missing(guest, facts).filter_map(placed) {
+        let change = growth::of_volume(guest, volume, storage.as_str());
+        match growth::judge(context, (guest, Some(facts)), change) {
+            Ok(growth) => {
+                let reason = format!("volume {} is not attached", volume.name);
+                let attach = AttachVolume { target: target(), volume: volume.clone(), slot, storage };
+                return Some((Operation::AttachVolume(Box::new(attach)), reason, growth));
+            }
+            Err(why) => refused.push(why),
+        }
+    }
+    None
 }
 
 /// What an operator would sign to let a guest go that the document no longer names.
@@ -247,29 +258,67 @@ fn shrinking(context: &Context<'_>, guest: &DesiredGuest, facts: &GuestFacts) ->
     held
 }
 
-/// The one thing to do next: sizes and volumes before power, so that a guest starts as it should be.
+/// An operation, why, and what the guest grows by.
+type Next = (Operation, String, Option<Box<Growth>>);
+
+/// The one thing to do next: sizes and volumes before power, so that a guest starts as it should be. What may not grow is said
+/// and holds up nothing else.
 fn next_operation(
-    inputs: &Inputs<'_>,
+    context: &Context<'_>,
     guest: &DesiredGuest,
     made: &Made<'_>,
     seen: &ObservedGuest,
     facts: &GuestFacts,
+) -> (Option<Next>, Vec<Refused>) {
+    let mut refused = Vec::new();
+    let next = sized(context, guest, made, facts, &mut refused)
+        .or_else(|| powered(context.inputs, guest, made, (seen, facts)).map(|(what, why)| (what, why, None)));
+    (next, refused)
+}
+
+fn sized(
+    context: &Context<'_>,
+    guest: &DesiredGuest,
+    made: &Made<'_>,
+    facts: &GuestFacts,
+    refused: &mut Vec<Refused>,
+) -> Option<Next> {
+    let (inputs, both) = (context.inputs, (guest, Some(facts)));
+    let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
+    if let Some((change, reason)) = reconfigure(inputs, guest, facts, Grows::May, target) {
+        match growth::judge(context, both, growth::of_sizes(guest, facts, &change)) {
+            Ok(growth) => return Some((Operation::Reconfigure(change), reason, growth)),
+            Err(why) => refused.push(why),
+        }
+        if let Some((change, reason)) = reconfigure(inputs, guest, facts, Grows::Held, target) {
+            return Some((Operation::Reconfigure(change), reason, None));
+        }
+    }
+    for (disk, name, size, seen) in disks(guest, facts).filter(|(_, _, wanted, seen)| bytes(*wanted) > *seen)
+    {
+        match growth::judge(context, both, growth::of_disk(guest, facts, (disk, name), (seen, size))) {
+            Ok(growth) => {
+                let reason = format!("{name} has {} GiB, wanted are {size}", seen >> 30);
+                let grow = Grow { target: target(), disk, size };
+                return Some((Operation::Grow(grow), reason, growth));
+            }
+            Err(why) => refused.push(why),
+        }
+    }
+    // No new volume in the place of one that lies detached.
+    let is_whole = detached::own(guest, made, facts).is_empty();
+    if is_whole { attach(context, guest, facts, target, refused) } else { None }
+}
+
+fn powered(
+    inputs: &Inputs<'_>,
+    guest: &DesiredGuest,
+    made: &Made<'_>,
+    (seen, facts): (&ObservedGuest, &GuestFacts),
 ) -> Option<(Operation, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
-    if let Some((change, reason)) = reconfigure(inputs, guest, facts, target) {
-        return Some((Operation::Reconfigure(change), reason));
-    }
-    let small = disks(guest, facts).find(|(_, _, wanted, seen)| bytes(*wanted) > *seen);
-    if let Some((disk, name, size, seen)) = small {
-        let reason = format!("{name} has {} GiB, wanted are {size}", seen >> 30);
-        let grow = Grow { target: target(), disk, size };
-        return Some((Operation::Grow(grow), reason));
-    }
-    // Neither a new volume in its place, nor a start without it.
+    // Nor a start without it.
     let is_whole = detached::own(guest, made, facts).is_empty();
-    if let Some(attach) = attach(inputs, guest, facts, target).filter(|_| is_whole) {
-        return Some(attach);
-    }
     match (guest.run, seen.run) {
         (RunState::Running, Running::Stopped) if is_whole && facts.template == Template::No => {
             Some((Operation::Start(target()), "it should run and stands still".to_owned()))
@@ -287,24 +336,44 @@ fn next_operation(
     }
 }
 
+/// Whether cores, memory and swap may become more.
+#[derive(Clone, Copy)]
+enum Grows {
+    May,
+    Held,
+}
+
+impl Grows {
+    fn takes(self, seen: u64, wanted: u32) -> bool {
+        match self {
+            Self::May => true,
+            Self::Held => u64::from(wanted) <= seen,
+        }
+    }
+}
+
 fn reconfigure(
     inputs: &Inputs<'_>,
     guest: &DesiredGuest,
     facts: &GuestFacts,
+    grows: Grows,
     target: impl FnOnce() -> Target,
 ) -> Option<(Reconfigure, String)> {
     let size = guest.size;
     let mut why = Vec::new();
-    let cores = (facts.cores != Some(u64::from(size.cores.get()))).then(|| {
+    let more_cores = facts.cores.is_none_or(|seen| grows.takes(seen, size.cores.get()));
+    let cores = (more_cores && facts.cores != Some(u64::from(size.cores.get()))).then(|| {
         let seen = facts.cores.map_or_else(|| "all".to_owned(), |cores| cores.to_string());
         why.push(format!("{seen} cores, wanted {}", size.cores.get()));
         size.cores
     });
-    let memory = (facts.memory_mib != u64::from(size.memory_mib.get())).then(|| {
+    let more_memory = grows.takes(facts.memory_mib, size.memory_mib.get());
+    let memory = (more_memory && facts.memory_mib != u64::from(size.memory_mib.get())).then(|| {
         why.push(format!("{} MiB memory, wanted {}", facts.memory_mib, size.memory_mib.get()));
         size.memory_mib
     });
-    let swap = (facts.swap_mib != u64::from(size.swap_mib.get())).then(|| {
+    let more_swap = grows.takes(facts.swap_mib, size.swap_mib.get());
+    let swap = (more_swap && facts.swap_mib != u64::from(size.swap_mib.get())).then(|| {
         why.push(format!("{} MiB swap, wanted {}", facts.swap_mib, size.swap_mib.get()));
         size.swap_mib
     });
@@ -334,12 +403,7 @@ fn reconfigure(
     })
 }
 
-fn act(
-    context: &Context<'_>,
-    judged: Judged,
-    made: &Made<'_>,
-    (operation, reason): (Operation, String),
-) -> Judged {
+fn act(context: &Context<'_>, judged: Judged, made: &Made<'_>, (operation, reason, growth): Next) -> Judged {
     match passes(context, &effects(&operation)) {
         Verdict::Free => {}
         Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
@@ -365,5 +429,8 @@ fn act(
         );
         return judged.with(ErrorCode::Unavailable, text);
     }
-    Judged { action: Some(Action { operation, reason }), ..judged }
+    if let (Some(growth), Some(guest)) = (&growth, made.guest) {
+        growth::take(context, guest, growth);
+    }
+    Judged { action: Some(Action { operation, reason, growth }), ..judged }
 }

@@ -8,6 +8,7 @@ mod detached;
 mod disks;
 mod fixed;
 mod goldens;
+mod growth;
 mod lost;
 mod network;
 mod placement;
@@ -37,7 +38,8 @@ use self::seen::facts;
 use super::*;
 use crate::model::mark;
 use crate::model::observed::{
-    BackupFlag, GuestFacts, Loss, LossProof, MountFacts, Protection, Sight, Template, VmidFact,
+    BackupFlag, GuestFacts, Loss, LossProof, MountFacts, NodeFacts, Protection, Sight, StorageFact, Template,
+    VmidFact,
 };
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
@@ -156,9 +158,17 @@ pub(super) fn world(count: u32) -> World {
         guests: (1..=count).map(|n| (vmid(number(n)), seen(n))).collect(),
         read_at: BTreeMap::new(),
         vmids: BTreeMap::new(),
-        storages: BTreeMap::new(),
+        storages: BTreeMap::from([(
+            "fast".parse().unwrap(),
+            StorageFact::Active { total: 4 << 40, used: 1 << 40, available: 3 << 40 },
+        )]),
         sight: Sight::Proved,
-        node: None,
+        node: Some(NodeFacts {
+            version: "8.4.14".to_owned(),
+            cpus: 64,
+            memory_bytes: 128 << 30,
+            memory_used_bytes: 16 << 30,
+        }),
         lost: BTreeMap::new(),
         orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),

@@ -66,7 +66,7 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
             "the {} backup {} of {} was to be tried since {:.0}",
             due.tier, due.backup.archive, due.guest.name, due.since
         );
-        plan.actions.push(Action { operation, reason });
+        plan.actions.push(Action { operation, reason, growth: None });
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTe
     if !passes(&context, &operation, &Provenance::SignedJob) {
         return Err(refused(ErrorCode::Forbidden, "the gate lets no backup be tried"));
     }
-    Ok(Action { operation, reason: reason(job) })
+    Ok(Action { operation, reason: reason(job), growth: None })
 }
 
 /// The newest good backup of the tiers that are meant.

@@ -56,7 +56,7 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
                 if !busy && free {
                     busy = true;
                     let reason = format!("the document wishes controller {}", wish.version.as_str());
-                    plan.actions.push(Action { operation, reason });
+                    plan.actions.push(Action { operation, reason, growth: None });
                 }
             }
             Err(Kept::Silently) => {}

@@ -106,6 +106,7 @@ async fn now(ports: &Ports, id: JobId, job: Accepted, at: Timestamp) -> Result<(
         Act::AttachStorage(_) => store.attach_storage(job, at).await,
         Act::DetachStorage(_) => store.detach_storage(job, at).await,
         Act::ReleaseBrake(_) => store.release_brake(job, at).await,
+        Act::AllowGrowth(_) => store.allow_growth(job, at).await,
         Act::WithdrawRestore(_) => store.withdraw_order(job, at).await,
         other => {
             let text = format!("{} does not wait", other.verb().as_str());

@@ -108,6 +108,7 @@ impl StatusTask {
             sections: self.with_lines(),
             lanes: self.view.borrow().lanes.clone(),
             heavy: self.heavy.borrow().clone(),
+            growth: self.view.borrow().growth.clone(),
         }
     }
 

@@ -98,6 +98,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.extend(target("Lets go", &args.from));
             pairs.push(("Then it is", args.to.as_str().to_owned()));
         }
+        Act::AllowGrowth(args) => {
+            pairs.push(("Guest", args.name.to_string()));
+            pairs.push(("Uid", args.guest.to_string()));
+            pairs.extend(listed("Is now", args.from.as_ref().map(|from| from.lines()).unwrap_or_default()));
+            pairs.extend(listed("May become", args.to.lines()));
+        }
         Act::AdoptGuest(args) => {
             pairs.push(("Customer", args.customer.to_string()));
             pairs.push(("Golden", args.golden.to_string()));

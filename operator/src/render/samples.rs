@@ -186,6 +186,9 @@ pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
         "args": { "generation": 9, "document": "ab".repeat(32), "changes": [
             { "guest": id(1), "name": "web-1", "operation": "stop" },
             { "guest": id(2), "name": "web-2", "operation": "reconfigure" } ] } });
+    let measure = |gib: u32| json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": gib, "volumes_gib": { "db": 4 } });
+    let grow = json!({ "schema": "holdfast.job-draft/v1", "verb": "allow_growth", "target": { "kind": "host" },
+        "args": { "guest": id(7), "name": "web-7", "from": measure(8), "to": measure(2_048) } });
     let loosen = json!({ "schema": "holdfast.job-draft/v1", "verb": "loosen_policy",
         "args": { "from": promise(10), "to": promise(1) }, "target": { "kind": "guest",
         "uid": id(3), "vmid": 122, "fingerprint": { "name": "web-3", "customer": "acme", "volumes": ["tank:122/vm-122-disk-0.raw"] } } });
@@ -222,6 +225,12 @@ pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
             "protect guest web-3 less: local retention: from 10 last, 14 daily to 1 last, 14 daily",
             "customer data would be less protected",
             loosen.to_string(),
+        ),
+        one(
+            Some(7),
+            "grow the root disk of guest web-7 from 8 to 2048 (it asks 2040 GiB of disk, and 1012 of 1024 a day are left for this guest)",
+            "it is more than documents may let guests grow within 24 hours",
+            grow.to_string(),
         ),
     ]
 }

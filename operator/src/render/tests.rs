@@ -166,6 +166,7 @@ fn what_is_shown_before_signing() {
     assert_snapshot!("to_sign_a_destroy", page("1"));
     assert_snapshot!("to_sign_a_bulk_change", page("2"));
     assert_snapshot!("to_sign_a_loosening", page("loosen_policy"));
+    assert_snapshot!("to_sign_growth", page("allow_growth"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::BYTES_MAX;
 use super::target::{SeenCopy, SeenGuest, TargetKind};
 use crate::generation::{ContentHash, Generation};
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
+use crate::measure::GuestMeasure;
 use crate::operation::OperationKind;
 use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
@@ -89,6 +90,18 @@ acts! {
         customer: CustomerId,
         /// The golden image that it counts as made from.
         golden: GoldenVersion,
+    }
+    /// Lets one guest grow beyond what documents may have in a day: from what it is to exactly this.
+    AllowGrowth = "allow_growth", Host {
+        /// Which.
+        guest: GuestUid,
+        /// Its name.
+        name: GuestName,
+        /// How large it is; nothing, for one that is to be made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Box<GuestMeasure>>,
+        /// How large it may become.
+        to: Box<GuestMeasure>,
     }
     /// Lets code see customers' data: a golden image, or a controller in guests.
     ApproveRelease = "approve_release", Host {

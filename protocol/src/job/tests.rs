@@ -73,6 +73,10 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
     for verb in Verb::ALL {
         let args = match verb {
             Verb::AdoptGuest => r#"{"customer":"acme","golden":"2026.11.1"}"#.to_owned(),
+            Verb::AllowGrowth => {
+                let measure = |gib: u32| format!(r#"{{"cores":2,"memory_mib":512,"swap_mib":0,"rootfs_gib":{gib},"volumes_gib":{{"db":4}}}}"#);
+                format!(r#"{{"guest":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","name":"web-1","from":{},"to":{}}}"#, measure(8), measure(65_536))
+            }
             Verb::DestroyGuest => "{}".to_owned(),
             Verb::RestoreHost => format!(r#"{{"new_key":"spki/sha256:{sha}"}}"#),
             Verb::WithdrawRestore => format!(r#"{{"order":"{sha}"}}"#),

@@ -177,6 +177,18 @@ impl Book {
     }
 }
 
+/// The VMIDs of whole guests, without copies beside them.
+#[must_use]
+pub fn guests(folder: &Path) -> BTreeSet<u32> {
+    let connection = Connection::open(folder.join("agent.db")).unwrap();
+    let mut guests = BTreeSet::new();
+    each(&connection, "SELECT vmid FROM guest WHERE place = 'made'", |row| {
+        guests.insert(row.get(0)?);
+        Ok(())
+    });
+    guests
+}
+
 /// Numbers of guests that are made; copies beside a guest are whole when their records say so.
 #[must_use]
 pub fn made(folder: &Path) -> BTreeSet<u32> {

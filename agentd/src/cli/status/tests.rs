@@ -32,6 +32,8 @@ fn status() -> AgentStatus {
                     "problem": {"code": "PARKED", "message": "locked: run `pct unlock 10002`"}}],
             "waiting": [{"effect": "shrink rootfs of web", "reason": "data would be lost", "payload": "{}"}]
         },
+        "growth": [
+            {"unit": "GiB of disk", "used": 12, "limit": 4096}, {"unit": "new guests", "used": 1, "limit": 100}],
         "lanes": [
             {"guest": uid, "holds": uid, "waits": [
                 {"id": uid, "kind": "snapshot", "asked_at": "2026-11-21T11:59:30Z"},

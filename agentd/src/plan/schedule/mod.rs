@@ -369,7 +369,7 @@ fn operation(
             leaves_out: bulk::leaves_out(inputs, record.uid, promised.target?),
         }),
     };
-    Some(Action { operation, reason: told::reason(promised.tier, &due) })
+    Some(Action { operation, reason: told::reason(promised.tier, &due), growth: None })
 }
 
 /// Looks again when something of the tier changes by itself. Its times are those that schedules go by.

@@ -58,7 +58,7 @@ pub(super) fn next(
     });
     let reason =
         format!("the retention in force ({}) keeps {} no longer", promised.retention, oldest.archive);
-    Some(Action { operation, reason })
+    Some(Action { operation, reason, growth: None })
 }
 
 /// The snapshot that goes next, of those that the schedule took and no other.
@@ -83,5 +83,5 @@ pub(super) fn snapshot(
     };
     let (name, made_by, why) = (oldest.name.clone(), oldest.made_by, ExpiryWhy::OutsidePolicy);
     let operation = Operation::ExpireSnapshot(ExpireSnapshot { target, name, made_by, why });
-    Some(Action { operation, reason })
+    Some(Action { operation, reason, growth: None })
 }

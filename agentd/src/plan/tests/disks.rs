@@ -49,7 +49,7 @@ fn lost(disks: Option<Disks>) -> World {
 fn made(world: &World) -> (Option<Disks>, String) {
     let plan = world.plan();
     match plan.actions.as_slice() {
-        [Action { operation: Operation::Provision(made), reason }] => {
+        [Action { operation: Operation::Provision(made), reason, .. }] => {
             (made.lost().unwrap().disks.clone(), reason.clone())
         }
         _ => panic!("{plan}"),

@@ -23,7 +23,7 @@ fn healed(set_up: impl Fn(&mut World)) -> String {
     set_up(&mut world);
     let plan = world.plan();
     match plan.actions.as_slice() {
-        [Action { operation: Operation::Reconfigure(_), reason }] => reason.clone(),
+        [Action { operation: Operation::Reconfigure(_), reason, .. }] => reason.clone(),
         _ => panic!("{plan}"),
     }
 }

@@ -19,6 +19,13 @@ fn attached(world: &mut World, name: &str, class: &str) {
         marked: None,
         entry: None,
     });
+    answers(world, name);
+}
+
+/// A storage that answers and has room.
+fn answers(world: &mut World, name: &str) {
+    let large = StorageFact::Active { total: 4 << 40, used: 0, available: 4 << 40 };
+    world.observed.storages.entry(name.parse().unwrap()).or_insert(large);
 }
 
 /// A guest that was destroyed, and what remains of it: this one backup.
@@ -110,6 +117,7 @@ fn in_manifest(world: &mut World, name: &str, (role, class): (&str, &str), defau
         entry: None,
     });
     world.manifest.push(target);
+    answers(world, name);
     world.policy.guest_storages.insert(name.parse().unwrap());
 }
 
@@ -128,6 +136,7 @@ fn disks_are_made_on_the_target_that_is_named_the_default_of_its_role_or_roots_s
     let bulk = json!({ "bulk": { "none": "can be fetched again" } });
     let mut world = world(1);
     world.policy.bulk_storage = Some("slow0".parse().unwrap());
+    answers(&mut world, "slow0");
     let mut new = guest(2);
     new.volumes = vec![volume("db", json!("hot")), volume("media", bulk)];
     world.desired.push(new);
@@ -190,14 +199,18 @@ fn nothing_new_is_made_on_a_storage_that_is_nearly_full_and_that_is_told() {
             let storage = world.policy.storage.clone();
             world.observed.storages.insert(
                 storage,
-                StorageFact::Active { total: 30 << 30, used: used << 30, available: (30 - used) << 30 },
+                StorageFact::Active {
+                    total: 3_000 << 30,
+                    used: (100 * used) << 30,
+                    available: (3_000 - 100 * used) << 30,
+                },
             );
             world
         };
         assert_eq!(filled(28).plan().actions.len(), 1, "situation {place}");
         let told = crate::plan::room::problems(&filled(28).observed);
         assert!(
-            told.len() == 1 && told[0].message.contains("is 93 % full (28.0 GiB of 30.0 GiB)"),
+            told.len() == 1 && told[0].message.contains("is 93 % full (2800.0 GiB of 3000.0 GiB)"),
             "{told:?}"
         );
         let full = filled(29);

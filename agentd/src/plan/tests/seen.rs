@@ -27,7 +27,7 @@ pub(super) fn facts(n: u32, number: u32) -> GuestFacts {
         memory_mib: 512,
         swap_mib: 0,
         rootfs_bytes: Some(8 << 30),
-        rootfs_storage: None,
+        rootfs_storage: Some("fast".to_owned()),
         mounts: BTreeMap::from([(0, mount)]),
         volumes: volumes(number),
         detached: BTreeSet::new(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::escrow::{EscrowAnswer, EscrowQuestion};
 use crate::model::parked::ParkedEntry;
 use crate::model::record::VolumeId;
-use crate::model::view::{HeavyView, LaneView};
+use crate::model::view::{GrowthLine, HeavyView, LaneView};
 use crate::plan::recovery::RecoveryReport;
 use crate::port::hub::Contact;
 use crate::port::store::holder::Thawed;
@@ -240,4 +240,7 @@ pub struct AgentStatus {
     /// Who is at heavy work, and who waits for a place.
     #[serde(default)]
     pub heavy: HeavyView,
+    /// What documents let guests grow by in the last 24 hours, and may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<GrowthLine>,
 }

@@ -18,7 +18,7 @@ use super::journal::{self, NewOperation, OpenOperationError};
 use super::protection::{self, Changed};
 use super::roster::RosterTexts;
 use super::rows::{json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, beside, brake_release, guest, roster, storage};
+use super::{Part, Store, StoreError, audit, beside, brake_release, growth, guest, roster, storage};
 use crate::gate::order::{self, TurnedAway};
 use crate::model::planted::{Bug, planted};
 use crate::model::record::{GuestRecord, Place};
@@ -125,6 +125,9 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
     storage::as_signed(transaction, &payload.act)?;
     if let Act::ReleaseBrake(release) = &payload.act {
         brake_release::names(transaction, release)?;
+    }
+    if let Act::AllowGrowth(allow) = &payload.act {
+        growth::names(transaction, allow)?;
     }
     if let Target::Guest { uid, .. } = &payload.target {
         let record = guest::find(transaction, *uid)?;

@@ -12,8 +12,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use super::rows::{from_json, json, micros, parsed, time};
 use super::{
     Part, Store, StoreError, alike, applied, audit, backup, beside, brake_release, compact, controller,
-    guest, release, restore_test, snapshot, tier, window,
+    growth, guest, release, restore_test, snapshot, tier, window,
 };
+use crate::model::growth::Growth;
 use crate::model::planted::{Bug, planted};
 use crate::model::record::ControllerOutcome;
 use crate::operation::log::{Entry, Event, Fact, Status};
@@ -428,6 +429,24 @@ impl Store {
     pub async fn open_operation(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
         let progress = Progress::new(new.id, new.operation.clone(), new.at);
         self.write(Part::Operations, "open an operation", move |transaction| open(transaction, &new)).await?;
+        Ok(progress)
+    }
+
+    /// The same, with what its guest grows by: both are on record, or neither.
+    ///
+    /// # Errors
+    /// [`OpenOperationError`].
+    pub async fn open_growing(
+        &self,
+        new: NewOperation,
+        growth: Growth,
+    ) -> Result<Progress, OpenOperationError> {
+        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+        let open = move |transaction: &Transaction<'_>| {
+            open(transaction, &new)?;
+            growth::count(transaction, &new, &growth).map_err(OpenOperationError::Store)
+        };
+        self.write(Part::Operations, "open an operation", open).await?;
         Ok(progress)
     }
 

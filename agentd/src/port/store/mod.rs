@@ -29,6 +29,7 @@
 //! | [`snapshot`] | snapshots that stand |
 //! | [`beside`] | copies that were restored beside guests |
 //! | `brake_release` | signed releases of the brake, and what was used of them |
+//! | `growth` | by how much guests grew within a day, and what was signed for |
 //! | `withdrawn` | orders to restore this host that were taken back |
 //! | [`backup`] | backups that were found |
 //! | [`left`] | guests of a lost box whose place this one took |
@@ -60,6 +61,7 @@ mod error;
 pub mod escrow;
 #[cfg(feature = "testing")]
 pub mod fault;
+mod growth;
 pub mod guest;
 mod heard;
 pub mod holder;

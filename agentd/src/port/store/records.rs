@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::rows::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, beside, controller, escrow, guest, left, protection, quota, release, request,
+    Store, StoreError, beside, controller, escrow, growth, guest, left, protection, quota, release, request,
     restore_test, roster, snapshot, storage, tier, window,
 };
 use crate::gate::brake;
@@ -221,6 +221,7 @@ impl Store {
                     last_request: request::last_serial(connection)?,
                     stood_still: window::stood_still(connection, None, now)?,
                     backup_limits: roster::backup_limits(connection)?,
+                    growth: growth::all(connection, now)?,
                     applied: applied.all(connection)?,
                 })
             })

@@ -3,6 +3,7 @@
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::job::HostEpoch;
 use holdfast_protocol::report::{AuditHead, TrustSection};
+use holdfast_trust::growth::GrowthLimits;
 use holdfast_trust::limits::BackupLimits;
 use holdfast_trust::{Operators, Policy, Roster};
 use jiff::Timestamp;
@@ -155,6 +156,16 @@ pub(super) fn backup_limits(connection: &Connection) -> Result<BackupLimits, Sto
         .map_err(StoreError::sqlite("read the limits of backups"))?;
     Policy::backups_of(text.as_deref().unwrap_or_default())
         .map_err(StoreError::unreadable("the limits of backups"))
+}
+
+/// What documents may let guests grow by without a signature.
+pub(super) fn growth_limits(connection: &Connection) -> Result<GrowthLimits, StoreError> {
+    let text: Option<String> = connection
+        .prepare_cached("SELECT policy FROM roster ORDER BY version DESC LIMIT 1")
+        .and_then(|mut select| select.query_row([], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("read the limits of growth"))?;
+    Policy::growth_of(text.as_deref().unwrap_or_default())
+        .map_err(StoreError::unreadable("the limits of growth"))
 }
 
 fn section(connection: &Connection) -> Result<TrustSection, StoreError> {

@@ -57,7 +57,10 @@ impl Reconcile {
         };
         self.reach(Side::Before).await;
         let opened = match origin {
-            Origin::Document => self.ports.store.open_operation(new).await,
+            Origin::Document => match action.growth {
+                Some(growth) => self.ports.store.open_growing(new, *growth).await,
+                None => self.ports.store.open_operation(new).await,
+            },
             Origin::Request(_) => self.ports.store.open_request(new).await,
             Origin::Job(_) => self.ports.store.open_job(new).await,
         };

@@ -12,6 +12,7 @@ use holdfast_protocol::strict::chain;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CycleError, Reconcile, State};
+use crate::gate::growth::Budget;
 use crate::model::observed::Sight;
 use crate::model::timekeeper::Timekeeper;
 use crate::model::view::View;
@@ -48,6 +49,7 @@ impl Reconcile {
             problems.push(Problem::new(ErrorCode::Unavailable, text));
         }
         let fields = fields::all(inputs);
+        let growth = &inputs.records.growth;
         self.view.send_replace(Arc::new(View {
             seen_at: Some(inputs.observed.at),
             unobserved_since: None,
@@ -59,6 +61,7 @@ impl Reconcile {
             problems,
             lanes: report::lanes(inputs.records),
             anchor: clock.anchor(),
+            growth: Budget::new(&growth.limits, &growth.ledger, inputs.now).used(),
         }));
     }
 

@@ -22,7 +22,7 @@ fn target(n: u32) -> Target {
 }
 
 fn action(operation: Operation) -> Action {
-    Action { operation, reason: "a test".to_owned() }
+    Action { operation, reason: "a test".to_owned(), growth: None }
 }
 
 fn backup(n: u32) -> Action {

@@ -37,7 +37,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-fn public() -> Vec<u8> {
+pub fn public() -> Vec<u8> {
     let mut blob = Vec::new();
     string(&mut blob, b"ssh-ed25519");
     string(&mut blob, key().verifying_key().as_bytes());

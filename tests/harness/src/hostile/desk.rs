@@ -15,6 +15,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::{SignedDuration, Timestamp};
 
+use super::growth;
 use crate::kit;
 use crate::mailbox::own;
 use crate::pen::{Pen, signed};
@@ -100,7 +101,8 @@ impl Desk {
             "version = {version}\n\
              [verbs.destroy_guest]\nsignatures = 2\ndelay_s = 600\nper_day = 3\n\
              [verbs.policy_update]\nsignatures = 2\ndelay_s = 300\nper_day = 5\n\
-             [verbs.rollback]\ndelay_s = 300\nper_day = 5\n"
+             [verbs.rollback]\ndelay_s = 300\nper_day = 5\n{}",
+            growth::POLICY
         )
     }
 

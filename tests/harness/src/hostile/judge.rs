@@ -17,6 +17,7 @@ use rusqlite::Connection;
 
 use super::Figures;
 use super::desk::Desk;
+use super::growth::Sizes;
 use super::hub::{REPORT_MAX, Stolen};
 use super::rows;
 use crate::ground::Template;
@@ -65,6 +66,8 @@ pub struct Watch {
     heads: BTreeMap<u64, String>,
     operations: usize,
     checkins: u64,
+    sizes: Option<Sizes>,
+    copies: usize,
 }
 
 /// A guest of somebody else's: its configuration, its volumes, whether it runs.
@@ -100,6 +103,8 @@ impl Watch {
             heads: BTreeMap::new(),
             operations: 0,
             checkins: 0,
+            sizes: None,
+            copies: 0,
         }
     }
 
@@ -249,6 +254,7 @@ impl Watch {
         self.nothing_is_gone(world, &scene, desk);
         self.strangers_are_untouched(&scene, &tasks);
         self.only_what_was_signed(&tasks, desk);
+        self.growth_is_within_the_policy(world, &scene, desk);
         for what in one_task_at_a_time(&tasks) {
             self.wrong("I6", what);
         }
@@ -273,6 +279,20 @@ impl Watch {
         if longest > REPORT_MAX {
             self.wrong("bound", format!("a report of {longest} bytes"));
         }
+    }
+
+    /// What guests grew by since the evening before, and what is promised to them.
+    fn growth_is_within_the_policy(&mut self, world: &World, scene: &Scene, desk: &Desk) {
+        let sizes = Sizes::of(scene, &crate::book::guests(&world.agent_folder()));
+        // A copy that took its guest's place has disks of its own, which operators signed for; today, or tomorrow.
+        let copying = |job: &&super::desk::Ordered| matches!(job.act.verb(), Verb::Restore | Verb::SwapGuest);
+        let copies = desk.ordered.values().filter(copying).count();
+        let quiet = copies == std::mem::replace(&mut self.copies, copies);
+        let before = self.sizes.take().filter(|_| quiet);
+        for what in sizes.too_much(before.as_ref()) {
+            self.wrong("growth", what);
+        }
+        self.sizes = quiet.then_some(sizes);
     }
 
     /// I1: volumes and backups.

@@ -16,6 +16,7 @@
 //! | [`absurd`] | answers that are none |
 //! | [`papers`] | certificates |
 //! | [`desk`] | what operators really signed |
+//! | [`growth`] | what guests may grow by |
 //! | [`hub`] | the stolen hub |
 //! | [`play`] | the days, and the end |
 //! | [`judge`] | what must hold |
@@ -23,6 +24,7 @@
 pub mod absurd;
 pub mod desk;
 pub mod document;
+pub mod growth;
 pub mod hub;
 pub mod judge;
 pub mod mail;
