@@ -31,6 +31,7 @@ mod local_api;
 #[path = "../../../tests/support/paper.rs"]
 mod paper;
 mod pbs_wire;
+mod private_files;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 mod pve_peer;
 mod pve_wire;
