@@ -342,6 +342,7 @@ const SITUATIONS: &[Situation] = &[
             id: op(6),
             kind: OperationKind::RestoreBeside,
             guest: uid(1),
+            about: uid(1),
             message,
         });
     }),
@@ -418,6 +419,7 @@ const SITUATIONS: &[Situation] = &[
             id: op(5),
             kind: OperationKind::Start,
             guest: uid(1),
+            about: uid(1),
             message,
         });
     }),
