@@ -136,6 +136,7 @@ impl Hub {
         let http = Client::builder()
             .tls_backend_preconfigured(holdfast_tls::client(trust)?)
             .https_only(true)
+            .no_proxy()
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT)

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod advisories;
 mod bench;
 mod ci;
 mod demo;
@@ -40,6 +41,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Known faults of the crates that the lock files name; or the file of them made anew.
+    Advisories {
+        /// A clone of <https://github.com/rustsec/advisory-db>.
+        #[arg(long, value_name = "CLONE")]
+        from: Option<std::path::PathBuf>,
+    },
     /// Run every benchmark and write docs/benchmarks.md.
     BenchAll {
         /// Only these, such as `plan`; the page keeps what the others gave last on this machine.
@@ -125,6 +132,8 @@ fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse_from(words(std::env::args_os())).task {
+        Task::Advisories { from: Some(clone) } => advisories::refresh(&workspace::root(), &clone),
+        Task::Advisories { from: None } => advisories::check(&workspace::root()),
         Task::BenchAll { names } => bench::run(&names),
         Task::Ci(options) => ci::run(&options),
         Task::Part(options) => ci::run_part(&options),

@@ -5,9 +5,10 @@
 //! so a key that a later Proxmox invents is refused as well. The new guest's configuration comes from the document; the
 //! archive's is only judged.
 //!
-//! What Proxmox unpacks is beyond judging. It shows the *first* `etc/vzdump/pct.conf` of a tar archive and, once all is
-//! unpacked, merges the one that then lies in the guest's root: the *last*, which in a backup may be a file that the
-//! guest itself had put there. No reading beforehand sees that one. Nor does the agent see the other members: path
+//! What Proxmox unpacks is beyond judging. It shows the first `./etc/vzdump/pct.conf` of a tar archive and, once all is
+//! unpacked, merges the one that then lies in the guest's root: the first of any spelling, since nothing is written
+//! twice. In a backup that `vzdump` made these are one; in an archive that somebody put together who can write the
+//! storage they need not be. No reading beforehand sees that one. Nor does the agent see the other members: path
 //! escapes, links out and device nodes are for `tar` as Proxmox runs it, within the new guest's user namespace. Two things stand
 //! against it. A golden is known by the digest of all its bytes. And what was made is judged again by [`judge_made`],
 //! before it is marked, kept or started; what fails that is taken back.

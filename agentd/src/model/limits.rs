@@ -279,6 +279,14 @@ pub fn retry_after_s(count: u32) -> i64 {
     RETRY_FIRST_S.saturating_mul(1_i64 << doublings).min(RETRY_MAX_S)
 }
 
+/// Restore tests left for a person at once before no more are begun: each left at most one copy on the storage of tests,
+/// and three say that more than one guest's backup is the trouble.
+pub const PARKED_TESTS: usize = 3;
+
+/// Audit lines that somebody else may claim to know beyond our last. Of 256 bytes and more each these are 4 GiB: no copy
+/// is so much older. A number that is believed is not heard again, so a wild one would hide every later older copy.
+pub const AUDIT_AHEAD: u64 = 1 << 24;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -380,8 +380,10 @@ pub struct ParkedOperation {
     pub id: OperationId,
     /// What it did.
     pub kind: OperationKind,
-    /// To which guest.
+    /// Whose lane it had: of a restore test that of all tests, which is no guest's.
     pub guest: GuestUid,
+    /// Which guest it was about.
+    pub about: GuestUid,
     /// Why, and what a person must do.
     pub message: String,
 }

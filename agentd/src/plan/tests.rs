@@ -352,6 +352,7 @@ const SITUATIONS: &[Situation] = &[
             id: op(6),
             kind: OperationKind::RestoreBeside,
             guest: uid(1),
+            about: uid(1),
             message,
         });
     }),
@@ -428,6 +429,7 @@ const SITUATIONS: &[Situation] = &[
             id: op(5),
             kind: OperationKind::Start,
             guest: uid(1),
+            about: uid(1),
             message,
         });
     }),

@@ -5,7 +5,7 @@
 //! backup that comes back says nothing about an off-site one and its key. After one that failed a newer one is tried at once,
 //! where there is one, and else the same once a day until it comes back; one that could not be run, within the hour, or at once where it lay under
 //! a former VMID and there is one under the present one. One test at a time on a box,
-//! the longest overdue first. Operators may also sign for a test, whatever is due.
+//! the longest overdue first; a test that was parked stops those of its own guest. Operators may also sign for a test, whatever is due.
 //!
 //! A backup with something to prove goes before a newer one without: one that holds programs standing still before one that
 //! does not, and any before the one that the guest's making took, in which nothing ran yet. While there is only that one,
@@ -13,6 +13,7 @@
 //! and when to look again. Deliberately absent: what a verdict means for a guest.
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::Target;
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::local::restore_test::TestVerdict;
@@ -49,15 +50,12 @@ struct Due<'a> {
 pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     let (inputs, records) = (context.inputs, context.inputs.records);
     let Some(place) = &inputs.policy.scratch else { return };
-    let is_test = |kind: OperationKind| kind == OperationKind::RestoreTest;
-    // What a parked one left lies on the storage that the next would fill. It is told until a person answered to it.
-    if records.open.iter().any(|open| is_test(open.kind))
-        || records.parked.iter().any(|one| is_test(one.kind))
-    {
+    let parked = Parked::of(context.inputs);
+    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) || parked.are_too_many() {
         return;
     }
-    // Not one of these can be looked into as long as its guest is not here.
-    let here = |guest: &&GuestRecord| is_here(context, guest);
+    // Not one of these can be looked into as long as its guest is not here, and one that left something is a person's.
+    let here = |guest: &&GuestRecord| is_here(context, guest) && !parked.is_about(guest.uid);
     let due = records.guests.iter().filter(here).flat_map(|guest| due(context, guest));
     let Some(due) = due.min_by_key(|due| (due.since, due.guest.uid, due.tier)) else { return };
     let operation = operation(due.guest, due.backup, place);
@@ -67,6 +65,26 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
             due.tier, due.backup.archive, due.guest.name, due.since
         );
         plan.actions.push(Action { operation, reason, growth: None });
+    }
+}
+
+/// The tests that were left for a person. Each is told until somebody answered to it, and keeps its own guest's backups
+/// from being tried again: those of others are. What each left lies on the storage that the next would fill, so there
+/// may be so many of them and no more.
+struct Parked(Vec<GuestUid>);
+
+impl Parked {
+    fn of(inputs: &Inputs<'_>) -> Self {
+        let tests = inputs.records.parked.iter().filter(|one| one.kind == OperationKind::RestoreTest);
+        Self(tests.map(|one| one.about).collect())
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.len() >= limits::PARKED_TESTS
+    }
+
+    fn is_about(&self, guest: GuestUid) -> bool {
+        self.0.contains(&guest)
     }
 }
 
@@ -96,8 +114,16 @@ pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTe
         let text = "this host has no place for restore tests: root names one as [scratch] in agent.toml (`agentd setup --scratch-storage`)";
         refused(ErrorCode::Unavailable, text)
     })?;
-    if records.parked.iter().any(|one| one.kind == OperationKind::RestoreTest) {
-        let text = "a restore test was parked: look at it first (`agentd parked list`)";
+    let parked = Parked::of(inputs);
+    if parked.is_about(*uid) {
+        let text = "a restore test of this guest was parked: look at it first (`agentd parked list`)";
+        return Err(refused(ErrorCode::Parked, text));
+    }
+    if parked.are_too_many() {
+        let text = format!(
+            "{} restore tests were parked, and what they left fills the storage of tests: look at them first (`agentd parked list`)",
+            parked.0.len()
+        );
         return Err(refused(ErrorCode::Parked, text));
     }
     if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {

@@ -9,6 +9,7 @@
 //! | `full_disk` | a store on a disk that is full |
 //! | `intake` | signed jobs: refused with the exact reason, taken once |
 //! | `local_api` | the local API over real TLS |
+//! | `private_files` | who may read the database |
 //! | `pbs_wire` | the client for backup servers against recorded answers |
 //! | `pve_wire` | the Proxmox client against a server that misbehaves |
 //! | `recover` | `agentd recover` at a terminal |
@@ -31,6 +32,7 @@ mod local_api;
 #[path = "../../../tests/support/paper.rs"]
 mod paper;
 mod pbs_wire;
+mod private_files;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 mod pve_peer;
 mod pve_wire;

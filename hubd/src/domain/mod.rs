@@ -16,6 +16,7 @@
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | what of a report the host list shows |
 
+pub mod audit_claim;
 pub mod deadman;
 pub mod desired;
 pub mod enrolment;

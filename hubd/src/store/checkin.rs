@@ -16,6 +16,7 @@ use super::events::emit;
 use super::jobs;
 use super::writer::{Shape, Tx};
 use super::{Store, StoreError};
+use crate::domain::audit_claim;
 use crate::domain::desired::{Telling, judge_telling};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::identity::{self, HostStanding, IdentityError, IdentityRecord, Presented};
@@ -121,6 +122,7 @@ pub(super) struct Admitted {
     wanted: Generation,
     refused: Option<Generation>,
     audit_seen: u64,
+    seen_at: Option<Timestamp>,
 }
 
 struct Looked {
@@ -152,13 +154,14 @@ fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
             wanted: row.get::<_, Number>(8)?.0,
             refused: row.get::<_, Option<Number>>(9)?.map(|number| number.0),
             audit_seen: u64::try_from(row.get::<_, i64>(11)?).unwrap_or_default(),
+            seen_at: row.get::<_, Option<Time>>(13)?.map(|time| time.0),
         },
     })
 }
 
 const LOOK: &str =
     "SELECT number, standing, issued_generation, used_generation, liveness, run_started_at, sequence,
-    poll_interval_s, wanted, refused, name, audit_seen, restored_from FROM hosts WHERE id = ?1";
+    poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at FROM hosts WHERE id = ?1";
 
 /// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
 pub(super) fn admit(
@@ -250,9 +253,10 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         Intake::LayOver | Intake::Aside => host.kept.and_then(|kept| kept.run),
     };
     let farewell = checkin.arriving.coverage == Coverage::Farewell;
+    let audit_seen = audit_seen(checkin, host);
     let sql =
         "UPDATE hosts SET seen_at = ?2, used_generation = ?3, run_started_at = ?4, sequence = ?5, held = ?6,
-                   liveness = 'online', farewell_at = ?7, audit_seen = max(audit_seen, ?8) WHERE number = ?1";
+                   liveness = 'online', farewell_at = ?7, audit_seen = ?8 WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![
         host.number,
         Time(checkin.at),
@@ -261,7 +265,7 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         sequence.and_then(|sequence| i64::try_from(sequence).ok()),
         Number(checkin.held),
         farewell.then_some(Time(checkin.at)),
-        checkin.summary.audit.and_then(|number| i64::try_from(number).ok()).unwrap_or(0),
+        i64::try_from(audit_seen).unwrap_or(i64::MAX),
     ])?;
     match intake {
         Intake::Anew => {
@@ -287,8 +291,20 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         telling,
         desired: document(tx, host, telling)?,
         jobs: jobs::queued(tx, host.number)?,
-        audit_seen: checkin.summary.audit.unwrap_or(0).max(host.audit_seen),
+        audit_seen,
     })
+}
+
+/// How far the host's audit is, as far as it is believed.
+fn audit_seen(checkin: &Checkin, host: &Admitted) -> u64 {
+    let claimed = checkin.summary.audit.unwrap_or(0);
+    let since = host.seen_at.map(|seen| checkin.at.duration_since(seen));
+    let seen = audit_claim::believed(host.audit_seen, claimed, since);
+    if seen < claimed {
+        let name = &host.name;
+        tracing::warn!(%name, claimed, believed = seen, "a host's audit grew faster than one is written");
+    }
+    seen
 }
 
 /// Writes down what this check-in makes happen.

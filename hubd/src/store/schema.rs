@@ -1,8 +1,8 @@
 //! Opening the database: file mode, pragmas, and migrations that run forward on start.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -25,6 +25,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0009_knock_origin.sql"),
 ];
 
+/// The hub's own to read: it holds invites, reports and wrapped keys.
+const FILE_MODE: u32 = 0o600;
+
 /// How long to wait for a lock that another process (`hubd operator`) holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
@@ -36,9 +39,10 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     OpenOptions::new()
         .create(true)
         .append(true)
-        .mode(0o600)
+        .mode(FILE_MODE)
         .open(path)
         .map_err(|source| OpenError::File { path: path.to_owned(), source })?;
+    make_private(path)?;
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(sqlite)?;
     connection.busy_timeout(LOCK_WAIT).map_err(sqlite)?;
@@ -46,6 +50,25 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     prepare(&connection).map_err(sqlite)?;
     migrate(&mut connection, path)?;
     Ok(connection)
+}
+
+/// Takes others' rights away from files that an earlier start, a copy or a restore left open to them.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    for tail in ["", "-wal", "-shm"] {
+        let mut text = path.as_os_str().to_owned();
+        text.push(tail);
+        let path = PathBuf::from(text);
+        let failed = |source| OpenError::File { path: path.clone(), source };
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() && found.mode() & 0o777 != FILE_MODE => {
+                std::fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)).map_err(failed)?;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(source)),
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn open_reader(path: &Path) -> Result<Connection, OpenError> {
@@ -111,9 +134,10 @@ mod tests {
 
     #[test]
     fn writes_are_synced_and_the_file_is_private() {
-        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub.db");
+        drop(open_writer(&path).unwrap());
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         let connection = open_writer(&path).unwrap();
         let text = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0)).unwrap();
         let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, u32>(0)).unwrap();

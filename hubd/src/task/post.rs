@@ -67,6 +67,7 @@ impl Post {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
             .timeout(DELIVERY_WAIT)
             .build()
             .map_err(WebhookError::Client)?;
@@ -100,5 +101,60 @@ impl Post {
         } else {
             Err(format!("the receiver answered {}", answer.status()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const RECEIVER: &str = "HOLDFAST_TEST_RECEIVER";
+
+    /// A proxy of the environment would read the body and could answer for the receiver.
+    #[tokio::test]
+    async fn a_proxy_of_the_environment_is_passed_by() {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let through = format!("http://{}", proxy.local_addr().unwrap());
+        #[expect(clippy::disallowed_methods, reason = "the environment of this process is not changed")]
+        let mut sender = Command::new(std::env::current_exe().unwrap());
+        sender.args(["--exact", "task::post::tests::the_sender", "--ignored", "--nocapture"]);
+        for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+            sender.env(name, &through);
+        }
+        sender.env_remove("NO_PROXY").env_remove("no_proxy").env_remove("REQUEST_METHOD");
+        sender.env(RECEIVER, format!("http://{}/", receiver.local_addr().unwrap()));
+        let sender = tokio::task::spawn_blocking(move || sender.output().unwrap());
+        let (at_proxy, stream) = tokio::select! {
+            came = receiver.accept() => (false, came.unwrap().0),
+            came = proxy.accept() => (true, came.unwrap().0),
+        };
+        let mut stream = stream;
+        stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await.unwrap();
+        let ended = sender.await.unwrap();
+        assert!(!at_proxy, "the webhook went to the proxy");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+
+    #[tokio::test]
+    #[ignore = "the inner half of the test above, which runs it with proxies in its environment"]
+    async fn the_sender() {
+        let Ok(url) = std::env::var(RECEIVER) else { return };
+        let to = WebhookSettings { url: url.parse().unwrap(), secret: Secret::new("a".repeat(32)) };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let post = Post::new([&to], provider).unwrap();
+        post.send(
+            &to,
+            ("x-holdfast-event", 1),
+            "01890f3e-7b2a-7cc0-8000-000000000001".parse().unwrap(),
+            b"{}".to_vec(),
+        )
+        .await
+        .unwrap();
     }
 }

@@ -235,6 +235,7 @@ pub fn client_from(
     let http = reqwest::Client::builder()
         .tls_backend_preconfigured(config)
         .local_address(address)
+        .no_proxy()
         .timeout(Duration::from_secs(60))
         .build()
         .unwrap();

@@ -161,7 +161,7 @@ pub const ALL: &[Part] = &[
     },
     Part {
         name: "deny",
-        shows: "licences, duplicate versions and sources of what is linked",
+        shows: "licences, duplicate versions, sources and known faults of what is linked",
         run: work::deny,
         ..ANYBODY
     },

@@ -44,7 +44,9 @@ pub fn fetch_images() -> Result<()> {
     golden::fetch(golden::Image::Stacks)
 }
 
+/// Two halves: what cargo-deny asks of the graph, and what is known of the crates in it, which needs no network here.
 pub fn deny() -> Result<()> {
+    crate::advisories::check(&workspace::root())?;
     must(workspace::program(DENY.ready()?).current_dir(workspace::root()).args([
         "--all-features",
         "check",

@@ -17,12 +17,17 @@ const BANNED: &[(&str, &str)] = &[
     ("bash_", "jobs"),
 ];
 
+/// Where each HTTP client is made: none may go through a proxy that the environment names. Spelt in two halves, too.
+const CLIENT: &[(&str, &str)] = &[("Client::buil", "der()"), ("ClientBuil", "der::new()")];
+const CLIENT_UNBUILT: &[(&str, &str)] = &[("reqwest::Client::n", "ew()"), ("reqwest::g", "et(")];
+
 /// Checks all files.
 pub fn check(sources: &[Source]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for source in sources {
         if source.path.ends_with(".rs") {
             breaches.extend(rust(source));
+            breaches.extend(clients(source));
         }
         if !source.path.ends_with(".lock") {
             breaches.extend(words(source));
@@ -34,6 +39,25 @@ pub fn check(sources: &[Source]) -> Vec<Breach> {
             ));
         }
     }
+    breaches
+}
+
+/// What is sent to a hub, an agent, Proxmox or a receiver of webhooks is nobody else's to read, count or hold back.
+fn clients(source: &Source) -> Vec<Breach> {
+    let says = "an HTTP client that takes its proxy from the environment: `.no_proxy()` belongs to each";
+    let mut breaches = Vec::new();
+    for (first, second) in CLIENT {
+        let parts: Vec<&str> = source.text.split(&format!("{first}{second}")).skip(1).collect();
+        for part in parts {
+            // The builder's own expression ends where it is built.
+            let own = part.split(".build()").next().unwrap_or_default();
+            if !own.contains(".no_proxy()") {
+                breaches.push(Breach::new(&source.path, says));
+            }
+        }
+    }
+    let unbuilt = CLIENT_UNBUILT.iter().filter(|(a, b)| source.text.contains(&format!("{a}{b}")));
+    breaches.extend(unbuilt.map(|_| Breach::new(&source.path, says)));
     breaches
 }
 
@@ -98,5 +122,12 @@ mod tests {
         assert_eq!(breaches("a/src/snapshots/x.snap.new", "text\n"), 1, "nobody looked at it");
         assert_eq!(breaches("notes.md", &format!("see {}{}", "/wo", "rk/main")), 1, "a machine's path");
         assert_eq!(breaches("a/src/x.rs", &format!("//! Docs.\n{}{})", "todo", "!(")), 1, "unfinished");
+        let (start, end) = (format!("//! Docs.\nlet a = Client::buil{}", "der()"), ".build();\n");
+        assert_eq!(breaches("a/src/x.rs", &format!("{start}.no_proxy(){end}")), 0);
+        assert_eq!(breaches("a/src/x.rs", &format!("{start}{end}")), 1, "by way of a proxy");
+        let two = format!("{start}{end}{start}.no_proxy(){end}");
+        assert_eq!(breaches("a/src/x.rs", &two), 1, "the second says nothing for the first");
+        let unbuilt = format!("//! Docs.\nlet a = reqwest::Client::n{};\n", "ew()");
+        assert_eq!(breaches("a/src/x.rs", &unbuilt), 1, "as it comes");
     }
 }

@@ -71,6 +71,7 @@ const SITUATIONS: &[Situation] = &[
             id: op(9),
             kind: OperationKind::Grow,
             guest: uid(1),
+            about: uid(1),
             message: "the disk is full".to_owned(),
         });
     }),

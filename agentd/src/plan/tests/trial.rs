@@ -262,9 +262,25 @@ fn nothing_is_tried_without_a_place_a_promise_a_backup_or_a_free_lane() {
     assert!(trial(&life).is_none(), "one at a time");
 
     let mut life = tested();
-    let (guest, message) = (crate::operation::restore_test::LANE, "left half-made".to_owned());
-    life.world.records.parked.push(ParkedOperation { id, kind, guest, message });
+    life.world.records.parked.push(parked_test(uid(1)));
     assert!(trial(&life).is_none(), "what one left comes first");
+}
+
+fn parked_test(about: GuestUid) -> ParkedOperation {
+    let (guest, message) = (crate::operation::restore_test::LANE, "left half-made".to_owned());
+    ParkedOperation { id: op(9), kind: OperationKind::RestoreTest, guest, about, message }
+}
+
+#[test]
+fn a_parked_test_of_one_guest_does_not_stop_those_of_others_until_there_are_too_many() {
+    let mut life = tested();
+    for other in 2..2 + u128::try_from(limits::PARKED_TESTS).unwrap() {
+        assert!(trial(&life).is_some(), "{other}: what others left is not this guest's");
+        life.world.records.parked.push(parked_test(GuestUid::new(uuid::Uuid::from_u128(other))));
+    }
+    assert!(trial(&life).is_none(), "each left a copy on the storage of tests");
+    life.world.records.parked.pop();
+    assert!(trial(&life).is_some(), "somebody answered to one");
 }
 
 /// The only backup is the one that the guest's making took, an hour ago.

@@ -187,6 +187,7 @@ fn who_cannot_come_back_or_cannot_be_told_newer_is_left_as_it_is() {
                 id: op(9),
                 kind: OperationKind::UpdateController,
                 guest: uid(2),
+                about: uid(2),
                 message: "look".to_owned(),
             };
             w.records.parked.push(parked);

@@ -1,6 +1,7 @@
 //! Opening: one agent at a time, the schema brought up to date, a damaged file set aside.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -11,6 +12,9 @@ use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
 use super::{Store, Work, check, migration, replaced, roster, rows};
 use crate::model::planted::{Bug, planted};
+
+/// Audit, tokens' hashes and signed orders are the agent's own to read.
+const FILE_MODE: u32 = 0o600;
 
 impl Store {
     /// Opens `agent.db` in a folder, or makes it. A damaged file is set aside and a new one begun, into which nothing is
@@ -44,6 +48,10 @@ impl Store {
 /// The file, and why nothing may be written into it, if so.
 fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    if let Err(error) = make_private(path) {
+        // A disk that takes no writes is judged below, by what SQLite says of it.
+        tracing::warn!(%error, "the mode of the database is not set");
+    }
     let connection = match connect(path) {
         Ok(connection) => connection,
         Err(OpenError::Sqlite { source, .. }) if is_damage(&source) => return begin_anew(path, now),
@@ -86,6 +94,7 @@ fn note_opening(connection: &Connection, now: Timestamp) -> Result<(), rusqlite:
 /// Sets the damaged file aside, and begins one that only says so, in this run and in every later one.
 fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
     let set_aside = set_aside(path, now)?;
+    make_private(path)?;
     let connection = connect(path)?;
     connection
         .execute(
@@ -112,7 +121,13 @@ impl Drop for Hold {
 fn hold(folder: &Path) -> Result<Hold, OpenError> {
     let path = folder.join("agent.lock");
     let failed = |source| OpenError::Folder { path: path.clone(), source };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(FILE_MODE)
+        .open(&path)
+        .map_err(failed)?;
     if planted(Bug::NoLock) {
         return Ok(Hold(file));
     }
@@ -121,6 +136,26 @@ fn hold(folder: &Path) -> Result<Hold, OpenError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Held(folder.to_owned())),
         Err(errno) => Err(failed(errno.into())),
     }
+}
+
+/// Makes the file, or takes others' rights to it and its companions away: SQLite goes by the umask for a file that it
+/// makes, and by the file's own mode for what it makes beside it.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Folder { path: path.to_owned(), source };
+    drop(File::options().create(true).append(true).mode(FILE_MODE).open(path).map_err(failed)?);
+    for tail in ["", "-wal", "-shm"] {
+        let path = with_tail(path, tail);
+        let failed = |source| OpenError::Folder { path: path.clone(), source };
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() && found.mode() & 0o777 != FILE_MODE => {
+                std::fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)).map_err(failed)?;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(source)),
+        }
+    }
+    Ok(())
 }
 
 fn connect(path: &Path) -> Result<Connection, OpenError> {

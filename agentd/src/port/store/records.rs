@@ -57,21 +57,22 @@ fn open(connection: &Connection) -> Result<Vec<OpenOperation>, StoreError> {
 }
 
 fn parked(connection: &Connection) -> Result<Vec<ParkedOperation>, StoreError> {
-    let rows: Vec<([String; 3], Option<String>)> = connection
+    let rows: Vec<([String; 4], Option<String>)> = connection
         .prepare_cached(
-            "SELECT id, kind, h.guest, message FROM operation JOIN operation_hold AS h ON h.operation = serial
+            "SELECT id, kind, h.guest, operation.guest, message FROM operation JOIN operation_hold AS h ON h.operation = serial
              WHERE outcome = 'parked' AND serial NOT IN (SELECT operation FROM forgotten) ORDER BY serial, h.guest",
         )
         .and_then(|mut select| {
-            select.query_map([], |row| Ok(([row.get(0)?, row.get(1)?, row.get(2)?], row.get(3)?)))?.collect()
+            select.query_map([], |row| Ok(([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?], row.get(4)?)))?.collect()
         })
         .map_err(StoreError::sqlite("read the parked operations"))?;
     rows.into_iter()
-        .map(|([id, kind_text, guest], message)| {
+        .map(|([id, kind_text, guest, about], message)| {
             Ok(ParkedOperation {
                 id: parsed("an operation", &id)?,
                 kind: kind(&kind_text)?,
                 guest: parsed("a guest", &guest)?,
+                about: parsed("a guest", &about)?,
                 message: message.unwrap_or_default(),
             })
         })

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::rows::{micros, note_time, time};
 use super::{Part, Store, StoreError, audit, withdrawn};
+use crate::model::limits;
 
 /// An operators file and a policy, as texts. An empty policy is the built-in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,6 +271,10 @@ impl Store {
         let Ok(heard) = i64::try_from(number) else { return Ok(false) };
         let (own, before) =
             self.read(|connection| Ok((audit::head(connection)?.0, life(connection)?.1))).await?;
+        if number > own.saturating_add(limits::AUDIT_AHEAD) {
+            tracing::warn!(claimed = number, own, "the hub claims more lines of our audit than there can be");
+            return Ok(false);
+        }
         // A hub that is not honest can say so at every check-in: the lines are counted with those of what it is refused,
         // and as long as there is no room for another, nothing that it passes on is looked at either.
         if number <= own || heard <= before || !self.takes_mail(at) {

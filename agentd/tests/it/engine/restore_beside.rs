@@ -1,5 +1,6 @@
 //! A copy beside its guest: restored, isolated, marked as what it is, and never taken for the guest, whatever goes wrong.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use agentd::execute::Ports;
@@ -145,21 +146,55 @@ async fn a_hostile_archive_is_refused_before_anything_is_made() {
     only_the_guest(&world, &ports, &told(&refused)).await;
 }
 
-/// Proxmox shows the first configuration of an archive and merges the last: here a file that the guest itself had put
-/// into its root, and which so lies in its own backup. No reading beforehand sees it.
+/// Puts a configuration before all else in an archive, in the spelling that Proxmox unpacks and does not show.
+fn put_before(archive: &Path, text: &str) {
+    let mut header = tar::Header::new_ustar();
+    header.set_path("etc/vzdump/pct.conf").unwrap();
+    header.set_mode(0o644);
+    header.set_size(text.len() as u64);
+    header.set_cksum();
+    let mut member = header.as_bytes().to_vec();
+    member.extend_from_slice(text.as_bytes());
+    member.resize(member.len().next_multiple_of(512), 0);
+    // Frames of zstd follow each other as members of tar do.
+    let mut whole = zstd::encode_all(member.as_slice(), 1).unwrap();
+    whole.extend(std::fs::read(archive).unwrap());
+    std::fs::write(archive, whole).unwrap();
+}
+
+/// Proxmox unpacks nothing twice: a file that the guest itself put there is in its backup, and is not what is merged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() {
+async fn a_guests_own_file_of_that_name_is_passed_over() {
     let world = World::start().await;
     let ports = made(&world).await;
     let root = find(&world.dir.path().join("pve"), "vm-300-disk-0").join("tree");
     std::fs::create_dir_all(root.join("etc/vzdump")).unwrap();
     let own = std::fs::read_to_string(find(&world.dir.path().join("pve"), "300.conf")).unwrap();
     let (own, _pending) = own.split_once("\n[").unwrap();
+    std::fs::write(
+        root.join("etc/vzdump/pct.conf"),
+        format!("{own}dev0: /dev/sda,mode=0666\nlock: backup\n"),
+    )
+    .unwrap();
+    assert_eq!(end(&ports, 2, Operation::Backup(asked_backup())).await.status(), Status::Done);
+    let done = restore(&world, &ports).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+}
+
+/// Proxmox merges the first configuration of an archive, and shows the first that is spelt in full: whoever can write the
+/// storage puts another before it. No reading beforehand sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() {
+    let world = World::start().await;
+    let ports = made(&world).await;
+    let own = std::fs::read_to_string(find(&world.dir.path().join("pve"), "300.conf")).unwrap();
+    let (own, _pending) = own.split_once("\n[").unwrap();
     let take = |n| end(&ports, n, Operation::Backup(asked_backup()));
     for (n, line) in [(2, "dev0: /dev/sda,mode=0666"), (5, "hookscript: local:snippets/x.pl")] {
-        std::fs::write(root.join("etc/vzdump/pct.conf"), format!("{own}{line}\n")).unwrap();
         assert_eq!(take(n).await.status(), Status::Done);
         let archive = newest(&ports).await;
+        let (_, name) = archive.as_str().rsplit_once('/').unwrap();
+        put_before(&find(&world.dir.path().join("pve"), name), &format!("{own}{line}\n"));
         let copy = Operation::RestoreBeside(Box::new(beside(&world, &archive)));
         let refused = end(&ports, n + 1, copy).await;
         assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
@@ -185,11 +220,14 @@ async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() 
         assert!(refused.cause().unwrap().message.contains(line), "{}", told(&refused));
         assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", told(&refused));
     }
-    // The twin.
-    std::fs::write(root.join("etc/vzdump/pct.conf"), own).unwrap();
-    assert_eq!(take(9).await.status(), Status::Done);
-    let done = restore(&world, &ports).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    // One that is locked from then on: no call takes it back.
+    assert_eq!(take(8).await.status(), Status::Done);
+    let archive = newest(&ports).await;
+    let (_, name) = archive.as_str().rsplit_once('/').unwrap();
+    put_before(&find(&world.dir.path().join("pve"), name), &format!("{own}lock: backup\n"));
+    let copy = Operation::RestoreBeside(Box::new(beside(&world, &archive)));
+    let refused = end(&ports, 10, copy).await;
+    assert_eq!(refused.status(), Status::Parked, "{}", told(&refused));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

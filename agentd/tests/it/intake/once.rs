@@ -196,6 +196,10 @@ async fn records_that_were_set_back_do_not_take_it_again() {
         std::fs::copy(&backup, &path).unwrap();
     });
     door.pass(5);
+    // What no audit can have reached is not believed, and does not hide what can.
+    for wild in [seen.audit.number + (1 << 24), i64::MAX as u64, u64::MAX] {
+        assert!(!door.store.heard_audit(wild, door.now).await.unwrap(), "{wild}");
+    }
     assert!(!door.store.heard_audit(seen.audit.number - 1, door.now).await.unwrap(), "no more than it knows");
     assert!(door.store.heard_audit(seen.audit.number, door.now).await.unwrap());
     assert!(!door.store.heard_audit(seen.audit.number, door.now).await.unwrap(), "once is enough");

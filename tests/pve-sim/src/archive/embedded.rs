@@ -34,9 +34,10 @@ pub fn read_config(archive: &Path) -> Result<EmbeddedConfig, ReadArchiveError> {
     for entry in stream.entries()?.take(ENTRIES_MAX) {
         let mut entry = entry.map_err(|error| explainer.explain(error))?;
         let path = entry.path_bytes().into_owned();
-        if is(&path, CONFIG_PATH) {
+        // The first that is spelt so; the real node passes over one without the leading `./` here, and unpacks it there.
+        if config.is_none() && path == CONFIG_PATH.as_bytes() {
             config = Some(read_text(&mut entry, archive, &explainer)?);
-        } else if is(&path, FIREWALL_PATH) {
+        } else if firewall.is_none() && is(&path, FIREWALL_PATH) {
             firewall = Some(read_text(&mut entry, archive, &explainer)?);
         } else if config.is_some() {
             break;

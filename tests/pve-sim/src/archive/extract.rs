@@ -68,8 +68,8 @@ pub struct Extracted {
     pub entries: u64,
     /// Device nodes and entries below `/dev`, which a container gets from its host and never from an archive.
     pub devices_skipped: u64,
-    /// The last configuration among the entries. The guest may have had a file of that name, which then comes after the
-    /// backup's own and is the one that lies in the root when all is unpacked.
+    /// The first configuration among the entries: the one that lies in the root when all is unpacked, since what is there
+    /// already is not written again. A file that the guest had under that name comes after the backup's own.
     pub config: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub fn extract(
     for entry in stream.entries().map_err(ExtractError::Read)? {
         let mut entry = entry.map_err(|error| extraction.unreadable(error))?;
         extraction.check_cancel()?;
-        if is(&entry.path_bytes(), CONFIG_PATH) {
+        if config.is_none() && is(&entry.path_bytes(), CONFIG_PATH) {
             config = Some(read_text(&mut entry, archive, &explainer).map_err(ExtractError::Read)?);
         }
         extraction.put(entry)?;

@@ -178,6 +178,28 @@ fn a_file_in_place_of_a_link_of_the_same_name_is_not_written_through_it() {
     assert_eq!(fs::read(folder.path().join("outside")).expect("read"), b"kept");
 }
 
+/// As the real node shows and unpacks them: `tar --skip-old-files` writes nothing twice, and only the full spelling is shown.
+#[test]
+fn the_first_configuration_is_merged_and_the_first_of_full_spelling_shown() {
+    use tar::EntryType::Regular;
+    let own = ("./etc/vzdump/pct.conf", Regular, "", b"hostname: own\n".as_slice());
+    let guests = ("./etc/vzdump/pct.conf", Regular, "", b"hostname: guests\n".as_slice());
+    let bare = ("etc/vzdump/pct.conf", Regular, "", b"hostname: bare\n".as_slice());
+    let between = ("./f", Regular, "", b"x".as_slice());
+    for (entries, shown, merged) in [
+        (vec![own, guests], "own", "own"),
+        (vec![own, between, guests], "own", "own"),
+        (vec![bare, own], "own", "bare"),
+    ] {
+        let folder = TempDir::new().expect("a folder");
+        let archive = handmade(&folder, &entries);
+        let read = read_config(&archive).expect("read").config;
+        assert_eq!(read, format!("hostname: {shown}\n"));
+        let extracted = extract(&archive, &volumes(&folder, &[]), NO_BOUND, &GO_ON).expect("extracted");
+        assert_eq!(extracted.config, Some(format!("hostname: {merged}\n")));
+    }
+}
+
 #[test]
 fn devices_are_skipped() {
     use tar::EntryType::{Block, Char, Regular};

@@ -136,12 +136,12 @@ fn build(task: &Task, plan: &mut Plan, made: &mut Vec<String>, touched: &mut boo
     if old.main.values.len() > 1 {
         replace(task, plan.vmid, &old)?;
     }
-    let last = unpack(task, plan)?;
+    let first = unpack(task, plan)?;
     task.pace("unpacked")?;
     match backed_up {
-        // What lies in the root now counts, be it the guest's own file that came after the backup's.
+        // What lies in the root now counts, which is what was unpacked first: not always what was shown.
         Some(recovered) => {
-            merge(task, plan, &last.map_or(recovered, |text| GuestConfig::parse(&text).main))?;
+            merge(task, plan, &first.map_or(recovered, |text| GuestConfig::parse(&text).main))?;
         }
         None => detect(task, plan)?,
     }
@@ -434,10 +434,8 @@ fn merge(task: &Task, plan: &mut Plan, recovered: &Section) -> Fallible<()> {
         ));
     }
     for (key, value) in &recovered.values {
-        let skipped = matches!(
-            key.as_str(),
-            "rootfs" | "unprivileged" | "parent" | "template" | "lock" | "snaptime" | "snapstate"
-        ) || is_volume_key(key)
+        let skipped = matches!(key.as_str(), "rootfs" | "unprivileged" | "parent" | "template")
+            || is_volume_key(key)
             || numbered(key, "unused").is_some();
         let privileged_now = recovered.flag("unprivileged") && !plan.config.main.flag("unprivileged");
         if skipped || (restricted && key == "features" && privileged_now) {
