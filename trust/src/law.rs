@@ -114,6 +114,7 @@ pub const fn binding(verb: Verb) -> Binding {
         Verb::AdoptGuest
         | Verb::ApproveRelease
         | Verb::AttachStorage
+        | Verb::DeleteBackup
         | Verb::DestroyGuest
         | Verb::DetachStorage
         | Verb::HandOverVolume

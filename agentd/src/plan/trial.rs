@@ -13,6 +13,7 @@
 //! and when to look again. Deliberately absent: what a verdict means for a guest.
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::Target;
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::local::restore_test::TestVerdict;
@@ -33,7 +34,7 @@ use crate::gate::retention::taken_at;
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::policy::TestPlace;
-use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, Place, TestRecord};
+use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, Place, Records, TestRecord};
 use crate::operation::restore_test::Tried;
 use crate::operation::{Operation, RestoreTest};
 
@@ -70,6 +71,11 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     }
 }
 
+/// Whether a backup of it goes just now: it may be the one that would be tried.
+fn is_pruned(records: &Records, guest: GuestUid) -> bool {
+    records.open.iter().any(|open| open.guest == guest && open.kind == OperationKind::PruneBackup)
+}
+
 /// Whether a guest is seen under its VMID: Proxmox shows nobody the backups of one that is in no pool.
 fn is_here(context: &Context<'_>, guest: &GuestRecord) -> bool {
     let is_seen = |vmid| context.inputs.observed.guests.contains_key(&vmid);
@@ -100,7 +106,7 @@ pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTe
         let text = "a restore test was parked: look at it first (`agentd parked list`)";
         return Err(refused(ErrorCode::Parked, text));
     }
-    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {
+    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) || is_pruned(records, *uid) {
         return Err(Stays::Waits);
     }
     let guest = records.guests.iter().find(|guest| guest.uid == *uid);
@@ -158,7 +164,7 @@ fn operation(guest: &GuestRecord, backup: &BackupRecord, place: &TestPlace) -> O
 /// The newest backup of each tier of a guest that is to be tried now.
 fn due<'a>(context: &Context<'a>, guest: &'a GuestRecord) -> Vec<Due<'a>> {
     let Some(promise) = context.inputs.records.protections.get(&guest.uid) else { return Vec::new() };
-    if !matches!(guest.place, Place::Made { .. }) {
+    if !matches!(guest.place, Place::Made { .. }) || is_pruned(context.inputs.records, guest.uid) {
         return Vec::new();
     }
     let known = known(context.inputs, guest);
