@@ -20,11 +20,11 @@ pub(super) fn prune() -> Vec<Story> {
         // Nothing is promised on this ground: what no retention lets go stays.
         Story::undone("prune_backup, unpromised", Ground::BackedUp, |_| pruning(Ground::BackedUp)),
         Story {
-            may_take: |held| held == file(&backups(Ground::BackedUp).1.0),
-            ..Story::done("prune_backup, signed", Ground::BackedUp, |_| signed(&BackupLoss::ALL))
+            may_take: |held| held == file(&backups(Ground::Promised).1.0),
+            ..Story::done("prune_backup, signed", Ground::Promised, |_| signed(&BackupLoss::ALL))
         },
         // It is the newest, and nobody named that.
-        Story::undone("prune_backup, not all of it signed", Ground::BackedUp, |_| {
+        Story::undone("prune_backup, not all of it signed", Ground::Promised, |_| {
             signed(&[BackupLoss::NewestProved, BackupLoss::OnlyHolder])
         }),
     ]
@@ -64,7 +64,7 @@ fn pruning(ground: Ground) -> Operation {
 
 /// The removal of the second, which is the newest, by a signature for it and for these losses.
 fn signed(loses: &[BackupLoss]) -> Operation {
-    let ground = Ground::BackedUp;
+    let ground = Ground::Promised;
     let ((successor, _), (archive, taken_by)) = backups(ground);
     let target = target(1);
     let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
