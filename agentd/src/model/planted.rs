@@ -61,6 +61,8 @@ bugs! {
     LooseBrake = "loose_brake", "what documents touched lately does not count";
     LateCapture = "late_capture", "a capture that came after the bound of its window counts";
     EarlyGrant = "early_grant", "a window is told as granted while something else holds the lane";
+    GiveTakenAddress = "give_taken_address", "a document gives a guest an address that another or root has";
+    PassOverWithdrawal = "pass_over_withdrawal", "an order that was taken back is followed";
     EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
 }
 

@@ -113,6 +113,7 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::LateCapture => Hunt::Matrix(Family::Undisturbed, &["quiesced_backup, too slow"]),
         Bug::EarlyGrant => Hunt::Matrix(Family::Undisturbed, &["whole: a window waits"]),
         Bug::LooseBrake | Bug::EndlessRefusals => Hunt::Stolen(4),
+        Bug::GiveTakenAddress | Bug::PassOverWithdrawal => Hunt::Stolen(3),
     }
 }
 
