@@ -223,6 +223,7 @@ pub struct SignArgs {
         long,
         value_enum,
         requires = "delete_backup",
+        conflicts_with_all = ["backup_now", "hand_over", "restore", "restore_test", "roll_back", "swap"],
         value_name = "WHAT",
         help_heading = "Instead of what waits"
     )]
