@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
 use holdfast_protocol::id::{OperatorName, SnapshotName, TargetName};
-use holdfast_protocol::job::act::{ArchiveText, VolumeText};
+use holdfast_protocol::job::act::{ArchiveText, BackupLoss, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::protection::Tier;
@@ -215,6 +215,19 @@ pub struct SignArgs {
     /// Restore this archive (storage:backup/file) beside the guest.
     #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
     pub restore: Option<ArchiveText>,
+    /// Delete this backup (storage:backup/file) of the guest for good; another one of it stays on the storage.
+    #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
+    pub delete_backup: Option<ArchiveText>,
+    /// Of --delete-backup: what the guest has no second one of and is lost with it; once for each.
+    #[arg(
+        long,
+        value_enum,
+        requires = "delete_backup",
+        conflicts_with_all = ["backup_now", "hand_over", "restore", "restore_test", "roll_back", "swap"],
+        value_name = "WHAT",
+        help_heading = "Instead of what waits"
+    )]
+    pub loses: Vec<Loses>,
     /// Hand this volume of the guest over to another guest of the same customer; both stand still.
     #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what", help_heading = "Instead of what waits")]
     pub hand_over: Option<Vec<String>>,
@@ -250,6 +263,29 @@ pub struct SignArgs {
     /// Leave it for the host at once.
     #[arg(long, help_heading = "The job")]
     pub submit: bool,
+}
+
+/// What is lost with a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Loses {
+    /// The guest's newest backup.
+    Newest,
+    /// Its newest backup that was restored and checked.
+    NewestProved,
+    /// The only backup that holds one of its volumes.
+    OnlyHolder,
+}
+
+impl Loses {
+    /// As the job says it.
+    #[must_use]
+    pub const fn loss(self) -> BackupLoss {
+        match self {
+            Self::Newest => BackupLoss::Newest,
+            Self::NewestProved => BackupLoss::NewestProved,
+            Self::OnlyHolder => BackupLoss::OnlyHolder,
+        }
+    }
 }
 
 /// A tier that has backups.

@@ -115,6 +115,7 @@ pub const fn binding(verb: Verb) -> Binding {
         | Verb::AllowGrowth
         | Verb::ApproveRelease
         | Verb::AttachStorage
+        | Verb::DeleteBackup
         | Verb::DestroyGuest
         | Verb::DetachStorage
         | Verb::HandOverVolume

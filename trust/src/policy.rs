@@ -48,7 +48,7 @@ impl Rule {
     #[must_use]
     pub fn first(verb: Verb) -> Self {
         match verb {
-            Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => {
+            Verb::DeleteBackup | Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => {
                 Self { delay_s: DELAY_S, per_day: PER_DAY, ..Self::default() }
             }
             // Nothing is lost at once, and a policy may have many guests.

@@ -27,6 +27,7 @@ use crate::model::record::{HeldMounts, VolumeId};
 use crate::model::storage::TargetRecord;
 use crate::operation::Operation;
 use crate::operation::log::Fact;
+use crate::plan::schedule::space;
 use crate::plan::{bulk, offsite};
 use crate::port::marker::{Before, Expected};
 use crate::port::pve::read::StoredVolume;
@@ -61,6 +62,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     let config = free_config(context).await?;
     sealed_on_the_way(context).await?;
     let leaves_out = leaves_out(context, &config)?;
+    has_room(context).await?;
     step_window::begin(context).await?;
     Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?, &leaves_out).await?))
 }
@@ -71,6 +73,22 @@ fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
         operation => operation.backup().map(|backup| &backup.storage),
     }
     .ok_or_else(|| Trouble::fault("this operation has no backup storage"))
+}
+
+/// Asked once more: a first backup was planned with its guest, and others fill the storage while this one waits for its turn.
+/// What nobody answers for keeps no backup.
+async fn has_room(context: &Context<'_>) -> Result<(), Trouble> {
+    let (storage, ports) = (storage(context)?, context.ports);
+    let Ok(status) = ports.pve.storage_status(storage).await else { return Ok(()) };
+    if !status.active {
+        return Ok(());
+    }
+    let backups = ports.store.backups(context.progress.operation.uid(), RECORDS).await?;
+    let used = ports.pve.guest_status(vmid(context)?).await.map_or(0, |seen| seen.disk_used);
+    // A backup server keeps what is new alone.
+    let takes = if status.kind == "pbs" { 0 } else { space::takes(&backups, storage, used) };
+    let room = space::Room { total: status.total, available: status.available };
+    space::fits(storage, room, takes).map_err(|full| Trouble::give_up(full.code, full.message))
 }
 
 /// Mounts whose data goes to another target, as far as they can be left out: what is no volume there, or has another mount

@@ -1,4 +1,4 @@
-//! Removing a backup that the retention in force no longer keeps.
+//! Removing a backup by the retention in force, or by a signature.
 //!
 //! Everything is judged once more before the call: our records name the archive as one that we took, the promise in force
 //! lets it go, the clock is the one it was judged by, and the storage lists it beside a newer one. A list without that newer
@@ -8,17 +8,21 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::job::act::BackupLoss;
+use holdfast_protocol::operation::OperationKind;
 use jiff::SignedDuration;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::trouble::Trouble;
+use crate::gate::deletion::{losses, words};
 use crate::gate::of::effects;
 use crate::gate::retention::judge;
+use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Provenance, Prune, Verdict, gate};
 use crate::model::record::VolumeId;
 use crate::model::timekeeper::Synchrony;
 use crate::operation::log::Fact;
-use crate::operation::{Operation, PruneBackup};
+use crate::operation::{Deletion, Operation, PruneBackup, PruneBy};
 use crate::plan::schedule::{backups_of, promised};
 use crate::port::pve::prune::{Found, OwnBackup};
 use crate::port::pve::read::StoredVolume;
@@ -90,6 +94,10 @@ fn protected(list: &[StoredVolume]) -> BTreeSet<VolumeId> {
 
 /// Nothing is thrown away by a clock that nobody keeps, that stands behind, or that jumped since it was judged.
 async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Trouble> {
+    // Which one goes by a signature follows from no clock.
+    if matches!(prune.by, PruneBy::Signature(_)) {
+        return Ok(());
+    }
     let age = context.ports.clock.now().duration_since(prune.judged_at).abs();
     if clock_is_kept(context).await? && age <= JUDGED_FOR {
         return Ok(());
@@ -104,6 +112,34 @@ pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, Trouble
     let clock = &context.ports.clock;
     let standing = context.ports.store.standing().await.map_err(|error| Trouble::fault(error.to_string()))?;
     Ok(clock.synchrony().await == Synchrony::Kept && clock.now() >= standing.latest)
+}
+
+/// The signature must be for this archive, and for all that is lost with it now.
+fn signed(
+    prune: &PruneBackup,
+    deletion: &Deletion,
+    lost: Option<BTreeSet<BackupLoss>>,
+) -> Result<(), Trouble> {
+    let warrant = deletion.warrant();
+    let (archive, loses) = warrant.deletes().map_err(|error| Trouble::fault(error.to_string()))?;
+    let target = warrant.target();
+    let same =
+        *archive == prune.archive && (target.uid, target.vmid) == (prune.target.uid, prune.target.vmid);
+    let kept = |why: String| {
+        Err(Trouble::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))
+    };
+    match lost {
+        None => kept("our records do not name it".to_owned()),
+        Some(_) if !same => kept("another one was signed for".to_owned()),
+        Some(lost) if !lost.is_subset(loses) => {
+            let more = words(lost.difference(loses));
+            kept(format!("with it would go what was not signed for ({more}): sign anew"))
+        }
+        Some(_) => match gate(&Effect::DeleteBackup, road(warrant), &Approved::default()) {
+            Verdict::Free => Ok(()),
+            Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => kept(why.to_owned()),
+        },
+    }
 }
 
 /// Our own records must know the archive, and what is in force now must let it go.
@@ -122,6 +158,17 @@ async fn may_go(
             && backup.taken_by == prune.taken_by
             && backup.storage == prune.storage
     });
+    if let PruneBy::Signature(deletion) = &prune.by {
+        if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {
+            let text = format!(
+                "{} is kept: a restore test reads backups now; sign anew when it is over",
+                prune.archive
+            );
+            return Err(Trouble::give_up(ErrorCode::Locked, text));
+        }
+        let goes = going.and_then(|place| backups.get(place));
+        return signed(prune, deletion, goes.map(|goes| losses(backups, goes, &records.proofs)));
+    }
     let promise = records.protections.get(&uid);
     let tier = promise.and_then(|promise| promised(promise).into_iter().find(|own| own.tier == prune.tier));
     let kept = tier.as_ref().and_then(|tier| tier.kept());

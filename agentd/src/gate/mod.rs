@@ -11,6 +11,7 @@
 //! | [`layout`] | which networks and disks a copy of its guest gets |
 //! | [`brake`] | how many guests may be touched at once without a signature |
 //! | [`of`] | which effects an operation has |
+//! | [`deletion`] | what is lost with a backup |
 //! | [`entry`] | what a signature allows to be done to a target's entry in Proxmox |
 //! | [`offsite`] | what an approval allows to be asked of a backup server |
 //! | [`growth`] | by how much guests may grow in a day without a signature |
@@ -26,6 +27,7 @@
 
 pub mod archive;
 pub mod brake;
+pub mod deletion;
 pub mod entry;
 pub mod growth;
 pub mod held;
@@ -101,6 +103,8 @@ pub enum Effect {
     // What loses data, or its protection, or lets strange code see it.
     /// Destroys a guest.
     DestroyGuest,
+    /// Deletes a backup that the retention in force keeps.
+    DeleteBackup,
     /// Takes a volume from one guest and gives it to another of the same customer.
     HandOverVolume,
     /// Puts a copy of a guest, an earlier state of it, in its place. The guest itself is kept.
@@ -268,6 +272,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RollBack(RollBack::FailedUpdate) if provenance == Provenance::Document => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::ShrinkDisk => NeedsSignature("customer data would be lost"),
+        Effect::DeleteBackup => NeedsSignature("a backup would be lost that is kept"),
         Effect::HandOverVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),

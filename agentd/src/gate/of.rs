@@ -1,7 +1,7 @@
 //! Which effects an operation has. Whoever opens one passes all of them through the gate, by the road it came.
 
 use super::{Effect, Expiry, Prune, RollBack};
-use crate::operation::{BulkRule, ExpiryWhy, KeepProtection, Operation, Source};
+use crate::operation::{BulkRule, ExpiryWhy, KeepProtection, Operation, PruneBy, Source};
 
 /// Every effect of an operation.
 #[must_use]
@@ -41,8 +41,11 @@ pub fn effects(operation: &Operation) -> Vec<Effect> {
             Effect::Protect,
         ],
         Operation::Backup(_) | Operation::QuiescedBackup(_) => vec![Effect::Backup],
-        // That it is so was judged with what is in force, and is judged again before it goes.
-        Operation::PruneBackup(_) => vec![Effect::PruneBackup(Prune::OutsidePolicy)],
+        Operation::PruneBackup(prune) => vec![match prune.by {
+            // That it is so was judged with what is in force, and is judged again before it goes.
+            PruneBy::Retention => Effect::PruneBackup(Prune::OutsidePolicy),
+            PruneBy::Signature(_) => Effect::DeleteBackup,
+        }],
         Operation::RestoreBeside(_) => vec![Effect::RestoreBeside, Effect::Protect],
         Operation::RestoreTest(_) => vec![Effect::TryBackup, Effect::ReapScratch],
         Operation::HandOverVolume(_) => vec![Effect::HandOverVolume, Effect::LiftToAttach, Effect::Protect],

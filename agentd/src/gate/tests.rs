@@ -53,6 +53,7 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::FailedUpdate),
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
+        Effect::DeleteBackup,
         Effect::HandOverVolume,
         Effect::SwapGuest,
         Effect::ShrinkDisk,

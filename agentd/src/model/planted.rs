@@ -64,6 +64,8 @@ bugs! {
     StoreNotSynced = "store_not_synced", "the database does not wait for the disk";
     FileNotSynced = "file_not_synced", "a small file takes its place before its bytes are on disk";
     FolderNotSynced = "folder_not_synced", "a small file's name is not brought onto the disk";
+    GiveTakenAddress = "give_taken_address", "a document gives a guest an address that another or root has";
+    PassOverWithdrawal = "pass_over_withdrawal", "an order that was taken back is followed";
     EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, Vmid};
+use holdfast_protocol::job::act::BackupLoss;
 use holdfast_protocol::job::{Act, Fingerprint, Target, Verb};
 use holdfast_trust::Accepted;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,13 @@ impl Seen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Allows {
+    /// Deleting a backup of the target.
+    DeleteBackup {
+        /// The archive.
+        archive: VolumeId,
+        /// What may be lost with it.
+        loses: BTreeSet<BackupLoss>,
+    },
     /// Destroying the target.
     DestroyGuest,
     /// Handing one of its volumes to another guest of the same customer.
@@ -71,6 +79,7 @@ pub enum Allows {
 impl Allows {
     const fn words(&self) -> &'static str {
         match self {
+            Self::DeleteBackup { .. } => "deleting a backup",
             Self::DestroyGuest => "destroying a guest",
             Self::HandOverVolume { .. } => "handing a volume over",
             Self::RestoreBeside { .. } => "restoring a backup beside a guest",
@@ -118,6 +127,10 @@ impl Warrant {
         };
         let allows = match &payload.act {
             Act::DestroyGuest(_) => Allows::DestroyGuest,
+            Act::DeleteBackup(args) => Allows::DeleteBackup {
+                archive: VolumeId::new(args.archive.as_str()),
+                loses: args.loses.clone(),
+            },
             Act::Restore(args) => Allows::RestoreBeside { archive: VolumeId::new(args.archive.as_str()) },
             Act::HandOverVolume(args) => Allows::HandOverVolume {
                 volume: VolumeId::new(args.volume.as_str()),
@@ -154,6 +167,21 @@ impl Warrant {
         &self.target
     }
 
+    /// Holds it to deleting a backup, and says which, and what may be lost with it.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn deletes(&self) -> Result<(&VolumeId, &BTreeSet<BackupLoss>), WrongWarrant> {
+        match &self.allows {
+            Allows::DeleteBackup { archive, loses } => Ok((archive, loses)),
+            Allows::DestroyGuest
+            | Allows::HandOverVolume { .. }
+            | Allows::RestoreBeside { .. }
+            | Allows::SwapGuest { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("deleting a backup")),
+        }
+    }
+
     /// Holds it to destroying a guest.
     ///
     /// # Errors
@@ -161,7 +189,8 @@ impl Warrant {
     pub const fn destroys(&self) -> Result<(), WrongWarrant> {
         match &self.allows {
             Allows::DestroyGuest => Ok(()),
-            Allows::HandOverVolume { .. }
+            Allows::DeleteBackup { .. }
+            | Allows::HandOverVolume { .. }
             | Allows::RestoreBeside { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("destroying a guest")),
@@ -175,7 +204,8 @@ impl Warrant {
     pub const fn hands_over(&self) -> Result<(&VolumeId, &Seen), WrongWarrant> {
         match &self.allows {
             Allows::HandOverVolume { volume, to } => Ok((volume, to)),
-            Allows::DestroyGuest
+            Allows::DeleteBackup { .. }
+            | Allows::DestroyGuest
             | Allows::RestoreBeside { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("handing a volume over")),
@@ -189,7 +219,8 @@ impl Warrant {
     pub const fn restores_beside(&self) -> Result<&VolumeId, WrongWarrant> {
         match &self.allows {
             Allows::RestoreBeside { archive } => Ok(archive),
-            Allows::DestroyGuest
+            Allows::DeleteBackup { .. }
+            | Allows::DestroyGuest
             | Allows::HandOverVolume { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("restoring a backup beside a guest")),
@@ -203,7 +234,8 @@ impl Warrant {
     pub const fn adopts(&self) -> Result<(&CustomerId, &GoldenVersion), WrongWarrant> {
         match &self.allows {
             Allows::Adopt { customer, golden } => Ok((customer, golden)),
-            Allows::DestroyGuest
+            Allows::DeleteBackup { .. }
+            | Allows::DestroyGuest
             | Allows::HandOverVolume { .. }
             | Allows::RestoreBeside { .. }
             | Allows::SwapGuest { .. } => Err(self.wrong("taking a guest over")),
@@ -217,7 +249,8 @@ impl Warrant {
     pub const fn swaps(&self) -> Result<(&Seen, &BTreeSet<VolumeId>), WrongWarrant> {
         match &self.allows {
             Allows::SwapGuest { copy, leaves } => Ok((copy, leaves)),
-            Allows::DestroyGuest
+            Allows::DeleteBackup { .. }
+            | Allows::DestroyGuest
             | Allows::HandOverVolume { .. }
             | Allows::RestoreBeside { .. }
             | Allows::Adopt { .. } => Err(self.wrong("putting a copy in the place of a guest")),
@@ -278,6 +311,7 @@ mod tests {
             "operation/adopt.rs",
             "operation/destroy.rs",
             "operation/hand_over.rs",
+            "operation/prune.rs",
             "operation/restore_beside.rs",
             "operation/swap_guest.rs",
         ];

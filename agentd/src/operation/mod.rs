@@ -59,7 +59,7 @@ pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
 pub use hand_over::HandOver;
 pub use provision::{Image, Lost, NumberWish, Provision, Source, Whence};
-pub use prune::PruneBackup;
+pub use prune::{Deletion, PruneBackup, PruneBy};
 pub use quiesced_backup::QuiescedBackup;
 pub use restore_beside::RestoreBeside;
 pub use restore_test::RestoreTest;

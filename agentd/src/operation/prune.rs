@@ -1,4 +1,4 @@
-//! *prune_backup*: one backup that the retention in force no longer keeps.
+//! *prune_backup*: one backup goes, by the retention in force or by a signature.
 
 use holdfast_protocol::id::{OperationId, StorageName};
 use holdfast_protocol::protection::Tier;
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Target;
 use crate::model::record::VolumeId;
+use crate::model::warrant::{Warrant, WrongWarrant};
 
 /// A backup to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +23,53 @@ pub struct PruneBackup {
     pub tier: Tier,
     /// The operation that took it. Another archive of that name is left alone.
     pub taken_by: OperationId,
-    /// A newer one of the same tier, which must be listed beside it.
+    /// One that stays, which must be listed beside it. By the retention a newer one of the same tier.
     pub successor: VolumeId,
     /// By which time it was judged. Much later, or earlier, it is judged anew.
     pub judged_at: Timestamp,
+    /// By what it goes.
+    #[serde(default, skip_serializing_if = "PruneBy::is_retention")]
+    pub by: PruneBy,
+}
+
+/// By what a backup goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PruneBy {
+    /// The retention in force no longer keeps it.
+    #[default]
+    Retention,
+    /// An operator signed for it.
+    Signature(Deletion),
+}
+
+impl PruneBy {
+    const fn is_retention(&self) -> bool {
+        matches!(self, Self::Retention)
+    }
+}
+
+/// A backup that an operator signed for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deletion {
+    #[serde(with = "crate::model::warrant::journal")]
+    warrant: Warrant,
+}
+
+impl Deletion {
+    /// By a warrant, and by nothing else.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else.
+    pub fn new(warrant: Warrant) -> Result<Self, WrongWarrant> {
+        warrant.deletes()?;
+        Ok(Self { warrant })
+    }
+
+    /// What was signed.
+    #[must_use]
+    pub const fn warrant(&self) -> &Warrant {
+        &self.warrant
+    }
 }

@@ -11,6 +11,7 @@
 //! | `adopt` | what becomes of a guest that our records do not know |
 //! | [`aside`] | what is said beside the word about a tier |
 //! | [`asked`] | what becomes of what guests asked for |
+//! | `deletion` | which backup goes by a signature |
 //! | `detach` | what becomes of a signature about a storage target |
 //! | [`absent`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
@@ -57,6 +58,7 @@ mod beside;
 pub mod bulk;
 mod capacity;
 mod controller;
+mod deletion;
 mod detach;
 mod detached;
 mod disks;

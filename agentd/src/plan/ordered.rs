@@ -12,7 +12,9 @@ use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::asked::{Stays, provably_ours, refused};
-use super::{Action, Context, Inputs, adopt, detach, hand, placement, protect, schedule, swap, trial};
+use super::{
+    Action, Context, Inputs, adopt, deletion, detach, hand, placement, protect, schedule, swap, trial,
+};
 use crate::gate::of::effects;
 use crate::gate::order::same_guest;
 use crate::gate::warrant::Warrant;
@@ -60,6 +62,7 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
         Act::AdoptGuest(_) => begun(adopt::begin(inputs, job)),
         Act::RestoreTest(args) => begun(trial::signed(inputs, job, args)),
         Act::BackupNow(_)
+        | Act::DeleteBackup(_)
         | Act::DestroyGuest(_)
         | Act::HandOverVolume(_)
         | Act::Restore(_)
@@ -158,6 +161,7 @@ fn build(
                 .map_err(|(code, why)| refused(code, format!("the copy has no place: {why}")))?;
             Ok(Operation::RestoreBeside(Box::new(beside.placed(root, volumes))))
         }
+        Act::DeleteBackup(args) => deletion::build(context, job, args, target),
         Act::HandOverVolume(args) => hand::build(context, job, args),
         Act::SwapGuest(args) => swap::build(context, job, args, (target, facts)),
         Act::DestroyGuest(_) => {

@@ -34,7 +34,7 @@ use crate::gate::retention::taken_at;
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::policy::TestPlace;
-use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, Place, TestRecord};
+use crate::model::record::{BackupRecord, BackupWhy, GuestRecord, Place, Records, TestRecord};
 use crate::operation::restore_test::Tried;
 use crate::operation::{Operation, RestoreTest};
 
@@ -88,6 +88,11 @@ impl Parked {
     }
 }
 
+/// Whether a backup of it goes just now: it may be the one that would be tried.
+fn is_pruned(records: &Records, guest: GuestUid) -> bool {
+    records.open.iter().any(|open| open.guest == guest && open.kind == OperationKind::PruneBackup)
+}
+
 /// Whether a guest is seen under its VMID: Proxmox shows nobody the backups of one that is in no pool.
 fn is_here(context: &Context<'_>, guest: &GuestRecord) -> bool {
     let is_seen = |vmid| context.inputs.observed.guests.contains_key(&vmid);
@@ -126,7 +131,7 @@ pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTe
         );
         return Err(refused(ErrorCode::Parked, text));
     }
-    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {
+    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) || is_pruned(records, *uid) {
         return Err(Stays::Waits);
     }
     let guest = records.guests.iter().find(|guest| guest.uid == *uid);
@@ -184,7 +189,7 @@ fn operation(guest: &GuestRecord, backup: &BackupRecord, place: &TestPlace) -> O
 /// The newest backup of each tier of a guest that is to be tried now.
 fn due<'a>(context: &Context<'a>, guest: &'a GuestRecord) -> Vec<Due<'a>> {
     let Some(promise) = context.inputs.records.protections.get(&guest.uid) else { return Vec::new() };
-    if !matches!(guest.place, Place::Made { .. }) {
+    if !matches!(guest.place, Place::Made { .. }) || is_pruned(context.inputs.records, guest.uid) {
         return Vec::new();
     }
     let known = known(context.inputs, guest);

@@ -11,7 +11,7 @@ use holdfast_protocol::report::WaitingForSignature;
 use serde::Serialize;
 
 use super::job;
-use crate::args::{BackupTier, SignArgs};
+use crate::args::{BackupTier, Loses, SignArgs};
 use crate::blob::{self, Blob, BlobError, Over};
 use crate::exit::CliError;
 use crate::hub::Hub;
@@ -131,6 +131,10 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
     }
     if args.restore_test {
         return Ok(Some(Act::RestoreTest(args::RestoreTest { tier })));
+    }
+    if let Some(archive) = args.delete_backup.clone() {
+        let loses = args.loses.iter().copied().map(Loses::loss).collect();
+        return Ok(Some(Act::DeleteBackup(args::DeleteBackup { archive, loses })));
     }
     if let Some([volume, to]) = args.hand_over.as_deref() {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();

@@ -74,6 +74,11 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     }
     match &payload.act {
         Act::DestroyGuest(_) => {}
+        Act::DeleteBackup(args) => {
+            pairs.push(("Deletes", args.archive.as_str().to_owned()));
+            pairs.extend(listed("Loses", args.loses.iter().map(|loss| loss.as_str().to_owned()).collect()));
+            pairs.push(("Then", "the backup is gone for good".to_owned()));
+        }
         Act::BackupNow(args) => pairs.extend(args.tier.map(|tier| ("Tier", tier.to_string()))),
         Act::RestoreTest(args) => {
             let tier = args.tier.map_or_else(|| "the newest of any tier".to_owned(), |tier| tier.to_string());

@@ -243,6 +243,11 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
         (&["--restore-test", "--tier", "off-site"], Verb::RestoreTest),
         (&["--roll-back", "before-update"], Verb::Rollback),
         (&["--restore", "backup2:backup/vzdump-lxc-120.tar.zst"], Verb::Restore),
+        (&["--delete-backup", "backup2:backup/vzdump-lxc-120.tar.zst"], Verb::DeleteBackup),
+        (
+            &["--delete-backup", "backup2:backup/vzdump-lxc-120.tar.zst", "--loses", "newest-proved"],
+            Verb::DeleteBackup,
+        ),
         (&["--swap", "web-beside"], Verb::SwapGuest),
         (&["--swap", "121", "--leave", "tank:120/vm-120-disk-2.raw"], Verb::SwapGuest),
     ]
@@ -261,6 +266,7 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
         assert_eq!(tier, act.contains(&"--tier").then_some(Tier::OffSite), "{act:?}");
         assert!(serde_json::to_string(&payload.target).unwrap().contains("vm-120-disk-0.raw"));
     }
+    assert_eq!(sign(9, "web", &["--backup-now", "--loses", "newest"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "nobody", &["--backup-now"]).0.status.code(), Some(4));
     assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));

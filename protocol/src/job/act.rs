@@ -131,6 +131,14 @@ acts! {
         /// Which.
         job: JobId,
     }
+    /// Deletes one backup of a guest for good. One of the guest's backups stays on the same storage.
+    DeleteBackup = "delete_backup", Guest {
+        /// The archive, as Proxmox names it.
+        archive: ArchiveText,
+        /// What else is lost with it, as far as there is such a thing. What is not named here keeps the backup.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        loses: BTreeSet<BackupLoss>,
+    }
     /// Destroys a guest with its volumes.
     DestroyGuest = "destroy_guest", Guest {}
     /// Lets a storage target go. It is refused while the only copy of something is on it.
@@ -205,6 +213,33 @@ acts! {
     WithdrawRestore = "withdraw_restore", Host {
         /// What the bytes of the order hash to.
         order: Sha256Text,
+    }
+}
+
+/// What a backup is that its guest has no second one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupLoss {
+    /// Its newest backup.
+    Newest,
+    /// Its newest backup that was restored and checked.
+    NewestProved,
+    /// The only backup that holds one of its volumes.
+    OnlyHolder,
+}
+
+impl BackupLoss {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Newest, Self::NewestProved, Self::OnlyHolder];
+
+    /// For people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::NewestProved => "newest-proved",
+            Self::OnlyHolder => "only-holder",
+        }
     }
 }
 

@@ -80,6 +80,9 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::DestroyGuest => "{}".to_owned(),
             Verb::RestoreHost => format!(r#"{{"new_key":"spki/sha256:{sha}"}}"#),
             Verb::WithdrawRestore => format!(r#"{{"order":"{sha}"}}"#),
+            Verb::DeleteBackup => {
+                r#"{"archive":"backup2:backup/vzdump-lxc-300.tar.zst","loses":["newest","only_holder"]}"#.to_owned()
+            }
             Verb::BackupNow | Verb::RestoreTest => r#"{"tier":"off_site"}"#.to_owned(),
             Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
             Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),

@@ -120,6 +120,7 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::LooseBrake | Bug::EndlessRefusals => Hunt::Stolen(4),
         Bug::StoreNotSynced => Hunt::Matrix(Family::PowerLost, &["start"]),
         Bug::FileNotSynced | Bug::FolderNotSynced => Hunt::Files,
+        Bug::GiveTakenAddress | Bug::PassOverWithdrawal => Hunt::Stolen(3),
     }
 }
 

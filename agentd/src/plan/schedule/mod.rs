@@ -23,7 +23,7 @@ pub(super) mod asked;
 mod distance;
 pub mod points;
 mod prune;
-pub(super) mod space;
+pub mod space;
 pub mod still;
 pub mod target;
 pub mod tier;

@@ -14,7 +14,7 @@ use crate::gate::retention::{judge, snapshots, taken_at};
 use crate::model::observed::Shelf;
 use crate::model::record::BackupRecord;
 use crate::model::timekeeper::Steady;
-use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, PruneBackup, Target};
+use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, PruneBackup, PruneBy, Target};
 use crate::plan::{Action, Context};
 
 pub(super) fn next(
@@ -55,6 +55,7 @@ pub(super) fn next(
         taken_by: oldest.taken_by,
         successor: stays.archive.clone(),
         judged_at: inputs.now,
+        by: PruneBy::Retention,
     });
     let reason =
         format!("the retention in force ({}) keeps {} no longer", promised.retention, oldest.archive);

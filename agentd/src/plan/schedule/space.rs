@@ -1,6 +1,9 @@
 //! Whether a storage has room for one more backup of a guest.
 //!
-//! Asked before each backup, of what Proxmox says is available there and of the largest of the guest's last backups on it.
+//! Asked before each backup: when it is planned, by what was seen last, and right before it is begun, by what Proxmox says
+//! then. So the first backup of a guest and the one behind a swap are held to it, too. What it takes is told by the largest
+//! of the guest's last backups there; where there is none, by those on other storages; where there is none at all, by what
+//! Proxmox says its root disk holds, which says nothing of further volumes.
 //! The last part of a storage is left to what must be written: one that is full takes nobody's backups any more. A backup
 //! server keeps what is new alone, so there only that last part counts. What nobody answers for keeps no backup.
 
@@ -33,23 +36,51 @@ pub(in crate::plan) fn judge(
     let Some(StorageFact::Active { total, available, .. }) = observed.storages.get(storage) else {
         return Ok(());
     };
-    if *total == 0 {
-        return Ok(());
-    }
-    let there = backups.iter().filter(|backup| backup.storage == *storage && backup.missing_since.is_none());
-    let last = there.rev().take(LAST).map(|backup| backup.bytes).max().unwrap_or(0);
     let takes = match tier {
         Tier::OffSite => 0,
-        Tier::Snapshot | Tier::Local => last.saturating_add(last / GROWS_SHARE),
+        Tier::Snapshot | Tier::Local => takes(backups, storage, 0),
     };
-    if *available >= takes.saturating_add(total / LEFT_SHARE) {
+    fits(storage, Room { total: *total, available: *available }, takes)
+}
+
+/// What a storage says of itself, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Its size; zero means nothing.
+    pub total: u64,
+    /// What can still be written.
+    pub available: u64,
+}
+
+/// What the next backup takes on a storage that keeps each one whole. `used` is what its guest is known to hold.
+#[must_use]
+pub fn takes(backups: &[BackupRecord], storage: &StorageName, used: u64) -> u64 {
+    let largest = |here: bool| {
+        let mut listed: Vec<&BackupRecord> = backups
+            .iter()
+            .filter(|one| one.missing_since.is_none() && (!here || one.storage == *storage))
+            .collect();
+        listed.sort_by_key(|one| std::cmp::Reverse(one.taken_at));
+        listed.into_iter().take(LAST).map(|one| one.bytes).max()
+    };
+    let last = largest(true).or_else(|| largest(false)).unwrap_or(used);
+    last.saturating_add(last / GROWS_SHARE)
+}
+
+/// Whether so much goes to a storage, and its last part stays free.
+///
+/// # Errors
+/// [`ErrorCode::StorageFull`], with the sizes.
+pub fn fits(storage: &StorageName, Room { total, available }: Room, takes: u64) -> Result<(), Problem> {
+    if total == 0 || available >= takes.saturating_add(total / LEFT_SHARE) {
         return Ok(());
     }
     let text = format!(
         "no backup is taken to storage {storage}: {} of {} are available there, the next backup takes about {}, and a twentieth \
-         is left free: make room there, or lower the retention by a signed `loosen_policy`",
-        mib(*available),
-        mib(*total),
+         is left free: make room there, delete a backup by a signed `delete_backup` (`holdfast sign --delete-backup`), or lower \
+         the retention by a signed `loosen_policy`",
+        mib(available),
+        mib(total),
         mib(takes)
     );
     Err(Problem::new(ErrorCode::StorageFull, text))

@@ -191,6 +191,15 @@ fn a_backup_is_not_begun_where_it_has_no_room() {
         told.contains("49 GiB of 1000 GiB are available there, the next backup takes about 110 GiB"),
         "{told}"
     );
+    // The first backup on a storage is as large as those on others; the largest of the last three counts.
+    let mut elsewhere = filled(159, 100);
+    std::sync::Arc::make_mut(&mut elsewhere.world.records.backups)[0].storage = "other".parse().unwrap();
+    assert_eq!(elsewhere.codes_of(ErrorCode::StorageFull), 1, "{}", elsewhere.plan());
+    let kept = elsewhere.world.records.backups.to_vec();
+    let (here, other) = ("backup2".parse().unwrap(), "other".parse().unwrap());
+    let takes = crate::plan::schedule::space::takes;
+    assert_eq!((takes(&kept, &here, 7), takes(&kept, &other, 7)), (110 << 30, 110 << 30));
+    assert_eq!(takes(&[], &here, 20 << 30), 22 << 30, "what it is known to hold, where it has none at all");
     // Where nobody says how full it is, that keeps nothing.
     let mut unknown = filled(0, 0);
     unknown.world.observed.storages.insert("backup2".parse().unwrap(), StorageFact::Unknown);

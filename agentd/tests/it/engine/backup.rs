@@ -5,9 +5,10 @@ use agentd::operation::Operation;
 use agentd::operation::log::Status;
 use agentd::port::pve::TaskKind;
 use holdfast_protocol::code::ErrorCode;
+use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{World, asked_backup, end, guest, made, tasks, told, vmid};
+use super::world::{Controllers, World, asked_backup, end, guest, made, tasks, told, vmid};
 
 fn backup() -> Operation {
     Operation::Backup(asked_backup())
@@ -116,4 +117,25 @@ async fn an_archive_whose_worker_died_is_not_waited_for() {
         let done = end(&ports, 2, backup()).await;
         assert_eq!(done.status(), Status::Done, "{}", told(&done));
     }
+}
+
+/// The first backup of a guest asks for room as each one does: its guest is made and says so, and the next one is owed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_backup_is_not_begun_where_it_has_no_room() {
+    let world = World::start().await;
+    let fill = |percent| Edit::StorageFill { storage: "backup2".to_owned(), percent };
+    apply(&world.sim.node, &fill(Some(97))).unwrap();
+    let ports = world.sound().await;
+    let _controllers = Controllers::start(&ports);
+    let made = end(&ports, 0, world.provision(1)).await;
+    assert_eq!(made.status(), Status::Done, "{}", told(&made));
+    let full = made.conditions().find(|one| one.code == ErrorCode::StorageFull).expect("it is told");
+    assert!(full.message.contains("--delete-backup"), "{full:?}");
+    assert_eq!(tasks(&world, TaskKind::Backup).await, 0, "nothing was begun");
+    assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap(), []);
+    let refused = end(&ports, 1, backup()).await;
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::StorageFull, "{}", told(&refused));
+    apply(&world.sim.node, &fill(None)).unwrap();
+    let done = end(&ports, 2, backup()).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
 }

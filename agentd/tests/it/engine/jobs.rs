@@ -12,7 +12,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::{HostId, JobId};
-use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::act::{ArchiveText, BackupLoss, args};
 use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
 use holdfast_protocol::job::{
     Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SeenGuest, SeenHost, SignedJob, Target,
@@ -77,7 +77,8 @@ fn own() -> SeenHost {
 pub async fn lay_down(agent: &Agent) {
     let operators = format!("alice ssh-ed25519 {}\n", STANDARD.encode(public()));
     let policy =
-        "version = 1\n[verbs.destroy_guest]\ndelay_s = 1\n[verbs.loosen_policy]\ndelay_s = 1\n".to_owned();
+        "version = 1\n[verbs.delete_backup]\ndelay_s = 1\n[verbs.destroy_guest]\ndelay_s = 1\n[verbs.loosen_policy]\ndelay_s = 1\n"
+            .to_owned();
     agent.ports.store.lay_down(RosterTexts { operators, policy }, agent.ports.clock.now()).await.unwrap();
 }
 
@@ -410,5 +411,63 @@ async fn a_tier_is_backed_up_and_a_backup_tried_by_a_signature() {
     assert_eq!((tests.len(), &tests[0].archive), (1, &newest.archive), "{tests:#?}");
     let none = job(Act::RestoreTest(args::RestoreTest { tier: Some(Tier::OffSite) })).await;
     assert_eq!(none.problem.as_ref().unwrap().code, ErrorCode::NotFound, "{none:?}");
+    agent.stop().await;
+}
+
+/// A backup goes by a signature that names it and what is lost with it; the last one on its storage goes by none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_deleted_by_a_signature_that_says_what_is_lost() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    lay_down(&agent).await;
+    let policies = super::lost::seldom(agent.ports.clock.now());
+    agent.wish_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
+    let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let volumes = report(&view, 1).unwrap().volumes.iter().cloned().collect();
+    let fingerprint = Fingerprint { name: guest(1).name, customer: Some(guest(1).customer), volumes };
+    let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
+    let job = async |act| {
+        let mail = order(&agent, Draft { target: target.clone(), act }).await;
+        leave(&agent, &mail).await;
+        ended(&agent, mail.id).await
+    };
+    let delete = |archive: &str, loses: &[BackupLoss]| {
+        let archive = ArchiveText::try_from(archive.to_owned()).unwrap();
+        Act::DeleteBackup(args::DeleteBackup { archive, loses: loses.iter().copied().collect() })
+    };
+    let backups = async || {
+        let all = agent.ports.store.backups(uid(1), 9).await.unwrap();
+        let names = all.iter().map(|backup| backup.archive.as_str().to_owned());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let why = |end: &JobReport| {
+        assert_eq!(end.state, JobState::Failed, "{end:?}");
+        end.problem.as_ref().unwrap().message.clone()
+    };
+    let first = backups().await.into_iter().next().unwrap();
+    let only = job(delete(&first, &[BackupLoss::Newest, BackupLoss::OnlyHolder])).await;
+    assert!(why(&only).contains("is the only backup of it on backup2"), "{only:?}");
+    let backup = job(Act::BackupNow(args::BackupNow { tier: Some(Tier::Local) })).await;
+    assert_eq!(backup.state, JobState::Done, "{backup:?}");
+    let both = backups().await;
+    let newest = both.iter().find(|name| **name != first).unwrap().clone();
+    let test = job(Act::RestoreTest(args::RestoreTest { tier: Some(Tier::Local) })).await;
+    assert_eq!(test.state, JobState::Done, "{test:?}");
+    let unsaid = job(delete(&newest, &[BackupLoss::NewestProved])).await;
+    assert!(why(&unsaid).contains("(newest)"), "{unsaid:?}");
+    let strange = job(delete("backup2:backup/vzdump-lxc-300-none.tar.zst", &[])).await;
+    assert!(why(&strange).contains("is no backup of it"), "{strange:?}");
+    assert_eq!(backups().await, both, "nothing went");
+    let gone = job(delete(&newest, &[BackupLoss::Newest, BackupLoss::NewestProved])).await;
+    assert_eq!(gone.state, JobState::Done, "{gone:?}");
+    assert_eq!(backups().await, [first.clone()].into());
+    let listed = agent.ports.pve.storage_content(
+        agentd::port::pve::Role::Operate,
+        &"backup2".parse().unwrap(),
+        agentd::port::pve::ContentKind::Backup,
+        Some(vmid(300)),
+    );
+    let listed: Vec<String> = listed.await.unwrap().into_iter().map(|row| row.volid).collect();
+    assert_eq!(listed, [first]);
     agent.stop().await;
 }

@@ -11,7 +11,7 @@ use agentd::operation::log::Status;
 use agentd::operation::progress::Progress;
 use agentd::operation::restore_test::Tried;
 use agentd::operation::{
-    Backup, Begun, DuePoint, Operation, PruneBackup, RestoreBeside, RestoreTest, Target,
+    Backup, Begun, DuePoint, Operation, PruneBackup, PruneBy, RestoreBeside, RestoreTest, Target,
 };
 use agentd::plan::protect::Raise;
 use agentd::port::pve::read::StoredVolume;
@@ -336,6 +336,7 @@ async fn who_prunes_is_said_by_the_role_on_the_server() {
             taken_by: old.taken_by,
             successor: new.archive.clone(),
             judged_at,
+            by: PruneBy::Retention,
         })
     };
     let kept = end(&ports, 3, going(ports.clock.now())).await;

@@ -232,6 +232,22 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
     assert_eq!(read(&world, "vm-300-disk-0").as_deref(), Some("since the backup"));
 }
 
+/// A copy that is needed takes its place although the backup behind it finds no room; that backup is not begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_backup_behind_a_swap_is_not_begun_where_it_has_no_room() {
+    let world = World::start().await;
+    let ports = pair(&world).await;
+    let before = ports.store.backups(uid(1), 10).await.unwrap();
+    apply(&world.sim.node, &Edit::StorageFill { storage: "backup2".to_owned(), percent: Some(97) }).unwrap();
+    let _speaks = Speaks::of(&ports, vmid(301));
+    let operation = swap(&world, &ports, PAIR(), &[BULK]).await;
+    let done = end(&ports, 3, operation).await;
+    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.view().vmid, Some(vmid(301)));
+    assert!(done.conditions().any(|one| one.code == ErrorCode::StorageFull), "{}", told(&done));
+    assert_eq!(ports.store.backups(uid(1), 10).await.unwrap(), before);
+}
+
 /// What waits a quarter of an hour waits two seconds.
 fn quick(ports: Ports) -> Ports {
     Ports { clock: Arc::new(FastClock::times(400)), ..ports }

@@ -101,7 +101,8 @@ impl Desk {
             "version = {version}\n\
              [verbs.destroy_guest]\nsignatures = 2\ndelay_s = 600\nper_day = 3\n\
              [verbs.policy_update]\nsignatures = 2\ndelay_s = 300\nper_day = 5\n\
-             [verbs.rollback]\ndelay_s = 300\nper_day = 5\n{}",
+             [verbs.rollback]\ndelay_s = 300\nper_day = 5\n\
+             [backups]\nconsistency = \"application\"\n{}",
             growth::POLICY
         )
     }

@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::promise;
+
 use crate::kit::{FOREIGN, guest, uid};
 use crate::schedule::dice::Dice;
 
@@ -44,6 +46,25 @@ const NUMBERS: [&str; 16] = [
     "null",
 ];
 
+/// Where the agent's local API answers here, by root's settings.
+pub const DOOR: &str = "10.66.0.200";
+
+/// The router, which root keeps from guests.
+pub const ROUTER: &str = "10.66.0.254";
+
+/// Addresses of others, of nobody, and texts that are none.
+const ADDRESSES: [&str; 9] = [
+    "10.66.0.2/24",
+    "10.66.0.1/24",
+    "0.0.0.0/0",
+    "10.66.0.9/24",
+    "::1/64",
+    "10.66.0.254/24",
+    "10.66.0.200/24",
+    "10.66.0.200/32",
+    "10.66.0.1/16",
+];
+
 /// Fields that no document has.
 const FOREIGN_FIELDS: [(&str, &str); 9] = [
     ("scratch", "true"),
@@ -69,12 +90,17 @@ pub struct Written {
 pub fn write(dice: &mut Dice, held: u64) -> Written {
     let mut what = Vec::new();
     let mut guests: Vec<Value> = vec![json!(guest(1)), json!(guest(2))];
+    promise::under(&mut guests);
+    let mut policies = promise::honest();
     for _ in 0..dice.below(4) {
         what.push(spoil_list(dice, &mut guests));
     }
     if dice.below(500) == 0 {
         guests.extend((0..1_500).map(|n| another(100 + n)));
         what.push("with 1500 guests".to_owned());
+    }
+    if dice.below(3) == 0 {
+        what.push(promise::spoil(dice, &mut policies, &mut guests));
     }
     let (number, word) = number(dice, held);
     what.insert(0, format!("generation {number} ({word})"));
@@ -88,7 +114,7 @@ pub fn write(dice: &mut Dice, held: u64) -> Written {
     // The numbers are put in as text: not all of them are ones that JSON can hold.
     let list = numbers_in(&json!(guests).to_string());
     let mut text = format!(
-        "{{\"schema\":\"{schema}\",\"generation\":{number},\"poll_interval_s\":{poll},\"guests\":{list}}}"
+        "{{\"schema\":\"{schema}\",\"generation\":{number},\"poll_interval_s\":{poll},\"policies\":{policies},\"guests\":{list}}}"
     );
     if dice.below(8) == 0 {
         what.push(spoil_bytes(dice, &mut text));
@@ -162,7 +188,7 @@ fn spoil_list(dice: &mut Dice, guests: &mut Vec<Value>) -> String {
 
 fn spoil_guest(dice: &mut Dice, wish: &mut Value) -> String {
     let odd = |dice: &mut Dice| json!(format!("#{}", dice.of_these(&NUMBERS)));
-    match dice.below(13) {
+    match dice.below(17) {
         0 | 1 => {
             wish["run"] = json!("stopped");
             "a guest stopped".to_owned()
@@ -200,9 +226,31 @@ fn spoil_guest(dice: &mut Dice, wish: &mut Value) -> String {
             format!("field {field}")
         }
         11 => {
-            let addresses = ["10.66.0.2/24", "10.66.0.1/24", "0.0.0.0/0", "10.66.0.9/24", "::1/64"];
-            wish["network"]["address"] = json!(*dice.of_these(&addresses));
+            wish["network"]["address"] = json!(*dice.of_these(&ADDRESSES));
             format!("address {}", wish["network"]["address"])
+        }
+        12 => {
+            let address = *dice.of_these(&[DOOR, ROUTER, "10.66.0.2", "10.66.0.1"]);
+            wish["network"]["address"] = json!(format!("{address}/24"));
+            wish["network"]["gateway"] = json!("10.66.0.253");
+            format!("address {address} behind another gateway")
+        }
+        13 => {
+            let other = *dice.of_these(&["web-1", "web-2", "web-3", "web-1-former", "localhost"]);
+            wish["name"] = json!(other);
+            format!("name {other}")
+        }
+        14 => {
+            let place =
+                *dice.of_these(&["tank", "backup2", "nowhere", "../tank", "tank:300/vm-300-disk-0.raw"]);
+            wish["storage"] = json!(place);
+            format!("disks on {place}")
+        }
+        15 => {
+            let sha256 = "0".repeat(64);
+            wish["controller"] =
+                json!({ "version": *dice.of_these(&["9.9.9", "2026.1.0", "x"]), "sha256": sha256 });
+            format!("controller {}", wish["controller"]["version"])
         }
         _ => spoil_volumes(dice, wish),
     }

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::mail::{self, Captured};
 use super::papers::Papers;
-use super::{absurd, document};
-use crate::line::{Brain, Reply};
+use super::{absurd, document, promise};
+use crate::line::{Brain, Reply, framed};
 use crate::schedule::dice::Dice;
 
 /// The story is told only so far back.
@@ -75,6 +75,8 @@ pub struct Stolen {
     /// The honest document's number, once there is one.
     pub generation: Option<u64>,
     papers: Papers,
+    /// An order to restore this host that operators took back.
+    pub withdrawn: Option<String>,
     /// What passed through it.
     pub captured: Vec<Captured>,
     /// What was heard.
@@ -99,6 +101,7 @@ impl Stolen {
             flood: 0,
             generation: None,
             papers,
+            withdrawn: None,
             captured: Vec::new(),
             heard: Heard::default(),
             secrets: BTreeSet::new(),
@@ -194,7 +197,8 @@ impl Stolen {
                 self.flood = 20 + dice.below(180);
                 self.mailbox(&mut dice, quiet)
             }
-            73..80 => (held(&quiet, Duration::ZERO), "answer: nothing, withheld".to_owned()),
+            73 | 74 => replaced(),
+            75..80 => (held(&quiet, Duration::ZERO), "answer: nothing, withheld".to_owned()),
             _ => absurd::write(&mut dice, &quiet),
         };
         self.tell(at, &format!("move {}: {what}", self.moves - 1));
@@ -235,7 +239,7 @@ impl Stolen {
         if news {
             let document = json!({
                 "schema": "holdfast.desired/v1", "generation": generation, "poll_interval_s": 3_600,
-                "guests": guests,
+                "policies": promise::honest(), "guests": guests,
             });
             answer["desired"] = json!(document.to_string());
         }
@@ -249,6 +253,14 @@ impl Stolen {
             answer["jobs"] = json!(left);
         }
         if news { Reply::data(&answer) } else { held(&answer, wait) }
+    }
+
+    /// The order that operators took back, without its withdrawal.
+    fn replacement(&self) -> Reply {
+        match &self.withdrawn {
+            Some(order) => Reply::data(&json!({ "order": order })),
+            None => Reply::at_once(404, "{}"),
+        }
     }
 
     fn renew(&mut self, body: &[u8], at: Duration) -> Reply {
@@ -265,6 +277,12 @@ impl Stolen {
         };
         Reply::data(&json!(enrolled))
     }
+}
+
+/// Another box is said to have this one's place: the agent asks for the order next.
+fn replaced() -> (Reply, String) {
+    let error = json!({ "code": "REPLACED", "message": "another box took the place" });
+    (Reply::at_once(403, framed(&Value::Null, &error)), "answer: replaced".to_owned())
 }
 
 /// Nothing new, and to be asked again then: no check-in of the weeks is spent on holding a line open.
@@ -296,7 +314,11 @@ fn newest(old: Sections, new: Sections) -> Sections {
 impl Brain for Stolen {
     fn hear(&mut self, path: &str, body: &[u8], at: Duration) -> Reply {
         self.search(body);
-        if path == "/v1/renew" { self.renew(body, at) } else { self.check_in(path, body, at) }
+        match path.split('?').next().unwrap_or_default() {
+            "/v1/renew" => self.renew(body, at),
+            "/v1/agent/replacement" => self.replacement(),
+            _ => self.check_in(path, body, at),
+        }
     }
 
     fn is_reached_by(&self, identity: &Identity) -> bool {

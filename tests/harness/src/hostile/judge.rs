@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use agentd::port::store::Store;
+use agentd::port::store::{Refusal, Store};
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::bootstrap::VARIABLE;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
@@ -18,9 +18,11 @@ use rusqlite::Connection;
 use super::Figures;
 use super::desk::Desk;
 use super::growth::Sizes;
+use super::document::{DOOR, ROUTER};
 use super::hub::{REPORT_MAX, Stolen};
 use super::rows;
 use crate::ground::Template;
+use crate::invariant::apart::plugged;
 use crate::invariant::{GONE, Violation, one_task_at_a_time};
 use crate::kit::{FOREIGN, target, uid};
 use crate::log::TaskSpan;
@@ -43,6 +45,10 @@ const TOUCHED_MAX: usize = 1;
 
 /// A guest that should run stands still for no longer than this: the longest wait between two tries, and a start.
 const DOWN_MAX_H: u32 = 2;
+
+/// A guest under the honest promise has a new backup at least so often: every six hours, an hour in which its guest agent is
+/// waited for, and whatever else is done to it.
+const BACKUP_WITHIN_H: u32 = 10;
 
 /// Jobs that a report tells of: those on record, and those that were turned away.
 const JOBS_TOLD_MAX: usize = 50 + 32;
@@ -68,6 +74,7 @@ pub struct Watch {
     checkins: u64,
     sizes: Option<Sizes>,
     copies: usize,
+    backed_up: BTreeMap<u8, (String, u32)>,
 }
 
 /// A guest of somebody else's: its configuration, its volumes, whether it runs.
@@ -105,6 +112,7 @@ impl Watch {
             checkins: 0,
             sizes: None,
             copies: 0,
+            backed_up: BTreeMap::new(),
         }
     }
 
@@ -189,6 +197,10 @@ impl Watch {
         for n in 1..=2 {
             self.holds_its_diary(world, n);
             self.is_up(world, &wished, hub, n);
+            self.is_backed_up(world, n);
+        }
+        if store.refusal().is_some_and(|why| matches!(why, Refusal::Replaced { .. })) {
+            self.wrong("order", "this box stands still for an order that was taken back".to_owned());
         }
         let (told, checkins) = {
             let mut hub = hub.lock().unwrap();
@@ -200,6 +212,39 @@ impl Watch {
         let asked = checkins - std::mem::replace(&mut self.checkins, checkins);
         if asked > CHECKINS_PER_HOUR {
             self.wrong("bound", format!("the hub was asked {asked} times within an hour"));
+        }
+    }
+
+    /// Whatever documents promise, backups go on.
+    fn is_backed_up(&mut self, world: &World, n: u8) {
+        let newest = self.archive_of(world, n).map(|archive| archive.as_str().to_owned());
+        let (Some(newest), Some(_)) = (newest, self.sizes(world, n)) else {
+            self.backed_up.remove(&n);
+            return;
+        };
+        let (before, hours) = self.backed_up.entry(n).or_insert_with(|| (newest.clone(), 0));
+        *hours += 1;
+        if *before != newest {
+            (*before, *hours) = (newest, 0);
+        }
+        if *hours == BACKUP_WITHIN_H + 1 {
+            self.wrong("promise", format!("guest {n} has had no backup for {BACKUP_WITHIN_H} hours"));
+        }
+    }
+
+    /// No two guests answer under one address, and none in the place of the agent or of the router.
+    fn addresses_are_ones_own(&mut self, scene: &Scene) {
+        let ours = scene.raw.iter().flat_map(|(vmid, text)| {
+            plugged(text).map(move |line| (line.split('/').next().unwrap_or_default().to_owned(), *vmid))
+        });
+        let mut holders: BTreeMap<String, u32> = BTreeMap::new();
+        for (address, vmid) in ours {
+            if [DOOR, ROUTER].contains(&address.as_str()) {
+                self.wrong("address", format!("guest {vmid} has {address}, which root keeps"));
+            }
+            if let Some(other) = holders.insert(address.clone(), vmid) {
+                self.wrong("address", format!("guests {other} and {vmid} both have {address}"));
+            }
         }
     }
 
@@ -253,6 +298,7 @@ impl Watch {
         let tasks: Vec<(TaskSpan, String)> = tasks.into_iter().map(|(end, task)| (task, end)).collect();
         self.nothing_is_gone(world, &scene, desk);
         self.strangers_are_untouched(&scene, &tasks);
+        self.addresses_are_ones_own(&scene);
         self.only_what_was_signed(&tasks, desk);
         self.growth_is_within_the_policy(world, &scene, desk);
         for what in one_task_at_a_time(&tasks) {
@@ -305,8 +351,13 @@ impl Watch {
         let may_go = |name: &String| {
             name.starts_with("tank:") && Scene::owner(name).is_some_and(|owner| let_go.contains(&owner))
         };
-        let gone: Vec<String> =
-            self.kept.iter().filter(|name| !now.contains(name) && !may_go(name)).cloned().collect();
+        // Of each day the newest backup is kept by the honest promise, and a denser one lets the others go.
+        let of_its_day = |name: &String| {
+            let day = day_of(name).filter(|_| name.starts_with("backup2:"));
+            day.is_some_and(|day| now.iter().any(|other| day_of(other) == Some(day)))
+        };
+        let gone = self.kept.iter().filter(|name| !now.contains(name) && !may_go(name) && !of_its_day(name));
+        let gone: Vec<String> = gone.cloned().collect();
         for name in gone {
             self.wrong("I1", format!("{name} is gone"));
         }
@@ -452,6 +503,11 @@ impl Watch {
             self.wrong("bound", format!("{} operations in one day", operations - before));
         }
     }
+}
+
+/// Whose backup it is, and of which day.
+fn day_of(archive: &str) -> Option<&str> {
+    archive.split_once("vzdump-lxc-")?.1.get(.."300-2026_11_21".len())
 }
 
 const fn is_destroy(act: &Act) -> bool {

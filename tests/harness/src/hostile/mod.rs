@@ -15,6 +15,7 @@
 //! | [`mail`] | the grammar of signed jobs |
 //! | [`absurd`] | answers that are none |
 //! | [`papers`] | certificates |
+//! | [`promise`] | the grammar of backup policies |
 //! | [`desk`] | what operators really signed |
 //! | [`growth`] | what guests may grow by |
 //! | [`hub`] | the stolen hub |
@@ -30,6 +31,7 @@ pub mod judge;
 pub mod mail;
 pub mod papers;
 pub mod play;
+pub mod promise;
 mod rows;
 
 use crate::ground::{Ground, Template};

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentd::model::addresses::Kept;
 use agentd::model::policy::{BrakeRule, Policy};
 use agentd::model::request::Ask;
 use agentd::model::view::View;
@@ -24,17 +25,21 @@ use agentd::task::stop;
 use agentd::task::upkeep::UpkeepTask;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
-use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::SignedJob;
+use holdfast_protocol::job::act::{Sha256Text, args};
 use holdfast_protocol::job::{Act, JobState, Target};
+use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::report::{Running, Sections, Standing};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::desk::{Desk, Moment, seen};
+use super::document::{DOOR, ROUTER};
 use super::hub::{Rule, Stolen};
 use super::judge::Watch;
 use super::mail::Captured;
 use super::papers::Papers;
+use super::promise;
 use super::{Figures, Length, Verdict};
 use crate::controllers::{Speech, speak_every};
 use crate::ground::Template;
@@ -91,7 +96,8 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let store = ports.store.clone();
     let desk = Desk::default();
     store.lay_down(desk.laid_down(), world.timeline.now()).await.unwrap();
-    let policy = Policy { brake: BRAKE, ..world.kit.policy() };
+    let kept = Kept { doors: [DOOR.parse().unwrap()].into(), ranges: vec![ROUTER.parse().unwrap()] };
+    let policy = Policy { brake: BRAKE, kept, ..world.kit.policy() };
     let (view, seen) = watch::channel(Arc::new(View::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
@@ -169,6 +175,7 @@ impl Game<'_> {
         // The first document is the honest one: there is something to be lost.
         self.hub().rule = Rule::Honest { guests: self.wished(), mail: Vec::new() };
         self.until_well(6).await;
+        self.order_and_withdraw().await;
         self.hub().rule = Rule::Stolen;
         for day in 1..=days {
             self.watch.day = day;
@@ -187,6 +194,28 @@ impl Game<'_> {
         }
         self.given_back().await;
         self.watch.evening(self.world, &self.store, &self.hub, &self.desk).await;
+    }
+
+    /// Operators order this host restored and take that back, which this box hears of. The thief has the order alone.
+    async fn order_and_withdraw(&mut self) {
+        let moment = self.moment().await;
+        let new_key = Some(Pin::of(PinKind::Spki, b"new"));
+        let order = Act::RestoreHost(args::RestoreHost { new_key });
+        let (id, order) = self.desk.order(moment, order, Target::Host {});
+        self.captured("an order that was taken back", id, order.clone());
+        let named = Sha256Text::of(&SignedJob::parse(order.as_bytes()).unwrap().payload);
+        let back = Act::WithdrawRestore(args::WithdrawRestore { order: named.clone() });
+        let mail = self.desk.order(moment, back, Target::Host {});
+        self.captured("a withdrawal", mail.0, mail.1.clone());
+        self.hub().withdrawn = Some(order);
+        self.hub().rule = Rule::Honest { guests: self.wished(), mail: vec![mail] };
+        for _ in 0..DONE_WITHIN_H {
+            self.hours(HOUR).await;
+            if self.store.withdrawn(named.clone()).await.unwrap().is_some() {
+                return;
+            }
+        }
+        self.watch.wrong("I8", "a withdrawal was not taken".to_owned());
     }
 
     async fn hours(&mut self, length: Duration) {
@@ -290,6 +319,7 @@ impl Game<'_> {
             }
             wishes.push(wish);
         }
+        promise::under(&mut wishes);
         json!(wishes)
     }
 

@@ -20,7 +20,7 @@ pub(super) fn no_address_twice(evidence: &Evidence<'_>) -> Found {
 }
 
 /// The fixed addresses of a guest's plugged networks.
-fn plugged(text: &str) -> impl Iterator<Item = String> + '_ {
+pub(crate) fn plugged(text: &str) -> impl Iterator<Item = String> + '_ {
     let own = text.split("\n[").next().unwrap_or_default();
     let nets = own.lines().filter(|line| line.starts_with("net")).filter_map(|line| line.split_once(": "));
     let in_use = nets.map(|(_, net)| net).filter(|net| !net.split(',').any(|part| part == "link_down=1"));

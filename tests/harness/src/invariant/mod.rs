@@ -3,7 +3,7 @@
 //! In: [`Evidence`]. Out: violations, each with the invariant's name and what was seen. A new invariant is a function and a
 //! line in [`ALL`].
 
-mod apart;
+pub(crate) mod apart;
 mod journal;
 mod loss;
 mod whole;

@@ -1,7 +1,10 @@
-//! Backups that the retention in force no longer keeps.
+//! Backups that the retention in force no longer keeps, or that were signed away.
 
+use agentd::gate::warrant::{Allows, Seen, Warrant};
 use agentd::model::record::VolumeId;
-use agentd::operation::{Operation, PruneBackup};
+use agentd::operation::{Deletion, Operation, PruneBackup, PruneBy};
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::act::BackupLoss;
 use holdfast_protocol::protection::Tier;
 
 use super::Story;
@@ -16,6 +19,14 @@ pub(super) fn prune() -> Vec<Story> {
         },
         // Nothing is promised on this ground: what no retention lets go stays.
         Story::undone("prune_backup, unpromised", Ground::BackedUp, |_| pruning(Ground::BackedUp)),
+        Story {
+            may_take: |held| held == file(&backups(Ground::Promised).1.0),
+            ..Story::done("prune_backup, signed", Ground::Promised, |_| signed(&BackupLoss::ALL))
+        },
+        // It is the newest, and nobody named that.
+        Story::undone("prune_backup, not all of it signed", Ground::Promised, |_| {
+            signed(&[BackupLoss::NewestProved, BackupLoss::OnlyHolder])
+        }),
     ]
 }
 
@@ -47,5 +58,28 @@ fn pruning(ground: Ground) -> Operation {
         taken_by: taken_by.parse().unwrap(),
         successor: VolumeId::new(successor),
         judged_at: Template::of(ground).at(),
+        by: PruneBy::Retention,
+    })
+}
+
+/// The removal of the second, which is the newest, by a signature for it and for these losses.
+fn signed(loses: &[BackupLoss]) -> Operation {
+    let ground = Ground::Promised;
+    let ((successor, _), (archive, taken_by)) = backups(ground);
+    let target = target(1);
+    let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
+    let seen = Seen { uid: target.uid, vmid: target.vmid, name: target.name.clone(), volumes };
+    let loses = loses.iter().copied().collect();
+    let allows = Allows::DeleteBackup { archive: VolumeId::new(&archive), loses };
+    let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);
+    Operation::PruneBackup(PruneBackup {
+        target,
+        archive: VolumeId::new(archive),
+        storage: "backup2".parse().unwrap(),
+        tier: Tier::Local,
+        taken_by: taken_by.parse().unwrap(),
+        successor: VolumeId::new(successor),
+        judged_at: Template::of(ground).at(),
+        by: PruneBy::Signature(Deletion::new(warrant).unwrap()),
     })
 }
