@@ -61,6 +61,7 @@ pub mod entry;
 pub mod escrow;
 mod expiry;
 pub mod fields;
+mod filter;
 mod fixed;
 mod golden;
 mod hand;
