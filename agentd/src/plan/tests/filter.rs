@@ -72,12 +72,12 @@ fn where_the_firewall_is_not_used_or_the_document_says_so_nothing_is_done() {
 
 #[test]
 fn a_guest_whose_addresses_are_not_all_known_is_left_and_told() {
-    let rows: [(fn(&mut World), &str); 3] = [
-        (|w| w.facts(300).more_nets = BTreeSet::from([1]), "further networks"),
-        (|w| w.facts(300).net = Some(format!("{LINE},ip6=auto").parse().unwrap()), "an IPv6 address"),
-        (|w| w.facts(300).filter = FilterSeen::Unknown("403".to_owned()), "cannot be read: 403"),
+    let rows: [Situation; 3] = [
+        ("further networks", |w| w.facts(300).more_nets = BTreeSet::from([1])),
+        ("an IPv6 address", |w| w.facts(300).net = Some(format!("{LINE},ip6=auto").parse().unwrap())),
+        ("cannot be read: 403", |w| w.facts(300).filter = FilterSeen::Unknown("403".to_owned())),
     ];
-    for (set_up, words) in rows {
+    for (words, set_up) in rows {
         let world = behind(FilterSeen::Read(walled()), set_up);
         assert_eq!(held_to(&world), None, "{words}");
         let conditions = world.plan().verdicts[0].conditions.clone();
