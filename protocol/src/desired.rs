@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::network::{
-    DomainName, FirewallFlag, GuestNetwork, Mtu, NAME_SERVERS_MAX, NameServers, OwnResolver, Rate, Resolver,
-    SEARCH_DOMAINS_MAX, SearchDomains,
+    AddressFilter, DomainName, FirewallFlag, GuestNetwork, Mtu, NAME_SERVERS_MAX, NameServers, OwnResolver,
+    Rate, Resolver, SEARCH_DOMAINS_MAX, SearchDomains,
 };
 use crate::code::ErrorCode;
 use crate::generation::{ContentHash, Generation, Numbered};

@@ -234,6 +234,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         address: Some(guest.network.address),
         hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),
+        filter: agentd::model::filter::FilterSeen::default(),
         alien: None,
     };
     ObservedGuest {

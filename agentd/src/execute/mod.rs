@@ -50,6 +50,7 @@ mod step_claim;
 mod step_config;
 mod step_destroy;
 mod step_disk;
+mod step_filter;
 mod step_hand_over;
 mod step_hello;
 mod step_power;

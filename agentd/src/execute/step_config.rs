@@ -4,8 +4,8 @@ use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::{Acted, Context, Learnt, Probed};
 use super::identity::{own_config, vmid};
-use super::step_archive;
 use super::trouble::Trouble;
+use super::{step_archive, step_filter};
 use crate::model::mark::{self, Mark};
 use crate::model::net::{NetLine, ResolverText};
 use crate::operation::step::Step;
@@ -25,7 +25,14 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
             mark::read(&config.tags, &config.description) == Mark::Of(context.progress.operation.uid())
         }
         Step::Protect => config.protection == Switch::On,
-        _ => sizes(context)?.is_set(&config),
+        _ => {
+            let wanted = sizes(context)?;
+            let filtered = match &wanted.filter {
+                Some(wish) => step_filter::missing(context, wish).await?.is_empty(),
+                None => true,
+            };
+            filtered && wanted.is_set(&config)
+        }
     };
     Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
 }
@@ -37,6 +44,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::Protect => (config, vec![ConfigChange::Protect]),
         _ => {
             let wanted = sizes(context)?;
+            if let Some(wish) = &wanted.filter {
+                step_filter::act(context, wish).await?;
+            }
             let config = without_waiting_names(context, wanted, config).await?;
             let changes = wanted.changes(&config);
             (config, changes)

@@ -44,6 +44,9 @@ pub struct GuestFields {
     pub began_at: Option<Timestamp>,
     /// The fields.
     pub fields: Vec<FieldState>,
+    /// Whether Proxmox's firewall holds it to its addresses, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
 }
 
 const NONE: &str = "none";

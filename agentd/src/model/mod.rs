@@ -8,6 +8,7 @@ pub mod boot;
 pub mod disks;
 pub mod escrow;
 pub mod field;
+pub mod filter;
 pub mod growth;
 pub mod hardware;
 pub mod holder;

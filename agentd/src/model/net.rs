@@ -53,7 +53,17 @@ impl NetPlace {
     /// As a document wants it. The resolver is no part of the line: see [`ResolverText`].
     #[must_use]
     pub fn of(network: &GuestNetwork) -> Self {
-        let GuestNetwork { bridge, address, gateway, vlan, mtu, rate, firewall, resolver: _ } = network;
+        let GuestNetwork {
+            bridge,
+            address,
+            gateway,
+            vlan,
+            mtu,
+            rate,
+            firewall,
+            address_filter: _,
+            resolver: _,
+        } = network;
         Self {
             bridge: bridge.clone(),
             vlan: *vlan,

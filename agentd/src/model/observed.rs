@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::addresses::BridgeNet;
+use super::filter::FilterSeen;
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
 use super::net::{NetLine, ResolverText};
@@ -191,6 +192,8 @@ pub struct GuestFacts {
     pub hardware: BTreeSet<HardwareAddress>,
     /// The bridges it is plugged in to.
     pub bridges: BTreeSet<String>,
+    /// What Proxmox's firewall does about its addresses.
+    pub filter: FilterSeen,
     /// Why no signature takes it over, if it were not ours.
     pub alien: Option<String>,
 }

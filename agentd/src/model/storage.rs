@@ -135,6 +135,20 @@ pub struct TargetMemory {
     pub was_mounted: bool,
     /// Its server, when it was tried last.
     pub server: ServerSeen,
+    /// Proxmox's last word of it.
+    pub said: Said,
+}
+
+/// Proxmox's last word of a storage; a Proxmox that is silent takes none back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    /// It said none since the agent started.
+    #[default]
+    Nothing,
+    /// It is active.
+    Active,
+    /// It is not.
+    Inactive,
 }
 
 /// Whether anything was looked at yet.

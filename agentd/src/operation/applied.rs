@@ -75,7 +75,8 @@ impl Operation {
 }
 
 fn changed(change: &Reconfigure) -> Texts {
-    let Reconfigure { target: _, cores, memory, swap, name, network, resolver, protection: _ } = change;
+    let Reconfigure { target: _, cores, memory, swap, name, network, filter: _, resolver, protection: _ } =
+        change;
     let named = [
         (GuestField::Cores, cores.map(|cores| cores.get().to_string())),
         (GuestField::Memory, memory.map(|size| size.to_string())),

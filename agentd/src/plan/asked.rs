@@ -38,7 +38,7 @@ pub struct Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It becomes this operation as soon as its lane has a place.
-    Begin(Action),
+    Begin(Box<Action>),
     /// It ends.
     Refuse(Problem),
 }
@@ -76,7 +76,7 @@ pub(super) fn judge(context: &Context<'_>) -> Vec<Asked> {
 
 fn answer(context: &Context<'_>, request: &QueuedRequest) -> Option<Answer> {
     match begin(context, request) {
-        Ok(action) => Some(Answer::Begin(action)),
+        Ok(action) => Some(Answer::Begin(Box::new(action))),
         Err(Stays::Refused(problem)) => Some(Answer::Refuse(problem)),
         Err(Stays::Waits) => too_old(context, request).map(Answer::Refuse),
     }

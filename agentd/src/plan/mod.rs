@@ -66,6 +66,7 @@ pub mod entry;
 pub mod escrow;
 mod expiry;
 pub mod fields;
+mod filter;
 mod fixed;
 mod golden;
 mod growth;

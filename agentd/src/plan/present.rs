@@ -13,8 +13,8 @@ use holdfast_protocol::size::DiskGib;
 use super::growth::Refused;
 use super::schedule::told::times;
 use super::{
-    Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, fixed, growth, lost,
-    maintenance, network, passes, placement, silence,
+    Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, filter, fixed, growth,
+    lost, maintenance, network, passes, placement, silence,
 };
 use crate::gate::held::{Held, Remedy, upon};
 use crate::gate::of::effects;
@@ -155,7 +155,8 @@ fn differences(
     facts: &GuestFacts,
 ) -> Judged {
     let network = network::unlike(inputs, guest, made.vmid, facts);
-    for (code, text) in network.into_iter().chain(address::told(inputs, made, facts)) {
+    let filter = filter::unlike(guest, made.vmid, facts);
+    for (code, text) in network.into_iter().chain(filter).chain(address::told(inputs, made, facts)) {
         judged = judged.with(code, text);
     }
     for text in fixed::told(guest, made, facts) {
@@ -385,6 +386,10 @@ fn reconfigure(
         why.push(text);
         place
     });
+    let filter = filter::wish(guest, facts, network.as_ref()).map(|(wish, text)| {
+        why.push(text);
+        wish
+    });
     let resolver = network::resolver(guest, facts).map(|(wanted, text)| {
         why.push(text);
         wanted
@@ -398,7 +403,7 @@ fn reconfigure(
     };
     (!why.is_empty()).then(|| {
         let target = target();
-        let change = Reconfigure { target, cores, memory, swap, name, network, resolver, protection };
+        let change = Reconfigure { target, cores, memory, swap, name, network, filter, resolver, protection };
         (change, why.join("; "))
     })
 }

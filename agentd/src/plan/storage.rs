@@ -17,7 +17,9 @@ use holdfast_protocol::storage::report::TargetStanding;
 use holdfast_protocol::storage::{Approval, StorageClass, StorageTarget, TargetState};
 
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
-use crate::model::storage::{DeviceSeen, MarkerSeen, MountSeen, ServerSeen, TargetMemory, TargetRecord};
+use crate::model::storage::{
+    DeviceSeen, MarkerSeen, MountSeen, Said, ServerSeen, TargetMemory, TargetRecord,
+};
 
 /// Durable writes in a second that a target for hot volumes should do: a spinning disk does about a hundred.
 pub const FAST_IOPS_MIN: u32 = 400;
@@ -146,18 +148,33 @@ const INACTIVE: &str = "Proxmox says that it is not active (`pvesm status`)";
 
 /// A share that Proxmox mounts: as its server and Proxmox say.
 fn by_proxmox(known: &Known<'_>) -> Standing {
-    match (&known.memory.server, known.proxmox) {
+    match (&known.memory.server, word(known)) {
         (ServerSeen::Silent(says), _) => {
             let says = format!("{says}; nothing is put on it until it is back, which is seen by itself");
             (TargetStanding::Dropped, says, None)
         }
-        (ServerSeen::Answers | ServerSeen::NotTried, StorageState::Inactive) => {
+        (ServerSeen::Answers | ServerSeen::NotTried, Said::Inactive) => {
             let says = format!("its server answers, but {INACTIVE}: look at the share and its rights there");
             (TargetStanding::Dropped, says, None)
         }
-        (ServerSeen::Answers | ServerSeen::NotTried, StorageState::Active | StorageState::Unknown) => {
+        (ServerSeen::Answers | ServerSeen::NotTried, Said::Active | Said::Nothing) => {
             (TargetStanding::ByProxmox, String::new(), None)
         }
+    }
+}
+
+/// What Proxmox says, or said last: a share that was not active is not back because nobody says so any more.
+fn word(known: &Known<'_>) -> Said {
+    said(known.proxmox).unwrap_or(known.memory.said)
+}
+
+/// Proxmox's word as it is remembered; none where it says nothing.
+#[must_use]
+pub const fn said(state: StorageState) -> Option<Said> {
+    match state {
+        StorageState::Active => Some(Said::Active),
+        StorageState::Inactive => Some(Said::Inactive),
+        StorageState::Unknown => None,
     }
 }
 

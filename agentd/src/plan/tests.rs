@@ -6,6 +6,7 @@ mod beside;
 mod bulk;
 mod detached;
 mod disks;
+mod filter;
 mod fixed;
 mod goldens;
 mod growth;

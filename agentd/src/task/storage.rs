@@ -40,9 +40,9 @@ use crate::execute::entry::Keeper;
 use crate::execute::offsite::Asker;
 use crate::execute::storage::{Order, Outcome, perform};
 use crate::model::offsite::Pruners;
-use crate::model::storage::{Looked, MountSeen, StorageView, TargetMemory, TargetRecord};
+use crate::model::storage::{Looked, MountSeen, Said, StorageView, TargetMemory, TargetRecord};
 use crate::model::view::View;
-use crate::plan::storage::{Deed, Judged, Known, judge, problem, waiting};
+use crate::plan::storage::{Deed, Judged, Known, judge, problem, said, waiting};
 use crate::port::clock::Clock;
 use crate::port::helper::Helper;
 use crate::port::marker::{Before, Expected};
@@ -103,6 +103,8 @@ struct OneLook {
     name: TargetName,
     judged: Judged,
     device: Option<String>,
+    /// Proxmox's word, where it says one.
+    said: Option<Said>,
 }
 
 impl StorageTask {
@@ -196,17 +198,17 @@ impl StorageTask {
         let now = self.clock.now();
         let mut news = Vec::new();
         let mut view = StorageView { looked: Looked::Yes, ..StorageView::default() };
-        for OneLook { name, judged, device } in looked {
+        for OneLook { name, judged, device, said } in looked {
             let record = state.records.iter().find(|record| record.approval.name == *name);
             let wanted = state.wanted.iter().find(|target| target.name == *name);
             let memory = state.targets.entry(name.clone()).or_default();
+            memory.target.said = said.unwrap_or(memory.target.said);
             let since = match memory.told {
                 Some((standing, since)) if standing == judged.standing => since,
-                _ => {
+                before => {
                     memory.told = Some((judged.standing, now));
-                    news.extend(
-                        line(judged.standing).map(|action| (action, format!("{name}: {}", judged.reason))),
-                    );
+                    let action = line(before.map(|(standing, _)| standing), judged.standing);
+                    news.extend(action.map(|action| (action, format!("{name}: {}", judged.reason))));
                     now
                 }
             };
@@ -344,14 +346,16 @@ fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &View) -> Vec
         .map(|name| {
             let mount = mounts.get(name.as_str());
             let memory = state.targets.get(name);
+            let proxmox = said_of(name, host, memory.and_then(|memory| memory.mounted_at));
             let judged = judge(&Known {
                 wanted: state.wanted.iter().find(|target| target.name == *name),
                 record: state.records.iter().find(|record| record.approval.name == *name),
                 mount,
                 memory: memory.map_or(&nothing, |memory| &memory.target),
-                proxmox: said_of(name, host, memory.and_then(|memory| memory.mounted_at)),
+                proxmox,
             });
-            OneLook { name: name.clone(), judged, device: mount.map(|mount| mount.source.clone()) }
+            let device = mount.map(|mount| mount.source.clone());
+            OneLook { name: name.clone(), judged, device, said: said(proxmox) }
         })
         .collect()
 }

@@ -76,7 +76,7 @@ impl Arrivals {
         for asked in asked.iter().filter(|asked| !gone.contains(&asked.request)) {
             let begins = (&asked.answer, serial(records, asked.request));
             let (Answer::Begin(action), Some(serial)) = begins else { continue };
-            let begin = Begin { action: action.clone(), origin: Origin::Request(asked.request) };
+            let begin = Begin { action: action.as_ref().clone(), origin: Origin::Request(asked.request) };
             candidates.push((begin, Arrival::of_request(serial)));
         }
         Turns { begin: take_turns(candidates, records), preempted }

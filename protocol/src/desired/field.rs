@@ -46,6 +46,8 @@ pub const FIELDS: &[(&str, Fate)] = &[
     ("network.rate", Fate::CarriedOut),
     // On; who takes a guest from behind a firewall is no document.
     ("network.firewall", Fate::OneWay),
+    // What was switched on is not switched off by it.
+    ("network.address_filter", Fate::OneWay),
     ("network.resolver", Fate::CarriedOut),
     // What is promised rises by documents and falls by signatures.
     ("policy", Fate::OneWay),

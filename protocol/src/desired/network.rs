@@ -44,6 +44,9 @@ pub struct GuestNetwork {
     /// Rules are not the document's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firewall: Option<FirewallFlag>,
+    /// Whether Proxmox's firewall, where it is used for the guest, holds it to its addresses. Left out, it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_filter: Option<AddressFilter>,
     /// Whom it asks for names. Left out, it stays as it is. A running guest has it from its next start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
@@ -77,6 +80,17 @@ pub enum FirewallFlag {
     On,
     /// It does not.
     Off,
+}
+
+/// Whether a guest is held to its addresses where Proxmox's firewall is used for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AddressFilter {
+    /// It is: `macfilter`, `ipfilter` and a set of its addresses are put right.
+    #[default]
+    Own,
+    /// What stands in Proxmox is left: a router, or a guest with addresses of its own making.
+    AsItIs,
 }
 
 /// Whom a guest asks for names.

@@ -169,7 +169,7 @@ pub const ALL: &[Part] = &[
         name: "stacks",
         suite: Suite::System,
         shows: "PostgreSQL and Docker Compose under load in a booted guest: what a backup holds is what its label says, \
-                and a controller is exchanged, or taken back",
+                and a controller is exchanged, or taken back; security upgrades are installed, restarted for, or taken back",
         root: Root::Needed,
         uses: Some(Shared::BootedGuests),
         after: &["programs", "images"],

@@ -102,6 +102,7 @@ fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
         Operation::Reconfigure(Reconfigure {
             name: None,
             network: None,
+            filter: None,
             resolver: None,
             target: target(),
             cores: cores.then(|| 2.try_into().unwrap()),

@@ -78,6 +78,7 @@ fn host(mark: Mark) -> Observed {
         address: None,
         hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),
+        filter: crate::model::filter::FilterSeen::NotUsed,
         alien: None,
     };
     let guest = ObservedGuest {

@@ -25,7 +25,14 @@ fn mount(id: u64, device: DeviceSeen) -> MountSeen {
 
 fn memory(confirmed: Option<(u64, MarkerSeen)>, refusal: Option<&str>, was_mounted: bool) -> TargetMemory {
     let refusal = refusal.map(|code| (code.to_owned(), "no".to_owned()));
-    TargetMemory { confirmed, refusal, wrong: None, was_mounted, server: ServerSeen::NotTried }
+    TargetMemory {
+        confirmed,
+        refusal,
+        wrong: None,
+        was_mounted,
+        server: ServerSeen::NotTried,
+        said: Said::Nothing,
+    }
 }
 
 #[test]
@@ -255,5 +262,15 @@ fn a_share_stands_as_its_server_and_proxmox_say() {
         let told = problem(&record.approval.name, &judged, Some(&record));
         let is_gone = standing == TargetStanding::Dropped;
         assert_eq!(told.is_some_and(|told| told.code == ErrorCode::StorageGone), is_gone);
+    }
+    // A Proxmox that is silent brings no share back.
+    for (said, standing) in
+        [(Said::Inactive, TargetStanding::Dropped), (Said::Active, TargetStanding::ByProxmox)]
+    {
+        let memory = TargetMemory { server: ServerSeen::Answers, said, ..TargetMemory::default() };
+        let proxmox = StorageState::Unknown;
+        let judged =
+            judge(&Known { wanted: None, record: Some(&record), mount: None, memory: &memory, proxmox });
+        assert_eq!(judged.standing, standing, "{said:?}");
     }
 }

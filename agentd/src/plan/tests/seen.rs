@@ -40,6 +40,7 @@ pub(super) fn facts(n: u32, number: u32) -> GuestFacts {
         address: None,
         hardware: BTreeSet::new(),
         bridges: BTreeSet::new(),
+        filter: crate::model::filter::FilterSeen::NotUsed,
         alien: None,
     }
 }

@@ -26,6 +26,7 @@ use super::undo::UndoProof;
 use super::upid::Upid;
 use super::volume::VolumeId;
 use super::{ContentKind, Role};
+use crate::model::filter::{COMMENT, FilterChange, SET};
 
 /// A parameter's value.
 #[derive(Clone, Debug)]
@@ -131,6 +132,13 @@ endpoints! {
     Restore = "POST /nodes/{node}/lxc", Post, PLAIN_MAX;
     GuestConfig = "GET /nodes/{node}/lxc/{vmid}/config", Get, PLAIN_MAX;
     Configure = "PUT /nodes/{node}/lxc/{vmid}/config", Put, PLAIN_MAX;
+    FirewallOptions = "GET /nodes/{node}/lxc/{vmid}/firewall/options", Get, PLAIN_MAX;
+    SetFirewallOptions = "PUT /nodes/{node}/lxc/{vmid}/firewall/options", Put, PLAIN_MAX;
+    AddressSets = "GET /nodes/{node}/lxc/{vmid}/firewall/ipset", Get, PLAIN_MAX;
+    MakeAddressSet = "POST /nodes/{node}/lxc/{vmid}/firewall/ipset", Post, PLAIN_MAX;
+    AddressSet = "GET /nodes/{node}/lxc/{vmid}/firewall/ipset/{name}", Get, PLAIN_MAX;
+    AllowAddress = "POST /nodes/{node}/lxc/{vmid}/firewall/ipset/{name}", Post, PLAIN_MAX;
+    ForbidAddress = "DELETE /nodes/{node}/lxc/{vmid}/firewall/ipset/{name}/{cidr}", Delete, PLAIN_MAX;
     Resize = "PUT /nodes/{node}/lxc/{vmid}/resize", Put, PLAIN_MAX;
     MoveVolume = "POST /nodes/{node}/lxc/{vmid}/move_volume", Post, PLAIN_MAX;
     GuestStatus = "GET /nodes/{node}/lxc/{vmid}/status/current", Get, PLAIN_MAX;
@@ -274,6 +282,34 @@ impl Call {
 
     pub(super) fn configure(node: &NodeName, vmid: Vmid, update: &ConfigUpdate) -> Self {
         Self::guest(Endpoint::Configure, Role::Operate, node, vmid, "/config").with(update.params())
+    }
+
+    pub(super) fn firewall_options(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::FirewallOptions, Role::Observe, node, vmid, "/firewall/options")
+    }
+
+    pub(super) fn address_sets(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::AddressSets, Role::Observe, node, vmid, "/firewall/ipset")
+    }
+
+    pub(super) fn address_set(node: &NodeName, vmid: Vmid) -> Self {
+        Self::guest(Endpoint::AddressSet, Role::Observe, node, vmid, &format!("/firewall/ipset/{SET}"))
+    }
+
+    /// Of the options it sets those two alone, and takes none back; of the set only what it put there itself.
+    pub(super) fn change_filter(node: &NodeName, vmid: Vmid, change: FilterChange) -> Self {
+        let call = |endpoint, tail: &str| Self::guest(endpoint, Role::Operate, node, vmid, tail);
+        let set = format!("/firewall/ipset/{SET}");
+        let comment = || ("comment".into(), COMMENT.into());
+        match change {
+            FilterChange::MakeSet => call(Endpoint::MakeAddressSet, "/firewall/ipset")
+                .with(vec![("name".into(), SET.into()), comment()]),
+            FilterChange::Allow(address) => call(Endpoint::AllowAddress, &set)
+                .with(vec![("cidr".into(), address.to_string().into()), comment()]),
+            FilterChange::SwitchOn => call(Endpoint::SetFirewallOptions, "/firewall/options")
+                .with(vec![("ipfilter".into(), Value::On), ("macfilter".into(), Value::On)]),
+            FilterChange::Forbid(address) => call(Endpoint::ForbidAddress, &format!("{set}/{address}")),
+        }
     }
 
     pub(super) fn unprotect(node: &NodeName, proof: &LiftProof, digest: &Digest) -> Self {

@@ -17,6 +17,7 @@ use super::change::{ConfigUpdate, DiskSlot};
 use super::config::{Digest, GuestConfig};
 use super::destroy::DestroyProof;
 use super::error::PveError;
+use super::filter;
 use super::https::Https;
 use super::lift::LiftProof;
 use super::prune::OwnBackup;
@@ -36,6 +37,7 @@ use super::upid::Upid;
 use super::volume::VolumeId;
 use super::wire::Unreadable;
 use super::{ContentKind, Pve, Reply, Role, VmidUse};
+use crate::model::filter::{FilterChange, FilterFacts};
 use crate::model::storage::EntrySeen;
 
 /// Whose guests a client works on.
@@ -203,6 +205,24 @@ impl Pve for PveClient {
 
     fn configure(&self, vmid: Vmid, update: &ConfigUpdate) -> Reply<'_, ()> {
         self.done(Call::configure(&self.node, vmid, update))
+    }
+
+    fn guest_filter(&self, vmid: Vmid) -> Reply<'_, FilterFacts> {
+        Box::pin(async move {
+            let options = Call::firewall_options(&self.node, vmid);
+            let options = self.ask(options, |answer| filter::options(&answer.data)).await?;
+            let sets = Call::address_sets(&self.node, vmid);
+            if !self.ask(sets, |answer| filter::has_set(&answer.data)).await? {
+                return Ok(options);
+            }
+            let entries = Call::address_set(&self.node, vmid);
+            let allowed = self.ask(entries, |answer| filter::entries(&answer.data)).await?;
+            Ok(FilterFacts { allowed: Some(allowed), ..options })
+        })
+    }
+
+    fn change_filter(&self, vmid: Vmid, change: FilterChange) -> Reply<'_, ()> {
+        self.done(Call::change_filter(&self.node, vmid, change))
     }
 
     fn unprotect(&self, proof: &LiftProof, digest: &Digest) -> Reply<'_, ()> {

@@ -18,6 +18,7 @@ pub mod config;
 pub mod destroy;
 pub mod ending;
 pub mod error;
+mod filter;
 mod https;
 pub mod lift;
 pub mod prune;
@@ -46,6 +47,7 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
 
+use crate::model::filter::{FilterChange, FilterFacts};
 use crate::model::storage::EntrySeen;
 
 pub use beside::BesideRequest;
@@ -174,6 +176,12 @@ pub trait Pve: Send + Sync {
 
     /// Changes a guest's configuration. Done when it returns.
     fn configure(&self, vmid: Vmid, update: &ConfigUpdate) -> Reply<'_, ()>;
+
+    /// What the firewall does about a guest's addresses.
+    fn guest_filter(&self, vmid: Vmid) -> Reply<'_, FilterFacts>;
+
+    /// Changes that. Done when it returns.
+    fn change_filter(&self, vmid: Vmid, change: FilterChange) -> Reply<'_, ()>;
 
     /// Takes the protection off a guest that was proved to be the one it may come off.
     fn unprotect(&self, proof: &LiftProof, digest: &Digest) -> Reply<'_, ()>;

@@ -37,7 +37,7 @@ impl StatusTask {
             at: self.clock.now(),
             read_at: known.and_then(|known| known.read_at),
             fields: known.map(|known| known.fields.clone()).unwrap_or_default(),
-            notes: claim.into_iter().collect(),
+            notes: claim.into_iter().chain(known.and_then(|known| known.filter.clone())).collect(),
         }))
     }
 }

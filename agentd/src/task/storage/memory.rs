@@ -74,9 +74,11 @@ impl Memory {
     }
 }
 
-/// The line of the audit for a change; what is only not there yet is none.
-pub const fn line(standing: TargetStanding) -> Option<&'static str> {
+/// The line of the audit for a change; what is only not there yet is none. A share is not mounted by us: that it is there is
+/// a line where it was gone.
+pub fn line(before: Option<TargetStanding>, standing: TargetStanding) -> Option<&'static str> {
     match standing {
+        TargetStanding::ByProxmox if before.is_some_and(TargetStanding::is_gone) => Some("storage_returned"),
         TargetStanding::Mounted => Some("storage_mounted"),
         TargetStanding::Unmarked => Some("storage_unmarked"),
         TargetStanding::Dropped => Some("storage_dropped"),

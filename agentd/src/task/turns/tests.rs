@@ -42,7 +42,7 @@ fn queued(serial: u64, guest: u32, ask: Ask) -> QueuedRequest {
 }
 
 fn asked(serial: u64, guest: u32) -> Asked {
-    Asked { request: id(serial), answer: Answer::Begin(backup(guest)) }
+    Asked { request: id(serial), answer: Answer::Begin(Box::new(backup(guest))) }
 }
 
 fn records(requests: Vec<QueuedRequest>) -> Records {
@@ -104,7 +104,7 @@ fn a_wish_that_somebody_asked_for_is_asked_once() {
 #[test]
 fn other_guests_go_on_beside() {
     let records = records((1..=4).map(|n| queued(u64::from(n), n, Ask::Backup { tier: None })).collect());
-    let start = |n: u32| Answer::Begin(action(Operation::Start(target(n))));
+    let start = |n: u32| Answer::Begin(Box::new(action(Operation::Start(target(n)))));
     let all: Vec<Asked> = (1..=4).map(|n| Asked { request: id(n.into()), answer: start(n) }).collect();
     let turns = Arrivals::default().choose(Vec::new(), &all, &records);
     assert_eq!(origins(&turns), [1, 2, 3, 4].map(|n| Origin::Request(id(n))));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentd::execute::entry::Keeper;
@@ -16,10 +17,12 @@ use agentd::port::sealed_token;
 use agentd::port::target_probe::TargetProbe;
 use agentd::task::stop::{self, Stopper};
 use agentd::task::storage::StorageTask;
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::job::JobState;
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
+use holdfast_protocol::storage::report::TargetStanding;
 use holdfast_protocol::storage::{Medium, Sealed};
 use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::token::Token;
@@ -33,6 +36,7 @@ use super::servers::Dialled;
 use super::world::{FastClock, World};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
+const SILENT: &str = "the server does not answer";
 const KEY_FILE: &[u8] = include_bytes!("../../../../seal/tests/backup-key.json");
 
 /// A box whose storage loop has a sealed token, beside a backup server that answers.
@@ -44,6 +48,8 @@ pub struct Ground {
     /// Policies and guests of the document.
     pub guests: serde_json::Value,
     generation: u64,
+    /// Whether disks and servers answer when they are tried.
+    answers: Arc<AtomicBool>,
     _stopper: Stopper,
 }
 
@@ -76,6 +82,7 @@ impl Ground {
         let carrier = storekeeper::carrier(&world.sim.url, &trust).unwrap();
         let (sender, view) = watch::channel(Arc::new(StorageView::default()));
         let (stopper, stop) = stop::pair();
+        let answers = Arc::new(AtomicBool::new(true));
         let task = StorageTask {
             store: agent.ports.store.clone(),
             helper: Helper::at_socket(world.dir.path().join("no-helper.sock")),
@@ -88,8 +95,11 @@ impl Ground {
                 dial: Arc::new(Dialled(world.dir.path().join("pve/run/outside/10.66.0.1"))),
             },
             pruners: watch::channel(Arc::default()).0,
-            probe: TargetProbe::told(|_| Ok(())),
-            host: watch::channel(Arc::default()).1,
+            probe: TargetProbe::told({
+                let answers = Arc::clone(&answers);
+                move |_| answers.load(Ordering::Relaxed).then_some(()).ok_or_else(|| SILENT.to_owned())
+            }),
+            host: agent.view.clone(),
             clock: Arc::new(FastClock::start()),
         };
         tokio::spawn(task.run(stop));
@@ -100,6 +110,7 @@ impl Ground {
             view,
             guests: json!({ "guests": [] }),
             generation: 0,
+            answers,
             _stopper: stopper,
         };
         ground.serve(SECRET);
@@ -195,6 +206,28 @@ impl Ground {
 
     fn definitions(&self) -> String {
         std::fs::read_to_string(self.file("storage.cfg")).unwrap()
+    }
+
+    /// Waits until the share stands so, with a problem of its own where it is gone, and until it is in the audit so often.
+    async fn stands(&mut self, standing: TargetStanding, words: &str, (action, times): (&str, usize)) {
+        let is_gone = standing.is_gone();
+        let told = |view: &StorageView| {
+            let target = view.targets.first();
+            target.is_some_and(|one| one.standing == standing && one.reason.contains(words))
+                && view.problems.iter().any(|one| one.code == ErrorCode::StorageGone) == is_gone
+        };
+        self.until(words, told).await;
+        let noted = async {
+            loop {
+                let lines = self.agent.ports.store.audit(1000).await.unwrap();
+                if lines.iter().filter(|line| line.action == action).count() == times {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let noted = tokio::time::timeout(Duration::from_secs(30), noted).await;
+        assert!(noted.is_ok(), "{action} is not {times} times in the audit");
     }
 
     async fn differs(&self, record: &TargetRecord) -> Vec<String> {
@@ -310,4 +343,37 @@ async fn an_entry_that_is_there_is_never_overwritten() {
     ground.settled().await;
     assert_eq!(ground.definitions(), before, "somebody else's is not switched off either");
     ground.agent.stop().await;
+}
+
+/// By its server's silence, and by Proxmox's word: each drop and each return is told, and a line of the audit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_that_drops_and_comes_back_is_told_both_times() {
+    for (kind, place) in [("nfs", ("export", "/srv/bulk")), ("cifs", ("share", "bulk"))] {
+        let mut ground = Ground::new().await;
+        let fields = json!({ "server": "nas", place.0: place.1 });
+        let share: Medium = serde_json::from_value(json!({ kind: fields })).unwrap();
+        let parameters =
+            [("storage", "nas1"), ("type", kind), ("server", "nas"), place, ("content", "backup")];
+        assert_eq!(ground.world.by_hand("POST", "/storage", &parameters), 200);
+        // What is sealed for it is not needed: root made the entry.
+        let creds = (kind == "cifs").then(|| ground.sealed("nas1", &share, &ground.key));
+        ground.wish("attached", "nas1", &share, creds.as_ref()).await;
+        ground.sign("attach_storage").await;
+        ground.stands(TargetStanding::ByProxmox, "", ("storage_returned", 0)).await;
+
+        ground.answers.store(false, Ordering::Relaxed);
+        ground.stands(TargetStanding::Dropped, SILENT, ("storage_dropped", 1)).await;
+        ground.answers.store(true, Ordering::Relaxed);
+        ground.stands(TargetStanding::ByProxmox, "", ("storage_returned", 1)).await;
+
+        // Its server answers, and Proxmox has it not.
+        let offline = ground.world.dir.path().join("pve/run/offline");
+        std::fs::create_dir_all(&offline).unwrap();
+        std::fs::write(offline.join("nas1"), "").unwrap();
+        ground.stands(TargetStanding::Dropped, "not active", ("storage_dropped", 2)).await;
+        std::fs::remove_file(offline.join("nas1")).unwrap();
+        ground.stands(TargetStanding::ByProxmox, "", ("storage_returned", 2)).await;
+        ground.agent.ports.store.verify_audit().await.unwrap();
+        ground.agent.stop().await;
+    }
 }

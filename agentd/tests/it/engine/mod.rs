@@ -51,6 +51,7 @@ mod disks;
 mod drift;
 mod entries;
 mod fault;
+mod filter;
 mod growth;
 mod hand;
 mod hand_over;

@@ -26,6 +26,7 @@ async fn ground(world: &World) -> (Ports, Progress) {
     let smaller = Reconfigure {
         name: None,
         network: None,
+        filter: None,
         resolver: None,
         target: target(),
         cores: None,

@@ -66,6 +66,7 @@ fn resize() -> Operation {
     Operation::Reconfigure(Reconfigure {
         name: None,
         network: None,
+        filter: None,
         resolver: None,
         target: target(),
         cores: None,

@@ -17,8 +17,8 @@ use rusqlite::Connection;
 
 use super::Figures;
 use super::desk::Desk;
-use super::growth::Sizes;
 use super::document::{DOOR, ROUTER};
+use super::growth::Sizes;
 use super::hub::{REPORT_MAX, Stolen};
 use super::rows;
 use crate::ground::Template;

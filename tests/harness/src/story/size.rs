@@ -13,6 +13,7 @@ pub(super) fn reconfigure() -> Vec<Story> {
         Operation::Reconfigure(Reconfigure {
             name: None,
             network: Some(network()),
+            filter: None,
             resolver: Some(resolver()),
             target: target(1),
             cores: Some(1.try_into().unwrap()),

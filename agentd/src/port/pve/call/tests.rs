@@ -203,6 +203,13 @@ fn all() -> Vec<Call> {
         Call::configure(&node, vmid(), &update()),
         Call::configure(&node, vmid(), &ticket()),
         Call::configure(&node, vmid(), &withdrawal()),
+        Call::firewall_options(&node, vmid()),
+        Call::address_sets(&node, vmid()),
+        Call::address_set(&node, vmid()),
+        Call::change_filter(&node, vmid(), FilterChange::MakeSet),
+        Call::change_filter(&node, vmid(), FilterChange::Allow([10, 66, 0, 91].into())),
+        Call::change_filter(&node, vmid(), FilterChange::SwitchOn),
+        Call::change_filter(&node, vmid(), FilterChange::Forbid([10, 66, 0, 91].into())),
         Call::unprotect(&node, &LiftProof::of_undo(&proof()), &digest),
         Call::resize(&node, vmid(), DiskSlot::Rootfs, 3.try_into().unwrap(), &digest),
         Call::reassign(&node, &reassignment()),
@@ -347,6 +354,10 @@ fn writes_that_change_or_destroy_use_their_own_token() {
         let wanted = match call.endpoint() {
             Endpoint::Restore | Endpoint::Destroy => Role::Allocate,
             Endpoint::Configure
+            | Endpoint::SetFirewallOptions
+            | Endpoint::MakeAddressSet
+            | Endpoint::AllowAddress
+            | Endpoint::ForbidAddress
             | Endpoint::Backup
             | Endpoint::Snapshot
             | Endpoint::RemoveSnapshot

@@ -42,11 +42,16 @@ impl Guest {
 
     /// Runs a program in it, and gives how it ended.
     pub fn tries(&self, words: &[&str]) -> Output {
-        let init = self.init().unwrap_or_else(|| panic!("guest {} does not run", self.vmid));
+        self.attempts(words).unwrap_or_else(|| panic!("guest {} does not run", self.vmid))
+    }
+
+    /// The same of a guest that may be going down or coming up: none where it does not run.
+    pub fn attempts(&self, words: &[&str]) -> Option<Output> {
+        let init = self.init()?;
         let mut command = Place::default().command("nsenter", User::Same);
         command.arg(format!("--target={init}")).args(["--all", "--wd=/", "--"]);
         command.args(["systemd-run", "--quiet", "--pipe", "--wait", "--collect", "--"]).args(words);
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output().unwrap()
+        Some(command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output().unwrap())
     }
 
     /// The same, and it must end well.
@@ -59,15 +64,15 @@ impl Guest {
 
     /// Whether it runs.
     pub fn is_up(&self) -> bool {
-        self.init().is_some_and(|_| {
-            let up = self.tries(&["systemctl", "is-system-running", "--wait"]);
+        self.attempts(&["systemctl", "is-system-running", "--wait"]).is_some_and(|up| {
             // `degraded` is up, too: a container lacks some of what Debian starts.
             matches!(String::from_utf8_lossy(&up.stdout).trim(), "running" | "degraded")
         })
     }
 
-    /// The process that is number 1 in it: a child of the nspawn that was given its tree.
-    fn init(&self) -> Option<u32> {
+    /// The process that is number 1 in it: a child of the nspawn that was given its tree. Each start has another; none while it
+    /// is down.
+    pub fn init(&self) -> Option<u32> {
         let directory = format!("--directory={}", self.tree.display());
         let is_ours = |pid: &u32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

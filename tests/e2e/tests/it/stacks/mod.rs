@@ -8,7 +8,7 @@
 //! that its stacks do not wait for the copy.
 //!
 //! Beside it another guest has its controller exchanged, and another one taken back: agents wait minutes for that, and nobody
-//! waits for it here. `cargo xtask stacks` builds what both need and names it in the environment.
+//! waits for it here. In a third one security upgrades are installed, restarted for, and taken back. `cargo xtask stacks` builds what both need and names it in the environment.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -28,16 +28,19 @@ mod restored;
 mod shop;
 mod stand;
 mod trial;
+mod upgrade;
 
 use self::backup::Want;
 use self::stand::Stand;
 
 #[test]
-fn a_backup_is_what_its_label_says_and_a_controller_is_exchanged_with_a_way_back() {
+fn a_backup_is_what_its_label_says_and_controllers_and_upgrades_have_a_way_back() {
     let mut stand = Stand::new();
-    let lab = std::thread::scope(|both| {
-        let lab = both.spawn(|| exchange::told(&stand));
+    let lab = std::thread::scope(|all| {
+        let lab = all.spawn(|| exchange::told(&stand));
+        let mend = all.spawn(|| upgrade::told(&stand));
         backups(&stand);
+        mend.join().unwrap();
         lab.join()
     });
     exchange::expires(&mut stand, &lab.unwrap());

@@ -1,0 +1,23 @@
+//! The firewall's filter of a guest's addresses: what is missing, read before each try, and set.
+//!
+//! Each change can be made again, so a try that was cut off is only read and gone on with. What lets the guest through comes
+//! first: at no moment is it cut off.
+
+use super::attempt::Context;
+use super::identity::vmid;
+use super::trouble::Trouble;
+use crate::model::filter::{FilterChange, FilterWish};
+
+/// What is missing now.
+pub(super) async fn missing(context: &Context<'_>, wish: &FilterWish) -> Result<Vec<FilterChange>, Trouble> {
+    let seen = context.ports.pve.guest_filter(vmid(context)?).await?;
+    Ok(seen.missing(wish))
+}
+
+/// Sets it.
+pub(super) async fn act(context: &Context<'_>, wish: &FilterWish) -> Result<(), Trouble> {
+    for change in missing(context, wish).await? {
+        context.ports.pve.change_filter(vmid(context)?, change).await?;
+    }
+    Ok(())
+}

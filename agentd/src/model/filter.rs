@@ -1,0 +1,167 @@
+//! What Proxmox's firewall does about the addresses of a guest's first network, and what is missing.
+//!
+//! In: the options of the guest's firewall and its set `ipfilter-net0`, as they were read. Out: what is to be changed. With
+//! `ipfilter`, `macfilter` and such a set, Proxmox drops what the guest sends from other addresses, and lets ARP pass for these
+//! alone (`25-firewall`). Deliberately absent: whether a rule is in force, which no call of Proxmox says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+/// The set of the first network's addresses.
+pub const SET: &str = "ipfilter-net0";
+
+/// What stands beside each address that we put into it.
+pub const COMMENT: &str = "holdfast";
+
+/// Whether an option is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switched {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
+/// Who put an address into the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This agent.
+    Ours,
+    /// Somebody else: it stays.
+    Others,
+}
+
+/// The firewall of one guest, as Proxmox has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterFacts {
+    /// Whether it is switched on for the guest.
+    pub firewall: Switched,
+    /// Whether other hardware addresses are dropped: `macfilter`.
+    pub hardware: Switched,
+    /// Whether other addresses are dropped: `ipfilter`.
+    pub addresses: Switched,
+    /// The entries of the set; none without the set.
+    pub allowed: Option<BTreeMap<String, Whose>>,
+}
+
+/// What is known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FilterSeen {
+    /// The firewall's flag is not on its first network: nothing is filtered.
+    #[default]
+    NotUsed,
+    /// It could not be read, in words.
+    Unknown(String),
+    /// It was read.
+    Read(FilterFacts),
+}
+
+/// From which addresses a guest may send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterWish {
+    /// These, and what somebody else allowed.
+    pub addresses: BTreeSet<Ipv4Addr>,
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterChange {
+    /// The set is made.
+    MakeSet,
+    /// An address is put into it.
+    Allow(Ipv4Addr),
+    /// What is not in the set is dropped from now on.
+    SwitchOn,
+    /// An address of ours is taken out of it.
+    Forbid(Ipv4Addr),
+}
+
+impl FilterFacts {
+    /// What is missing, in the order in which a guest is never cut off.
+    #[must_use]
+    pub fn missing(&self, wish: &FilterWish) -> Vec<FilterChange> {
+        let mut changes = Vec::new();
+        if self.allowed.is_none() {
+            changes.push(FilterChange::MakeSet);
+        }
+        let allowed = |address: &Ipv4Addr| {
+            self.allowed.as_ref().is_some_and(|set| set.contains_key(&address.to_string()))
+        };
+        changes.extend(wish.addresses.iter().filter(|one| !allowed(one)).copied().map(FilterChange::Allow));
+        if (self.hardware, self.addresses) != (Switched::On, Switched::On) {
+            changes.push(FilterChange::SwitchOn);
+        }
+        let ours = self.allowed.iter().flatten().filter(|(_, whose)| **whose == Whose::Ours);
+        let ours = ours.filter_map(|(text, _)| text.parse::<Ipv4Addr>().ok());
+        changes.extend(ours.filter(|one| !wish.addresses.contains(one)).map(FilterChange::Forbid));
+        changes
+    }
+}
+
+impl FilterSeen {
+    /// Whether it holds the guest to its addresses, for people.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::NotUsed => "It is not held to its addresses: the firewall's flag is not on its network.",
+            Self::Unknown(_) => "Whether Proxmox's firewall holds it to its addresses could not be read.",
+            Self::Read(facts) => match (facts.firewall, facts.hardware, facts.addresses) {
+                (Switched::Off, _, _) => {
+                    "It is not held to its addresses: the flag is on its network, and the guest's own firewall is switched off."
+                }
+                (Switched::On, Switched::On, Switched::On) => {
+                    "Proxmox's firewall is set to hold it to its addresses; whether it does so now Proxmox does not say."
+                }
+                (Switched::On, _, _) => {
+                    "It is not held to its addresses, although Proxmox's firewall is used for it."
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(addresses: &[&str]) -> FilterWish {
+        FilterWish { addresses: addresses.iter().map(|one| one.parse().unwrap()).collect() }
+    }
+
+    fn facts(allowed: Option<&[(&str, Whose)]>, on: Switched) -> FilterFacts {
+        let allowed =
+            allowed.map(|all| all.iter().map(|(text, whose)| ((*text).to_owned(), *whose)).collect());
+        FilterFacts { firewall: Switched::On, hardware: on, addresses: on, allowed }
+    }
+
+    #[test]
+    fn what_lets_through_comes_before_the_switch_and_what_does_not_after_it() {
+        let (one, two) = ("10.66.0.1".parse().unwrap(), "10.66.0.2".parse().unwrap());
+        let nothing = facts(None, Switched::Off).missing(&wish(&["10.66.0.1"]));
+        assert_eq!(nothing, [FilterChange::MakeSet, FilterChange::Allow(one), FilterChange::SwitchOn]);
+        let moved = facts(Some(&[("10.66.0.1", Whose::Ours)]), Switched::Off).missing(&wish(&["10.66.0.2"]));
+        assert_eq!(moved, [FilterChange::Allow(two), FilterChange::SwitchOn, FilterChange::Forbid(one)]);
+    }
+
+    #[test]
+    fn what_somebody_else_allowed_stays() {
+        let by_hand =
+            [("10.66.0.1", Whose::Ours), ("10.66.0.9", Whose::Others), ("fd00::/64", Whose::Others)];
+        assert!(facts(Some(&by_hand), Switched::On).missing(&wish(&["10.66.0.1"])).is_empty());
+        let theirs = [("10.66.0.1", Whose::Others)];
+        assert!(facts(Some(&theirs), Switched::On).missing(&wish(&["10.66.0.1"])).is_empty());
+    }
+
+    #[test]
+    fn one_of_both_filters_is_not_enough() {
+        let half = FilterFacts {
+            hardware: Switched::Off,
+            ..facts(Some(&[("10.66.0.1", Whose::Ours)]), Switched::On)
+        };
+        assert_eq!(half.missing(&wish(&["10.66.0.1"])), [FilterChange::SwitchOn]);
+        assert!(FilterSeen::Read(half).words().starts_with("It is not held"));
+    }
+}

@@ -1,0 +1,98 @@
+//! A guest behind Proxmox's firewall is held to its addresses: what is missing is put right, and follows it when it moves.
+
+use std::time::Duration;
+
+use agentd::model::filter::{FilterFacts, Switched, Whose};
+use agentd::port::pve::{ConfigChange, ConfigUpdate};
+use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::id::Vmid;
+use serde_json::json;
+
+use super::drift::{report, serves, start};
+use super::world::{World, guest};
+
+/// A guest whose network has the firewall's flag.
+fn walled(address: &str, filter: &str) -> DesiredGuest {
+    let mut wanted = guest(1);
+    let network =
+        json!({ "bridge": "vmbr0", "address": address, "firewall": "on", "address_filter": filter });
+    wanted.network = serde_json::from_value(network).unwrap();
+    wanted
+}
+
+/// Somebody changes its memory: the agent reads its configuration again, and puts that right, too.
+async fn touched(world: &World, vmid: Vmid) {
+    let digest = world.pve().guest_config(vmid).await.unwrap().digest;
+    let change = ConfigUpdate::new(digest, vec![ConfigChange::Memory(128.try_into().unwrap())]).unwrap();
+    world.pve().configure(vmid, &change).await.unwrap();
+}
+
+async fn until(world: &World, vmid: Vmid, what: &str, is: impl Fn(&FilterFacts) -> bool) -> FilterFacts {
+    let pve = world.pve();
+    let looking = async {
+        loop {
+            let seen = pve.guest_filter(vmid).await.unwrap();
+            if is(&seen) {
+                return seen;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(Duration::from_secs(60), looking).await {
+        Ok(seen) => seen,
+        Err(_) => panic!("never {what}: {:?}", pve.guest_filter(vmid).await),
+    }
+}
+
+/// The set holds this address of ours and no other, and what somebody allowed by hand.
+fn holds(seen: &FilterFacts, address: &str) -> bool {
+    let allowed = seen.allowed.iter().flatten().map(|(text, whose)| (text.as_str(), *whose));
+    allowed.eq([(address, Whose::Ours), ("10.66.0.99", Whose::Others)])
+        && (seen.hardware, seen.addresses) == (Switched::On, Switched::On)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_document() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.wish(1, vec![walled("10.66.0.1/24", "own")]).await;
+    let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
+    let vmid = report(&view, 1).unwrap().vmid.unwrap();
+    let before = world.pve().guest_filter(vmid).await.unwrap();
+    assert_eq!((before.firewall, before.addresses, before.allowed), (Switched::Off, Switched::Off, None));
+
+    // Root uses the firewall, without the filters, and allows one address more.
+    let path = format!("/nodes/pve1/lxc/{vmid}/firewall");
+    let by_hand = |method: &str, tail: &str, parameters: &[(&str, &str)]| {
+        assert_eq!(world.by_hand(method, &format!("{path}{tail}"), parameters), 200, "{tail}");
+    };
+    by_hand("POST", "/ipset", &[("name", "ipfilter-net0")]);
+    by_hand("POST", "/ipset/ipfilter-net0", &[("cidr", "10.66.0.99")]);
+    by_hand("PUT", "/options", &[("enable", "1"), ("policy_in", "ACCEPT"), ("macfilter", "0")]);
+    touched(&world, vmid).await;
+    let seen = until(&world, vmid, "held to its address", |seen| holds(seen, "10.66.0.1")).await;
+    assert_eq!(seen.firewall, Switched::On);
+    agent.until("nothing is left to tell", |view| serves(view, 1)).await;
+
+    // It moves: its set goes with it, and the address that it had is nobody's.
+    agent.wish(2, vec![walled("10.66.0.2/24", "own")]).await;
+    until(&world, vmid, "held to its new address", |seen| holds(seen, "10.66.0.2")).await;
+    let config = world.pve().guest_config(vmid).await.unwrap();
+    assert!(config.nets[&0].contains("ip=10.66.0.2/24"), "{:?}", config.nets);
+
+    // A document that leaves it to root.
+    agent.wish(3, vec![walled("10.66.0.2/24", "as_it_is")]).await;
+    agent.until("it serves at its new address", |view| serves(view, 1)).await;
+    // Before the second round the document is the one in use.
+    for round in ["in use", "left"] {
+        if round == "left" {
+            by_hand("PUT", "/options", &[("ipfilter", "0")]);
+        }
+        touched(&world, vmid).await;
+        agent.until("its memory is seen", |view| !serves(view, 1)).await;
+        agent.until("its memory is put right", |view| serves(view, 1)).await;
+    }
+    let left = world.pve().guest_filter(vmid).await.unwrap();
+    assert_eq!((left.firewall, left.addresses), (Switched::On, Switched::Off));
+    agent.stop().await;
+}
