@@ -74,7 +74,7 @@ pub enum Command {
     #[command(subcommand)]
     Escrow(EscrowCommand),
     /// Sign what waits on a host, with your own SSH key.
-    Sign(SignArgs),
+    Sign(Box<SignArgs>),
     /// Signed jobs on their way to hosts, and what became of them.
     #[command(subcommand)]
     Job(JobCommand),

@@ -52,7 +52,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Golden(command) => golden::run(command, &hub, screen).await,
         Command::Storage(command) => storage::run(command, &hub, screen).await,
         Command::Escrow(command) => escrow::run(command, &hub, screen).await,
-        Command::Sign(args) => sign::run(args, &hub, &folder, screen).await,
+        Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
