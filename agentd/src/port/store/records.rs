@@ -209,7 +209,7 @@ impl Store {
                     releases: release::all(connection)?,
                     controller_verdicts: controller::verdicts(connection)?,
                     requests: request::queued(connection)?,
-                    backups: if protections.is_empty() { Arc::default() } else { kept.all(connection)? },
+                    backups: kept.all(connection)?,
                     tiers: tier::all(connection)?,
                     renumbered: renumbered(connection, None)?,
                     proofs: restore_test::proofs(connection, now)?,

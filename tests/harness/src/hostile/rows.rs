@@ -9,6 +9,13 @@ const EVENTS_KEPT_US: i64 = 8 * 24 * 3_600_000_000;
 /// lines of the audit about it.
 const OPERATIONS: i64 = 30 * 200 + 200;
 
+/// VMIDs that a thief's documents come to, one for each guest.
+const VMIDS: i64 = 16;
+
+/// Snapshots of one guest: those it asks for (`SNAPSHOTS_PER_GUEST`), and those of the densest promise that a document may make
+/// without a signature (`SCHEDULED_SNAPSHOTS_PER_GUEST`).
+const SNAPSHOTS_OF_ONE: i64 = 8 + 32;
+
 /// How much a table may hold.
 #[derive(Clone, Copy)]
 enum Most {
@@ -54,12 +61,12 @@ const MOST: [(&str, Most); 40] = [
     ("request", Most::Rows(1_024)),
     ("restore_test", Most::Rows(1_024)),
     ("roster", Most::Signed(1)),
-    ("snapshot", Most::Rows(64)),
+    ("snapshot", Most::Rows(VMIDS * SNAPSHOTS_OF_ONE)),
     ("starts_forgiven", Most::Rows(64)),
     ("storage_target", Most::Rows(64)),
     ("test_access", Most::Rows(8)),
     ("tier", Most::Rows(64 * 3)),
-    ("used_vmid", Most::Rows(16)),
+    ("used_vmid", Most::Rows(VMIDS)),
     ("withdrawn_order", Most::Rows(64)),
 ];
 

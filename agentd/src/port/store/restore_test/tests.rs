@@ -115,6 +115,17 @@ async fn tests_are_let_go_of_when_enough_newer_ones_say_the_same() {
     assert_eq!(others, 1, "another guest's are its own");
 }
 
+/// One that somebody asked for can be deleted by a signature, whatever is promised.
+#[tokio::test]
+async fn backups_are_known_where_no_guest_has_a_promise() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    backups(folder.path(), &[1]);
+    let records = store.records(Generation::new(1), at(1_000)).await.unwrap();
+    assert!(records.protections.is_empty());
+    assert!(records.backups.iter().any(|backup| backup.guest == uid(1)));
+}
+
 /// By its proof a backup is the newest proved one, which nothing prunes; and by the last word about it a lost guest comes
 /// back from it, or does not. One that could not be run said nothing about it.
 #[tokio::test]
