@@ -1,4 +1,4 @@
-//! What documents may let guests grow by in a day without a signature.
+//! The limits of unsigned growth in the operators' policy.
 //!
 //! The table `[growth]` of the policy. A policy without the table, or with a part of it, has the usual limits for the rest.
 //! What is beyond them is held for a signature. How much a storage and the memory may be promised is bounded as well, and

@@ -1,4 +1,4 @@
-//! The firewall's filter of a guest's addresses: what is missing, read before each try, and set.
+//! The step that sets a guest's address filter in Proxmox's firewall.
 //!
 //! Each change can be made again, so a try that was cut off is only read and gone on with. What lets the guest through comes
 //! first: at no moment is it cut off.

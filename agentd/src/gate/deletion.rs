@@ -1,4 +1,4 @@
-//! What a guest would have no second one of if one of its backups went.
+//! The loss for a guest when one of its backups is deleted.
 //!
 //! What comes in: the guest's backups as the records have them, the one that goes, and which of them were proved. What goes
 //! out: what whoever signs for it must have named. What is missing from its storage counts as no backup. Pure, and asked

@@ -1,4 +1,4 @@
-//! The budget of growth: by how much documents may let guests grow within a day, before a signature.
+//! The daily budget by which unsigned documents may let guests grow.
 //!
 //! What comes in: the limits of the operators' policy, and what was counted within the last 24 hours. What goes out, for one
 //! operation after the other: nothing, or what is lacking, with its numbers. What operators signed for and what brings a lost

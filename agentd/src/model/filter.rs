@@ -1,4 +1,4 @@
-//! What Proxmox's firewall does about the addresses of a guest's first network, and what is missing.
+//! The address filter of a guest's first network, as observed.
 //!
 //! In: the options of the guest's firewall and its set `ipfilter-net0`, as they were read. Out: what is to be changed. With
 //! `ipfilter`, `macfilter` and such a set, Proxmox drops what the guest sends from other addresses, and lets ARP pass for these

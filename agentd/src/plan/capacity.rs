@@ -1,4 +1,4 @@
-//! Room for growth: on the very storage, and in the node's memory.
+//! Room for growth on a storage and in the node's memory.
 //!
 //! What comes in: what Proxmox says of storages and node, the sizes of the guests that are seen, and what is under way. What
 //! goes out: why there is no room, with the numbers, or nothing. A disk fits when all of it could be written now, and when

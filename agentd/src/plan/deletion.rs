@@ -1,6 +1,6 @@
-//! A backup that an operator signed away: whether it is one of the guest's, and what stays.
+//! The judgement of a signed deletion of one backup.
 //!
-//! It goes only beside another one of the guest on the same storage, since a list without any proves nothing; so the last one
+//! A backup goes only beside another one of the guest on the same storage, since a list without any proves nothing; so the last one
 //! on a storage goes by no job. What else would be lost with it must have been signed for by name.
 
 use holdfast_protocol::code::ErrorCode;

@@ -1,4 +1,4 @@
-//! A guest held to its addresses by Proxmox's firewall, where that is used for it.
+//! The address filter that a guest behind Proxmox's firewall lacks.
 //!
 //! What comes in: the document, and the guest's firewall as it was seen. What goes out: from which addresses it may send, and
 //! what a person should see to. Used is the firewall where the flag is on the guest's first network and the guest's own switch

@@ -1,4 +1,4 @@
-//! Growth of guests: what goes on, what waits for a signature, and what there is no room for.
+//! Growth of guests: allowed, held for a signature, or without room.
 //!
 //! What comes in: a part of a guest that the document wishes larger, or a guest that is to be made. Room is asked first: what
 //! has none is not signed for. Then what is left of the day, then what operators signed for. What is refused holds up nothing

@@ -1,4 +1,4 @@
-//! Who may read the database, whatever umask the agent was started with.
+//! Permissions of the database and its files under any umask.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

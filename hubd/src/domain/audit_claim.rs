@@ -1,4 +1,4 @@
-//! How far a host's audit is believed to be, by what the host says.
+//! The bound on the audit number that a host may claim.
 //!
 //! In: what is kept, what the host claims, and the time since it was last heard. Out: what is kept from now on. The number
 //! is told back to the host for good: one that no audit can have reached would make it take its own records for an older

@@ -1,4 +1,4 @@
-//! The budget: what is lacking, and that nothing adds up to more than it.
+//! Tests of the growth budget, with random series of documents.
 
 use holdfast_protocol::id::JobId;
 

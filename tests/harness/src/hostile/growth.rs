@@ -1,4 +1,4 @@
-//! What guests may grow by in a day, and be promised, from the world's files.
+//! The judge of daily growth in the hostile hub suite.
 //!
 //! In: the scene of each evening, and under which VMIDs whole guests stand. Out: what is more than the policy lets, in words.
 //! Deliberately absent: the agent's own count, and copies beside guests, which operators sign for.

@@ -1,4 +1,4 @@
-//! Backup policies as somebody writes them who stole a hub: denser, longer, weaker, raised beyond use, or none.
+//! Backup policies that a stolen hub writes.
 //!
 //! In: dice, and the policies and guests of a document. Out: both spoilt, and how, in words. Guests are under the honest
 //! policy at first, so that what a document changes about it is judged against what is in force.

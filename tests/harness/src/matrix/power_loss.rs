@@ -1,4 +1,4 @@
-//! A case in which the agent's disk loses its power.
+//! The power-loss case of the crash matrix.
 //!
 //! In: before which change of a file the power goes, and what becomes of what was not synced. Out: the story goes on with
 //! what is found. What the agent took for written must be found; what it did must stand in what is found.

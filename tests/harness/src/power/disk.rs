@@ -1,4 +1,4 @@
-//! A disk that forgets what was not synced when the power goes.
+//! A disk in memory that loses unsynced changes at a power loss.
 //!
 //! In: changes of files and folders, in the order in which they are made, and the number of the change before which the
 //! power goes. Out: what the disk answers, and the folder that is found afterwards. A file's bytes last once the file was

@@ -1,4 +1,4 @@
-//! What becomes of changes that were not synced when the power goes.
+//! The outcomes for unsynced changes at a power loss.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

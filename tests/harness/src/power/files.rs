@@ -1,4 +1,4 @@
-//! Small files that are replaced, on a disk that loses its power before each of its changes.
+//! Replaced small files under a power loss before each change.
 //!
 //! In: nothing. Out: what does not hold. After each loss the file holds one of the texts whole: the last that was told as
 //! written, or the one that was being written.

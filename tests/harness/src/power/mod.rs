@@ -1,4 +1,4 @@
-//! Power that goes: stories and small files on a disk that forgets what was not synced.
+//! The power-loss suite: a disk that drops unsynced changes.
 //!
 //! In: stories, and which of their changes the power goes before. Out: what does not hold. Every change of a file is a
 //! place where the power can go; what was not synced is then lost, or all there, or there in part.

@@ -1,4 +1,4 @@
-//! A forgetful disk as a file system of the kernel's (FUSE).
+//! The FUSE file system that shows the simulated disk.
 //!
 //! In: a disk and a folder. Out: the folder shows the disk. Whoever works in the folder uses the
 //! kernel's own calls, so nothing of the agent is built otherwise for this. Writes reach the disk at once and in order, as the

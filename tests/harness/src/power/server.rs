@@ -1,4 +1,4 @@
-//! The process that serves a forgetful disk, and the handle of whoever uses it.
+//! The process that serves the simulated disk, and its client.
 //!
 //! In: a folder, and the change before which the power goes. Out: whether it is gone, and what is found. The kernel may
 //! wait for the disk while it holds the memory map of whoever uses it, so the disk is served by a process of its own: this

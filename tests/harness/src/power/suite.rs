@@ -1,4 +1,4 @@
-//! Which losses of power are tried, and trying them on all cores.
+//! The cases of the power-loss suite, run on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
