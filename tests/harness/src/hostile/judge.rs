@@ -53,9 +53,6 @@ const BACKUP_WITHIN_H: u32 = 10;
 /// Jobs that a report tells of: those on record, and those that were turned away.
 const JOBS_TOLD_MAX: usize = 50 + 32;
 
-/// Operations that documents of a thief bring about in a day. Each change of a guest's memory is one; see the ADR.
-const OPERATIONS_PER_DAY: usize = 200;
-
 /// Who watches.
 pub struct Watch {
     /// Which day it is.
@@ -497,9 +494,10 @@ impl Watch {
             self.wrong("bound", what);
         }
         let operations = usize::try_from(rows::count(books, "operation")).unwrap();
+        let most = usize::try_from(rows::OPERATIONS_PER_DAY).unwrap();
         self.figures.operations = operations;
         let before = std::mem::replace(&mut self.operations, operations);
-        if before > 0 && operations - before > OPERATIONS_PER_DAY {
+        if before > 0 && operations - before > most {
             self.wrong("bound", format!("{} operations in one day", operations - before));
         }
     }
