@@ -15,19 +15,16 @@
 //! | 4 | [`task`]: one loop per file, the only place that starts tasks |
 //! | 3 | [`execute`]: performs operations; [`api`]: what guests may ask |
 //! | 2 | [`port`]: the outside world |
-//! | 1 | [`plan`], [`gate`], [`operation`]: pure decisions |
-//! | 0 | [`model`]: the host as data, and the bounds |
+//! | 1, 0 | crate `agent-core`: [`plan`], [`gate`], [`operation`], [`model`]; pure |
 //!
 //! Deliberately absent: anything that needs root or a capability. The daemon refuses to start with either.
 #![forbid(unsafe_code)]
 
+pub use agent_core::{gate, model, operation, plan};
+
 pub mod api;
 pub mod cli;
 pub mod execute;
-pub mod gate;
-pub mod model;
-pub mod operation;
-pub mod plan;
 pub mod port;
 pub mod run;
 pub mod settings;

@@ -30,8 +30,8 @@
 //! | [`signed_job`] | a job's bytes travel unchanged |
 //! | [`typed`] | what is read as a recovery code is one, and with two words swapped it is none |
 //!
-//! The agent's and the hub's own parsers are taken in by path: linking either would link a database, a TLS stack and a web
-//! server.
+//! The parsers of the agent's ports and of the hub are taken in by path: linking either program would link a database, a
+//! TLS stack and a web server.
 #![forbid(unsafe_code)]
 
 pub mod answers;
@@ -59,9 +59,4 @@ pub mod signed_job;
 pub mod signer;
 pub mod typed;
 
-#[path = "../../agentd/src/gate/mod.rs"]
-pub mod gate;
-#[path = "../../agentd/src/model/mod.rs"]
-pub mod model;
-#[path = "../../agentd/src/operation/mod.rs"]
-pub mod operation;
+pub use agent_core::{gate, model, operation};

@@ -110,23 +110,24 @@ impl Part {
                 skipped: &["protection::"],
             },
             Self::Gate => Layout {
-                package: "agentd",
-                folder: "agentd",
+                package: "agent-core",
+                folder: "crates/agent-core",
                 copied: &[
-                    "agentd/src/gate",
-                    "agentd/src/model",
-                    "agentd/src/operation",
-                    // Who signs in the gate's tests.
-                    "agentd/tests/it/intake/hand.rs",
+                    "crates/agent-core/src/gate",
+                    "crates/agent-core/src/model",
+                    "crates/agent-core/src/operation",
+                    "docs/lanes.md",
                     "golden/recipe.toml",
+                    // Who signs in the gate's tests.
+                    "tests/support/ssh_signer.rs",
                 ],
                 written: &[],
                 cut: Some(Cut {
                     modules: "pub mod gate;\npub mod model;\npub mod operation;\n",
                     linked: &[PURE],
                 }),
-                files: &["agentd/src/gate/**"],
-                left: &["agentd/src/gate/order.rs"],
+                files: &["crates/agent-core/src/gate/**"],
+                left: &["crates/agent-core/src/gate/order.rs"],
                 // A walk of seconds through random days, which would be most of the cost of each change.
                 targets: &["--lib"],
                 skipped: &["model::", "operation::", "nobody_drips_a_bulk_change_through"],
@@ -135,10 +136,10 @@ impl Part {
                 package: "agentd",
                 folder: "agentd",
                 copied: &[
-                    "agentd/src/gate",
-                    "agentd/src/model",
-                    "agentd/src/operation",
-                    "agentd/src/plan",
+                    "crates/agent-core/src/gate",
+                    "crates/agent-core/src/model",
+                    "crates/agent-core/src/operation",
+                    "crates/agent-core/src/plan",
                     "agentd/src/port/atomic_file.rs",
                     "agentd/src/port/held_folder",
                     "agentd/src/port/held_folder.rs",

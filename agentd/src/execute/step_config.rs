@@ -31,7 +31,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
                 Some(wish) => step_filter::missing(context, wish).await?.is_empty(),
                 None => true,
             };
-            filtered && wanted.is_set(&config)
+            filtered && differing_fields(wanted, &config).is_empty()
         }
     };
     Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
@@ -48,7 +48,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
                 step_filter::act(context, wish).await?;
             }
             let config = without_waiting_names(context, wanted, config).await?;
-            let changes = wanted.changes(&config);
+            let changes = differing_fields(wanted, &config);
             (config, changes)
         }
     };
@@ -66,7 +66,7 @@ async fn without_waiting_names(
     config: GuestConfig,
 ) -> Result<GuestConfig, Trouble> {
     let deletes = |change: &ConfigChange| matches!(change, ConfigChange::HostNames(_));
-    if !wanted.changes(&config).iter().any(deletes) {
+    if !differing_fields(wanted, &config).iter().any(deletes) {
         return Ok(config);
     }
     change(context, config, vec![ConfigChange::WithdrawNames]).await?;
@@ -104,41 +104,34 @@ fn sizes<'a>(context: &'a Context<'_>) -> Result<&'a Reconfigure, Trouble> {
     }
 }
 
-impl Reconfigure {
-    fn is_set(&self, config: &GuestConfig) -> bool {
-        self.changes(config).is_empty()
+/// The changes that make the guest's configuration the wanted one.
+fn differing_fields(wanted: &Reconfigure, config: &GuestConfig) -> Vec<ConfigChange> {
+    let mut changes = Vec::new();
+    if let Some(cores) = wanted.cores.filter(|cores| config.cores != Some(u64::from(cores.get()))) {
+        changes.push(ConfigChange::Cores(cores));
     }
-
-    /// What still differs.
-    fn changes(&self, config: &GuestConfig) -> Vec<ConfigChange> {
-        let mut changes = Vec::new();
-        if let Some(cores) = self.cores.filter(|cores| config.cores != Some(u64::from(cores.get()))) {
-            changes.push(ConfigChange::Cores(cores));
-        }
-        if let Some(memory) = self.memory.filter(|memory| config.memory_mib != u64::from(memory.get())) {
-            changes.push(ConfigChange::Memory(memory));
-        }
-        if let Some(swap) = self.swap.filter(|swap| config.swap_mib != u64::from(swap.get())) {
-            changes.push(ConfigChange::Swap(swap));
-        }
-        if let Some(name) =
-            self.name.as_ref().filter(|name| config.hostname.as_deref() != Some(name.as_str()))
-        {
-            changes.push(ConfigChange::Hostname(name.clone()));
-        }
-        let line = config.nets.get(&0).and_then(|line| line.parse::<NetLine>().ok());
-        if let Some((place, line)) = self.network.as_ref().zip(line) {
-            let wanted = line.at(place);
-            changes.extend((wanted != line).then(|| ConfigChange::Net(NetSlot(0), wanted)));
-        }
-        if let Some(wanted) = &self.resolver {
-            changes.extend(names(&ResolverText::of(wanted), &config.resolver()));
-        }
-        if self.protection == KeepProtection::PutBack && config.protection == Switch::Off {
-            changes.push(ConfigChange::Protect);
-        }
-        changes
+    if let Some(memory) = wanted.memory.filter(|memory| config.memory_mib != u64::from(memory.get())) {
+        changes.push(ConfigChange::Memory(memory));
     }
+    if let Some(swap) = wanted.swap.filter(|swap| config.swap_mib != u64::from(swap.get())) {
+        changes.push(ConfigChange::Swap(swap));
+    }
+    if let Some(name) = wanted.name.as_ref().filter(|name| config.hostname.as_deref() != Some(name.as_str()))
+    {
+        changes.push(ConfigChange::Hostname(name.clone()));
+    }
+    let line = config.nets.get(&0).and_then(|line| line.parse::<NetLine>().ok());
+    if let Some((place, line)) = wanted.network.as_ref().zip(line) {
+        let new_line = line.at(place);
+        changes.extend((new_line != line).then(|| ConfigChange::Net(NetSlot(0), new_line)));
+    }
+    if let Some(resolver) = &wanted.resolver {
+        changes.extend(names(&ResolverText::of(resolver), &config.resolver()));
+    }
+    if wanted.protection == KeepProtection::PutBack && config.protection == Switch::Off {
+        changes.push(ConfigChange::Protect);
+    }
+    changes
 }
 
 /// What makes a guest's resolver the one that is wanted.

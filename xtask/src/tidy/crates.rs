@@ -14,8 +14,14 @@ use super::Breach;
 /// The crates of the workspace: what of ours each may link, and what of others it must not.
 const RULES: &[(&str, &[&str], &[&str])] = &[
     (
+        "agent-core",
+        &["holdfast-protocol", "holdfast-recovery", "holdfast-trust"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
+    ),
+    (
         "agentd",
         &[
+            "agent-core",
             "holdfast-manual",
             "holdfast-protocol",
             "holdfast-recovery",

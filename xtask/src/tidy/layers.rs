@@ -10,7 +10,7 @@ use super::{Breach, Source};
 
 /// The heading under which the table stands.
 const HEADING: &str = "## agentd by layers";
-const SOURCES: &str = "agentd/src/";
+const SOURCES: [&str; 2] = ["agentd/src/", "crates/agent-core/src/"];
 
 /// Module → rank; a module may import those of lower rank.
 pub struct Table {
@@ -32,6 +32,7 @@ impl Table {
             let mut cells = line.trim_matches('|').split('|').map(str::trim);
             let (Some(layer), Some(modules)) = (cells.next(), cells.next()) else { continue };
             let Ok(layer) = layer.parse::<usize>() else { continue };
+            let modules = modules.split(" (").next().unwrap_or(modules);
             let names =
                 modules.split('`').skip(1).step_by(2).map(|name| name.trim_end_matches('/').to_owned());
             rows.push((layer, names.collect()));
@@ -52,7 +53,7 @@ impl Table {
     }
 }
 
-/// Checks every module of `agentd`.
+/// Checks every module of `agentd` and `agent-core`.
 pub fn check(table: &Table, sources: &[Source]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for source in sources {
@@ -82,7 +83,7 @@ pub fn check(table: &Table, sources: &[Source]) -> Vec<Breach> {
 
 /// `agentd/src/port/pve/wire.rs` is of `port`; the crate's contents page is of none.
 fn module_of(path: &str) -> Option<&str> {
-    let inside = path.strip_prefix(SOURCES)?.strip_suffix(".rs")?;
+    let inside = SOURCES.iter().find_map(|folder| path.strip_prefix(folder))?.strip_suffix(".rs")?;
     let top = inside.split('/').next()?;
     (top != "lib").then_some(top)
 }
@@ -141,11 +142,20 @@ mod tests {
 
     #[test]
     fn imports_go_down_or_to_the_right() {
-        assert_eq!(breaches("agentd/src/plan/a.rs", "use crate::model::X;\nuse crate::gate::{Y, Z};"), 0);
-        assert_eq!(breaches("agentd/src/gate/a.rs", "use crate::plan::X;"), 1);
-        assert_eq!(breaches("agentd/src/model.rs", "fn f() { crate::plan::g() }"), 1);
-        assert_eq!(breaches("agentd/src/model/a.rs", "use crate::{gate::{A, plan}, model::B};"), 1);
-        assert_eq!(breaches("agentd/src/plan/mod.rs", "use crate::plan::X; use other_crate::plan;"), 0);
+        assert_eq!(
+            breaches("crates/agent-core/src/plan/a.rs", "use crate::model::X;\nuse crate::gate::{Y, Z};"),
+            0
+        );
+        assert_eq!(breaches("crates/agent-core/src/gate/a.rs", "use crate::plan::X;"), 1);
+        assert_eq!(breaches("crates/agent-core/src/model.rs", "fn f() { crate::plan::g() }"), 1);
+        assert_eq!(
+            breaches("crates/agent-core/src/model/a.rs", "use crate::{gate::{A, plan}, model::B};"),
+            1
+        );
+        assert_eq!(
+            breaches("crates/agent-core/src/plan/mod.rs", "use crate::plan::X; use other_crate::plan;"),
+            0
+        );
     }
 
     #[test]

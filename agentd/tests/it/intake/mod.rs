@@ -29,6 +29,7 @@ mod brake;
 mod changes;
 mod door;
 mod follow;
+#[path = "../../../../tests/support/ssh_signer.rs"]
 mod hand;
 mod loosen;
 mod once;

@@ -1,0 +1,17 @@
+//! What the host agent decides, as pure functions over data.
+//!
+//! ```text
+//! observed, records, document, policy ──▶ plan ──▶ gate ──▶ operation (spec, steps, journal events)
+//! ```
+//! | layer | modules |
+//! | --- | --- |
+//! | 1 | [`plan`], [`gate`], [`operation`]: pure decisions |
+//! | 0 | [`model`]: the host as data, and the bounds |
+//!
+//! Deliberately absent: tokio, files, clocks, SQLite, HTTP. `agentd` observes, stores and performs.
+#![forbid(unsafe_code)]
+
+pub mod gate;
+pub mod model;
+pub mod operation;
+pub mod plan;
