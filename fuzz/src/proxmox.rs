@@ -1,20 +1,20 @@
 //! The agent's readers of Proxmox's answers, taken in by path.
 
-#[path = "../../agentd/src/port/pve/config.rs"]
+#[path = "../../crates/pve-client/src/config.rs"]
 pub mod config;
-#[path = "../../agentd/src/port/pve/ending.rs"]
+#[path = "../../crates/pve-client/src/ending.rs"]
 pub mod ending;
-#[path = "../../agentd/src/port/pve/read.rs"]
+#[path = "../../crates/pve-client/src/read.rs"]
 pub mod read;
-#[path = "../../agentd/src/port/pve/sight.rs"]
+#[path = "../../crates/pve-client/src/sight.rs"]
 pub mod sight;
-#[path = "../../agentd/src/port/pve/snapshot.rs"]
+#[path = "../../crates/pve-client/src/snapshot.rs"]
 pub mod snapshot;
-#[path = "../../agentd/src/port/pve/upid.rs"]
+#[path = "../../crates/pve-client/src/upid.rs"]
 pub mod upid;
-#[path = "../../agentd/src/port/pve/volume.rs"]
+#[path = "../../crates/pve-client/src/volume.rs"]
 pub mod volume;
-#[path = "../../agentd/src/port/pve/wire.rs"]
+#[path = "../../crates/pve-client/src/wire.rs"]
 mod wire;
 
 /// What `snapshot` names and no reader touches.

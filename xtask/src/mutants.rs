@@ -132,51 +132,17 @@ impl Part {
                 targets: &["--lib"],
                 skipped: &["model::", "operation::", "nobody_drips_a_bulk_change_through"],
             },
+            // What is decided of a job, by the gate, is shown there too, in tests of the gate and of the store.
             Self::Ledger => Layout {
-                package: "agentd",
-                folder: "agentd",
-                copied: &[
-                    "crates/agent-core/src/gate",
-                    "crates/agent-core/src/model",
-                    "crates/agent-core/src/operation",
-                    "crates/agent-core/src/plan",
-                    "agentd/src/port/atomic_file.rs",
-                    "agentd/src/port/held_folder",
-                    "agentd/src/port/held_folder.rs",
-                    "agentd/src/port/store",
-                    "agentd/src/task/intake.rs",
-                    "agentd/tests/it/intake",
-                    "golden/recipe.toml",
-                    "tests/support",
-                ],
-                // One module of the agent's integration tests, as a program of its own.
-                written: &[(
-                    "agentd/tests/intake.rs",
-                    "#[path = \"it/intake/mod.rs\"]\nmod intake;\n\
-                     #[path = \"../../tests/support/rows.rs\"]\nmod rows;\n",
-                )],
-                cut: Some(Cut {
-                    modules: "pub mod gate;\npub mod model;\npub mod operation;\npub mod plan;\n\
-                        pub mod port {\n    pub mod atomic_file;\n    pub mod held_folder;\n    pub mod store;\n}\n\
-                        pub mod task {\n    pub mod intake;\n}\n",
-                    linked: &[PURE, STORE],
-                }),
-                files: &[
-                    // Whether an order is taken is decided there, and shown by the tests of the intake.
-                    "agentd/src/gate/order.rs",
-                    "agentd/src/port/store/job.rs",
-                    "agentd/src/port/store/audit.rs",
-                ],
+                package: "agent-store",
+                folder: "crates/agent-store",
+                copied: &["crates/agent-store/src", "crates/agent-store/tests", "tests/support"],
+                written: &[],
+                cut: None,
+                files: &["crates/agent-store/src/job.rs", "crates/agent-store/src/audit.rs"],
                 left: &[],
-                targets: &["--lib", "--test=intake"],
-                skipped: &[
-                    "gate::",
-                    "model::",
-                    "operation::",
-                    "plan::",
-                    "port::atomic_file::",
-                    "port::held_folder::",
-                ],
+                targets: &["--lib", "--test=it"],
+                skipped: &[],
             },
         }
     }
@@ -243,9 +209,6 @@ const PURE: &[&str] = &[
     "tracing",
     "uuid",
 ];
-
-/// And what its store links besides.
-const STORE: &[&str] = &["rusqlite", "rustix", "serde_path_to_error", "tokio", "zeroize"];
 
 /// A workspace with one package.
 fn lay_out(root: &Path, name: &str, layout: &Layout) -> Result<PathBuf> {

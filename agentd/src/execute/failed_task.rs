@@ -1,6 +1,6 @@
 //! What a task that Proxmox says failed means for its step: the sentence, and the code that says whose fault it was.
 //!
-//! A restore is blamed on the archive by Proxmox's own words alone (`port/pve/unpack`), and only where the throwaway guest's
+//! A restore is blamed on the archive by Proxmox's own words alone (`pve_client::unpack`), and only where the throwaway guest's
 //! storage is well afterwards: a pool that ran full breaks off a restore in many words. Nor is it, where a read-only twin of the
 //! storage lacks the key.
 

@@ -30,8 +30,11 @@
 //! | [`target_probe`] | disks and servers of storage targets, tried |
 //! | [`trust_files`] | who may sign, as root laid it down |
 
+pub use agent_store as store;
+pub use held_files::{atomic_file, held_folder};
+pub use pve_client as pve;
+
 pub mod artifacts;
-pub mod atomic_file;
 pub mod backoff;
 pub mod bridge;
 pub mod bridge_net;
@@ -40,7 +43,6 @@ pub mod escrow_copy;
 pub mod golden_dump;
 pub mod guest_address;
 pub mod handover;
-pub mod held_folder;
 pub mod helper;
 pub mod host_key;
 pub mod hub;
@@ -50,10 +52,8 @@ pub mod marker;
 pub mod mounts;
 pub mod pbs;
 pub mod privilege;
-pub mod pve;
 pub mod sealed_token;
 pub mod status_door;
-pub mod store;
 pub mod synchrony;
 pub mod target_probe;
 pub mod trust_files;

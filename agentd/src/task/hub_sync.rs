@@ -22,7 +22,6 @@ use holdfast_protocol::report::{ReportSchema, Sections};
 use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 
-use super::intake;
 use super::stop::Stop;
 use crate::execute::failpoint::{Failpoints, Moment, Point, Side, pass};
 use crate::gate::restore::NoOrder;
@@ -31,6 +30,7 @@ use crate::port::clock::Clock;
 use crate::port::handover::HandOverFolder;
 use crate::port::hub::{Contact, Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
+use crate::port::store::job_intake;
 use crate::port::store::{Store, StoreError};
 
 mod exchange;
@@ -270,7 +270,7 @@ impl HubSync {
         self.store.note_served().await?;
         for mail in answer.jobs.iter().take(JOBS_PER_ANSWER as usize) {
             self.reach(Side::Before, Moment::Taken).await;
-            intake::take(&self.store, (host, &self.own), mail, self.clock.now()).await?;
+            job_intake::take(&self.store, (host, &self.own), mail, self.clock.now()).await?;
             self.reach(Side::After, Moment::Taken).await;
         }
         Ok(())

@@ -5,7 +5,6 @@
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
 //! | [`hub_sync`] | reports to the hub and hears of newer documents |
-//! | [`intake`] | not a loop: takes signed jobs, or turns them away |
 //! | [`local_api`] | takes guests' connections |
 //! | `measure` | not a loop: what the archives of goldens hash to |
 //! | [`observe`] | looks at the host |
@@ -20,7 +19,6 @@
 mod due;
 pub mod escrow;
 pub mod hub_sync;
-pub mod intake;
 mod left;
 pub mod local_api;
 mod lost;

@@ -215,7 +215,7 @@ fn guests_of(view: &View) -> Vec<GuestReport> {
 mod tests {
     use super::*;
     use crate::port::clock::RealClock;
-    use crate::port::store::restore_test::tests::seen as write_down;
+    use crate::port::store::restore_test::insert_for_tests;
     use crate::task::stop;
     use holdfast_protocol::code::ErrorCode;
     use holdfast_protocol::desired::Desired;
@@ -278,7 +278,7 @@ mod tests {
                 (1, "backup2", "failed", at(3)),
                 (1, "backup2", "proved", Timestamp::MAX),
             ];
-            write_down(dir.path(), &tests);
+            insert_for_tests(dir.path(), &tests).unwrap();
             let waiting = WaitingForSignature {
                 guest: Some(GuestUid::new(uuid::Uuid::from_u128(1))),
                 effect: "destroy".to_owned(),

@@ -7,7 +7,6 @@
 //! | `engine` | operations from the plan to Proxmox, on a simulated node |
 //! | `escrow` | `agentd escrow` at a terminal |
 //! | `full_disk` | a store on a disk that is full |
-//! | `intake` | signed jobs: refused with the exact reason, taken once |
 //! | `local_api` | the local API over real TLS |
 //! | `private_files` | who may read the database |
 //! | `pbs_wire` | the client for backup servers against recorded answers |
@@ -22,7 +21,6 @@ mod daemon;
 mod engine;
 mod escrow;
 mod full_disk;
-mod intake;
 mod local_api;
 #[expect(
     clippy::unwrap_used,

@@ -245,7 +245,7 @@ fn other_commands_of_roots_are_not_led_out_of_the_agents_folder() {
     assert_eq!(tree(the_box.dir.path()), before);
 }
 
-/// By a path alone nothing is written, given away or removed in `agentd/src/cli`: `port/held_folder` is the only way.
+/// By a path alone nothing is written, given away or removed in `agentd/src/cli`: `held_files::held_folder` is the only way.
 #[test]
 fn no_command_writes_by_a_path() {
     const WAYS: [&str; 10] = [

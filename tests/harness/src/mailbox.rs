@@ -6,8 +6,8 @@
 use agentd::operation::log::Status;
 use agentd::port::store::Store;
 use agentd::port::store::audit::AuditLine;
+use agentd::port::store::job_intake::{Outcome, take};
 use agentd::port::store::roster::RosterTexts;
-use agentd::task::intake::{Outcome, take};
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::act::{ArchiveText, args};
 use holdfast_protocol::job::{Act, JobState, MailedJob, Payload, SeenHost, Target, UtcSecond};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use agentd::model::planted::{Bug, plant};
+use held_files::fault::Fault;
 
 use crate::ground::{Ground, Template};
 use crate::hostile;
@@ -44,6 +45,7 @@ struct Planted;
 impl Planted {
     fn bug(bug: Bug) -> Self {
         plant(Some(bug));
+        held_files::fault::plant(disk_fault(bug));
         Self
     }
 }
@@ -51,6 +53,16 @@ impl Planted {
 impl Drop for Planted {
     fn drop(&mut self) {
         plant(None);
+        held_files::fault::plant(None);
+    }
+}
+
+/// The bugs that are careless writes of small files.
+fn disk_fault(bug: Bug) -> Option<Fault> {
+    match bug {
+        Bug::FileNotSynced => Some(Fault::FileNotSynced),
+        Bug::FolderNotSynced => Some(Fault::FolderNotSynced),
+        _ => None,
     }
 }
 

@@ -19,15 +19,23 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
     ),
     (
+        "agent-store",
+        &["agent-core", "held-files", "holdfast-protocol", "holdfast-recovery", "holdfast-trust"],
+        &["axum", "reqwest", "hyper", "rustls"],
+    ),
+    (
         "agentd",
         &[
             "agent-core",
+            "agent-store",
+            "held-files",
             "holdfast-manual",
             "holdfast-protocol",
             "holdfast-recovery",
             "holdfast-seal",
             "holdfast-tls",
             "holdfast-trust",
+            "pve-client",
         ],
         &[],
     ),
@@ -36,7 +44,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("guestd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
     (
         "harness",
-        &["agentd", "holdfast-protocol", "holdfast-trust", "hubd", "pve-sim"],
+        &["agentd", "held-files", "holdfast-protocol", "holdfast-trust", "hubd", "pve-sim"],
         &["reqwest", "rustls"],
     ),
     (
@@ -50,6 +58,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &[],
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "anyhow", "clap", "tracing", "libc"],
     ),
+    ("held-files", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
     ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
     (
@@ -61,6 +70,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
+    (
+        "pve-client",
+        &["agent-core", "holdfast-protocol", "holdfast-seal", "holdfast-tls"],
+        &["axum", "rusqlite"],
+    ),
     ("pve-sim", &[], &["reqwest"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
 ];

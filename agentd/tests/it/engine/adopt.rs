@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agentd::model::record::Place;
 use agentd::port::pve::config::Switch;
-use agentd::task::intake::Outcome;
+use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::job::act::args;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use agentd::model::policy::{Golden, GoldenDump, Policy};
 use agentd::model::record::HelloRecord;
-use agentd::task::intake::Outcome;
+use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{ReleaseKind, args};
 use holdfast_protocol::job::{Act, Draft, JobState, Target, Verb};

@@ -2,8 +2,8 @@
 
 use agentd::model::growth::Passed;
 use agentd::model::view::View;
+use agentd::port::store::job_intake::Outcome;
 use agentd::port::store::roster::RosterTexts;
-use agentd::task::intake::Outcome;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::code::ErrorCode;

@@ -4,8 +4,8 @@
 use agentd::model::record::{BackupWhy, Place};
 use agentd::port::pve::PveError;
 use agentd::port::pve::config::Switch;
+use agentd::port::store::job_intake::{Outcome, take};
 use agentd::port::store::roster::RosterTexts;
-use agentd::task::intake::{Outcome, take};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};

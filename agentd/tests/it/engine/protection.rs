@@ -4,7 +4,7 @@
 use agentd::model::view::View;
 use agentd::plan::escrow::Purpose;
 use agentd::port::store::escrow::Wish;
-use agentd::task::intake::Outcome;
+use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::job::{HostEpoch, JobState, UtcSecond, Verb};

@@ -13,7 +13,7 @@ use agentd::operation::{self, Backup, Operation, SwapGuest};
 use agentd::port::pve::GuestConfig;
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
-use agentd::task::intake::Outcome;
+use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestName, JobId, OperationId, Vmid};
 use holdfast_protocol::job::act::args;

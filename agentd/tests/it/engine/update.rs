@@ -2,7 +2,7 @@
 
 use agentd::model::record::{ControllerOutcome, HelloRecord};
 use agentd::port::pve::TaskKind;
-use agentd::task::intake::Outcome;
+use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{ControllerWish, DesiredGuest};
 use holdfast_protocol::generation::Generation;

@@ -2,7 +2,7 @@
 //!
 //! What comes in: where guests' volumes lie, and what guests are promised. What goes out: every reason against it, in
 //! words; none is a yes. Pure. Deliberately absent: backups, which the ledger counts in the transaction that lets the
-//! target go (`port/store/storage`).
+//! target go (`agent-store`).
 
 use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::{GuestName, StorageName, TargetName};

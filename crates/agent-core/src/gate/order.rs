@@ -3,7 +3,7 @@
 //! What comes in: the text as the hub passed it on, who may sign here, and what this host knows of itself and of the
 //! time. What goes out: the checked job, or the one exact reason why it is turned away; then nothing of it is used up,
 //! and the same operator may send a right one. Pure. Deliberately absent: whether its id and nonce were used before
-//! (`port/store/job` says that, in the transaction that uses them up), and the effect.
+//! (`agent-store` says that, in the transaction that uses them up), and the effect.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, TargetName, Vmid};

@@ -121,7 +121,7 @@ fn journal(connection: &Connection, serial: i64) -> Vec<String> {
     tasks
 }
 
-/// Holds the audit to its hashes, as `port/store/audit` describes them.
+/// Holds the audit to its hashes, as `agent_store::audit` describes them.
 fn audit(connection: &Connection) -> Vec<Vec<u8>> {
     let mut rows = connection
         .prepare("SELECT number, at, action, guest, operation, detail, chain FROM audit ORDER BY number")

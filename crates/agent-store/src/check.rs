@@ -1,0 +1,99 @@
+//! Whether the file is sound: asked before the start for a small one, beside the running agent for a large one.
+//!
+//! A look at each page takes a second for some hundreds of mebibytes, and a start waits for none of it. What is found beside
+//! the running agent ends all writing, as an error of the disk does, and is noted in a file, so that the next start looks
+//! before anything else and sets the damaged file aside.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::refusal::{Fault, News};
+use super::{Part, Store, StoreError};
+use agent_core::model::limits;
+
+/// The note that the next start must look first.
+fn note(path: &Path) -> PathBuf {
+    path.with_extension("suspect")
+}
+
+/// Fails as SQLite does for a damaged file, if it is one.
+fn look(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    let broken = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    Err(rusqlite::Error::SqliteFailure(broken, Some(found)))
+}
+
+/// Before the start: small files, and those that were found damaged while an agent ran.
+pub(super) fn at_start(connection: &Connection, path: &Path) -> Result<(), rusqlite::Error> {
+    let small = std::fs::metadata(path).is_ok_and(|file| file.len() <= limits::CHECKED_AT_START_BYTES);
+    let note = note(path);
+    if !small && !note.exists() {
+        return Ok(());
+    }
+    look(connection)?;
+    // It is sound, or was put right by hand.
+    if let Err(error) = std::fs::remove_file(&note)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, file = %note.display(), "the note of a suspected damage stays");
+    }
+    Ok(())
+}
+
+/// The note goes along with the file that was set aside.
+pub(super) fn is_set_aside(path: &Path) {
+    drop(std::fs::remove_file(note(path)));
+}
+
+/// Whether a file was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// It was looked at before the start.
+    Before,
+    /// It is sound.
+    Sound,
+    /// It is damaged, and nothing is written any more.
+    Damaged,
+}
+
+impl Store {
+    /// Looks at a large file, page by page, on a connection and a thread of its own: reading and writing go on meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it could not be read.
+    pub async fn check(&self) -> Result<Looked, StoreError> {
+        let path = self.folder.join("agent.db");
+        let bytes = std::fs::metadata(&path).map_or(0, |file| file.len());
+        if bytes <= limits::CHECKED_AT_START_BYTES {
+            return Ok(Looked::Before);
+        }
+        let file = path.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            look(&Connection::open_with_flags(file, flags)?)
+        });
+        match looked.await {
+            Ok(Ok(())) => Ok(Looked::Sound),
+            Ok(Err(error)) if super::open::is_damage(&error) => {
+                let words = error.to_string();
+                if let Err(error) = std::fs::write(note(&path), &words) {
+                    tracing::error!(%error, "the next start cannot be told that the records are damaged");
+                }
+                if self.health.take(Fault::Broken(words)) == News::Yes {
+                    self.tell(Part::Health);
+                }
+                Ok(Looked::Damaged)
+            }
+            Ok(Err(source)) => Err(StoreError::Sqlite { what: "look at its own file", source }),
+            // The agent stops just now.
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Ended operations, reduced to how they are told.
+//!
+//! A week after its end an operation loses its events and keeps its view; the audit has every step of it still. After three
+//! months its row goes too, unless something that stands names it. What waits for a person keeps all of it. Each
+//! call is one short transaction, so that nobody waits for it.
+
+use std::sync::atomic::Ordering;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::OperationId;
+use holdfast_protocol::operation::OperationView;
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, Transaction};
+
+use super::rows::{from_json, json, micros};
+use super::{Part, Store, StoreError, journal};
+use agent_core::model::limits;
+
+/// Operations in one transaction: a few milliseconds.
+const BATCH: i64 = 50;
+
+/// Whether another call would find more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upkeep {
+    /// There is more.
+    More,
+    /// Nothing is left to do.
+    Done,
+}
+
+impl Upkeep {
+    pub(super) fn of(done: usize, batch: i64) -> Self {
+        if i64::try_from(done).unwrap_or(i64::MAX) < batch { Self::Done } else { Self::More }
+    }
+}
+
+fn before(now: Timestamp, by: SignedDuration) -> i64 {
+    micros(now.checked_sub(by).unwrap_or(Timestamp::MIN))
+}
+
+/// An operation as it is told, from its journal or from what was kept of it.
+pub(super) fn view(connection: &Connection, serial: i64) -> Result<OperationView, StoreError> {
+    match kept(connection, serial)? {
+        Some(view) => Ok(view),
+        None => Ok(journal::load(connection, serial)?.view()),
+    }
+}
+
+/// What was kept of an operation that has no events any more.
+pub(super) fn kept(connection: &Connection, serial: i64) -> Result<Option<OperationView>, StoreError> {
+    let text: Option<String> = connection
+        .prepare_cached("SELECT kept FROM operation WHERE serial = ?1")
+        .and_then(|mut select| select.query_row([serial], |row| row.get(0)))
+        .map_err(StoreError::sqlite("read an operation"))?;
+    text.map(|text| from_json("a kept operation", &text)).transpose()
+}
+
+/// The same by its id.
+pub(super) fn kept_of(connection: &Connection, id: OperationId) -> Result<Option<OperationView>, StoreError> {
+    match journal::serial(connection, id) {
+        Ok(serial) => kept(connection, serial),
+        Err(StoreError::Unknown { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn compact(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, StoreError> {
+    let failed = || StoreError::sqlite("compact an operation");
+    let serials: Vec<i64> = transaction
+        .prepare_cached(
+            "SELECT serial FROM operation WHERE kept IS NULL AND ended_at < ?1
+             AND (outcome <> 'parked' OR serial IN (SELECT operation FROM forgotten)) ORDER BY ended_at LIMIT ?2",
+        )
+        .and_then(|mut select| {
+            let old = before(now, limits::EVENTS_KEPT);
+            select.query_map([old, BATCH], |row| row.get(0))?.collect()
+        })
+        .map_err(failed())?;
+    let mut done = 0;
+    for serial in &serials {
+        // One that a newer agent wrote cannot be told by this one: it stays as it is, and nothing else is held up by it.
+        let text = match journal::load(transaction, *serial) {
+            // How it went step by step is in the audit.
+            Ok(progress) => {
+                json("a kept operation", &OperationView { steps: Vec::new(), ..progress.view() })?
+            }
+            Err(StoreError::NewerJournal { .. } | StoreError::Unreadable { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        // What the brake counts is read from these specs, for a week, and by a clock that may be set back; and what a guest was
+        // made from, for as long as it stands.
+        let set = "UPDATE operation SET kept = ?2, steps = NULL,
+                   spec = CASE WHEN kind IN ('stop', 'reconfigure', 'provision') THEN spec ELSE '{}' END WHERE serial = ?1";
+        transaction.execute(set, (serial, text)).map_err(failed())?;
+        transaction.execute("DELETE FROM event WHERE operation = ?1", [serial]).map_err(failed())?;
+        done += 1;
+    }
+    Ok(Upkeep::of(done, BATCH))
+}
+
+fn forget(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, StoreError> {
+    let failed = || StoreError::sqlite("forget an operation");
+    let serials: Vec<i64> = transaction
+        .prepare_cached(
+            "SELECT serial FROM operation AS o WHERE kept IS NOT NULL AND ended_at < ?1
+             AND NOT EXISTS (SELECT 1 FROM guest WHERE made_by = o.id)
+             AND NOT EXISTS (SELECT 1 FROM snapshot AS s WHERE s.operation = o.id)
+             AND NOT EXISTS (SELECT 1 FROM backup AS b WHERE b.operation = o.id)
+             AND NOT EXISTS (SELECT 1 FROM beside AS c WHERE c.operation = o.id)
+             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.id = o.id)
+             ORDER BY ended_at LIMIT ?2",
+        )
+        .and_then(|mut select| {
+            let old = before(now, limits::OPERATIONS_KEPT);
+            select.query_map([old, BATCH], |row| row.get(0))?.collect()
+        })
+        .map_err(failed())?;
+    for serial in &serials {
+        for table in ["operation_hold", "forgotten"] {
+            transaction
+                .execute(&format!("DELETE FROM {table} WHERE operation = ?1"), [serial])
+                .map_err(failed())?;
+        }
+        transaction.execute("DELETE FROM operation WHERE serial = ?1", [serial]).map_err(failed())?;
+    }
+    Ok(Upkeep::of(serials.len(), BATCH))
+}
+
+impl Store {
+    /// Reduces some ended operations to how they are told. `now` may be any clock's word: nothing is lost by it but how an
+    /// ended operation went step by step, which the audit tells.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing changed then.
+    pub async fn compact_operations(&self, now: Timestamp) -> Result<Upkeep, StoreError> {
+        self.write(Part::Nothing, "compact operations", move |transaction| compact(transaction, now)).await
+    }
+
+    /// Forgets some operations that ended long ago. `now` must not lie ahead.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing changed then.
+    pub async fn forget_operations(&self, now: Timestamp) -> Result<Upkeep, StoreError> {
+        self.write(Part::Nothing, "forget operations", move |transaction| forget(transaction, now)).await
+    }
+
+    /// An operation as it is told.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn operation_view(&self, id: OperationId) -> Result<Option<OperationView>, StoreError> {
+        self.read(move |connection| match journal::serial(connection, id) {
+            Ok(serial) => view(connection, serial).map(Some),
+            Err(StoreError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// Measures how large the records are, in bytes, the log of the last writes not counted.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn measure(&self) -> Result<u64, StoreError> {
+        let bytes = self.read(|connection| {
+            let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            let sizes = number("page_count").and_then(|pages| Ok((pages, number("page_size")?)));
+            let (pages, size) = sizes.map_err(StoreError::sqlite("measure the records"))?;
+            Ok(u64::try_from(pages.saturating_mul(size)).unwrap_or_default())
+        });
+        let bytes = bytes.await?;
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    /// That the records are larger than they should be, when they were measured last.
+    #[must_use]
+    pub fn large(&self) -> Option<Problem> {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        (bytes > limits::RECORDS_TOLD_BYTES).then(|| {
+            let mib = |bytes: u64| bytes / (1024 * 1024);
+            let text = format!(
+                "the agent's records are {} MiB, and {} are told: nothing is refused for it; look which guest asks for so much \
+                 (`agentd audit show --last 1000`), and that the disk has room",
+                mib(bytes),
+                mib(limits::RECORDS_TOLD_BYTES)
+            );
+            Problem::new(ErrorCode::RecordsLarge, text)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

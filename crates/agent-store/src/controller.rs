@@ -1,0 +1,147 @@
+//! Controllers of guests: whose turn it is to exchange its own, who fetched the bytes, and which ones did not come up here.
+//!
+//! Whose turn it is stands in the journal and nowhere else. That a guest began to fetch is on disk before the first byte is
+//! sent: without it nothing that follows is held against the bytes. What became of a build is kept for each guest, until an
+//! operator signs for these bytes once more (`release`); what follows for other guests is the plan's to say.
+
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::local::desired::Turn;
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+
+use super::rows::{micros, parsed, time};
+use super::{Part, Store, StoreError, audit, journal};
+use agent_core::model::policy::Sha256Hex;
+use agent_core::model::record::{ControllerOutcome, ControllerVerdict};
+use agent_core::operation::log::Status;
+use agent_core::operation::step::Step;
+use agent_core::operation::update_controller::Fetched;
+use agent_core::operation::{Operation, UpdateController};
+
+/// Those that did not come up.
+pub(super) fn verdicts(connection: &Connection) -> Result<Vec<ControllerVerdict>, StoreError> {
+    let rows: Vec<([String; 5], i64)> = connection
+        .prepare_cached(
+            "SELECT sha256, version, guest, verdict, why, at FROM controller_verdict ORDER BY sha256, guest",
+        )
+        .and_then(|mut select| {
+            let texts = |row: &Row<'_>| {
+                Ok::<_, rusqlite::Error>([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?])
+            };
+            select.query_map([], |row| Ok::<_, rusqlite::Error>((texts(row)?, row.get(5)?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read which controllers did not come up"))?;
+    rows.into_iter()
+        .map(|([sha256, version, guest, verdict, why], at)| {
+            Ok(ControllerVerdict {
+                sha256: sha256.try_into().map_err(StoreError::unreadable("a digest"))?,
+                version: version.try_into().map_err(StoreError::unreadable("a version"))?,
+                guest: parsed("a guest", &guest)?,
+                // The table's check allows these two alone.
+                outcome: if verdict == word(ControllerOutcome::Bad) {
+                    ControllerOutcome::Bad
+                } else {
+                    ControllerOutcome::Silent
+                },
+                why,
+                at: time(at)?,
+            })
+        })
+        .collect()
+}
+
+const fn word(outcome: ControllerOutcome) -> &'static str {
+    match outcome {
+        ControllerOutcome::Bad => "bad",
+        ControllerOutcome::Silent => "silent",
+    }
+}
+
+/// One did not come up in a guest. What a guest said itself stays, whatever is heard or not heard later.
+pub(super) fn did_not_come_up(
+    transaction: &Transaction<'_>,
+    update: &UpdateController,
+    by: OperationId,
+    (outcome, why): (ControllerOutcome, &str),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let uid = update.target().uid;
+    let (version, sha256) = (update.version.as_str(), update.sha256.as_str());
+    transaction
+        .execute(
+            "INSERT INTO controller_verdict (sha256, version, guest, verdict, operation, why, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (sha256, guest) DO UPDATE SET verdict = excluded.verdict, operation = excluded.operation,
+                 why = excluded.why, at = excluded.at WHERE verdict = 'silent'",
+            (sha256, version, uid.to_string(), word(outcome), by.to_string(), why, micros(at)),
+        )
+        .map_err(StoreError::sqlite("note that a controller did not come up"))?;
+    let detail = format!("controller {version}, sha256 {sha256}: {why}");
+    let action = match outcome {
+        ControllerOutcome::Bad => "controller_bad",
+        ControllerOutcome::Silent => "controller_silent",
+    };
+    let line = audit::Line { at, action, guest: Some(uid), operation: Some(by), detail: &detail };
+    audit::append(transaction, &line)
+}
+
+/// An operator signed for these bytes once more.
+pub(super) fn forgiven(transaction: &Transaction<'_>, sha256: &Sha256Hex) -> Result<(), StoreError> {
+    transaction
+        .execute("DELETE FROM controller_verdict WHERE sha256 = ?1", [sha256.as_str()])
+        .map_err(StoreError::sqlite("give a controller another chance"))?;
+    Ok(())
+}
+
+fn turn(connection: &Connection, guest: GuestUid, sha256: &Sha256Hex) -> Result<Turn, StoreError> {
+    let Some(progress) = journal::open_on(connection, guest)? else { return Ok(Turn::Waits) };
+    let Operation::UpdateController(update) = &progress.operation else { return Ok(Turn::Waits) };
+    let awaited = match progress.status() {
+        Status::During(at) => progress.step(at) == Some(Step::AwaitController),
+        _ => false,
+    };
+    Ok(if awaited && update.sha256 == *sha256 { Turn::Now(progress.id) } else { Turn::Waits })
+}
+
+fn fetched(connection: &Connection, operation: OperationId) -> Result<Fetched, StoreError> {
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT at FROM controller_fetched WHERE operation = ?1")
+        .and_then(|mut select| select.query_row([operation.to_string()], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("read who fetched a controller"))?;
+    Ok(found.map_or(Fetched::No, |_| Fetched::Yes))
+}
+
+impl Store {
+    /// Whether it is this guest's turn to run these bytes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn turn_of(&self, guest: GuestUid, sha256: Sha256Hex) -> Result<Turn, StoreError> {
+        self.read(move |connection| turn(connection, guest, &sha256)).await
+    }
+
+    /// Whether the guest of this update began to fetch the bytes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn fetched(&self, operation: OperationId) -> Result<Fetched, StoreError> {
+        self.read(move |connection| fetched(connection, operation)).await
+    }
+
+    /// Notes that it begins to. When this returns, it is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then no byte may be sent.
+    pub async fn note_fetched(&self, operation: OperationId, at: Timestamp) -> Result<(), StoreError> {
+        self.write(Part::Operations, "note who fetched a controller", move |transaction| {
+            transaction
+                .execute(
+                    "INSERT OR IGNORE INTO controller_fetched (operation, at) VALUES (?1, ?2)",
+                    (operation.to_string(), micros(at)),
+                )
+                .map_err(StoreError::sqlite("note who fetched a controller"))?;
+            Ok::<_, StoreError>(())
+        })
+        .await
+    }
+}

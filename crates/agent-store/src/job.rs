@@ -1,0 +1,499 @@
+//! The ledger of signed jobs: each is taken once, by id and nonce, before anything is done for it.
+//!
+//! A job is one row. Taking it, cancelling it, and opening its operation are each one transaction with the line of the
+//! audit; every change of state is a compare-and-swap, so that a job has at most one effect whatever is repeated, killed
+//! or asked in parallel (I2). Its operation has the job's id. What was turned away leaves a line in the audit and a word
+//! in memory for the report, and nothing else. Deliberately absent: signatures; a job comes here checked.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, OperationId, Vmid};
+use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target};
+use holdfast_protocol::strict::chain;
+use holdfast_trust::Accepted;
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::journal::{self, NewOperation, OpenOperationError};
+use super::protection::{self, Changed};
+use super::roster::RosterTexts;
+use super::rows::{json, micros, parsed, time};
+use super::{Part, Store, StoreError, audit, beside, brake_release, growth, guest, roster, storage};
+use agent_core::gate::order::{self, TurnedAway};
+use agent_core::model::planted::{Bug, planted};
+use agent_core::model::record::{GuestRecord, Place};
+use agent_core::operation::log::Status;
+use agent_core::operation::progress::Progress;
+
+/// More jobs than a box has in years.
+const LEDGER_MAX: u32 = 10_000;
+
+/// A job that has ended is forgotten no sooner than this after its own end: until then its nonce is known.
+const KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// A text as it was left, with the job in it, checked.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// The text.
+    pub blob: String,
+    /// The job.
+    pub job: Accepted,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of a checked job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is on record from now on.
+    New,
+    /// It was before. Nothing was done.
+    Known,
+}
+
+/// Why a checked job was not taken. Nothing was written then.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// For a reason of its own.
+    #[error(transparent)]
+    Away(#[from] TurnedAway),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A job whose delay is over.
+#[derive(Clone, Debug)]
+pub struct DueJob {
+    /// Which.
+    pub id: JobId,
+    /// Its bytes and signatures, to be checked again.
+    pub signed: SignedJob,
+}
+
+/// What a job that waited became.
+#[derive(Clone, Debug)]
+pub enum Settled {
+    /// It is done without an operation.
+    Done,
+    /// It came to nothing.
+    Failed(Problem),
+}
+
+/// What the jobs on record hash to that have this id or this nonce: two, when they are two jobs'.
+fn digests(connection: &Connection, id: &str, nonce: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+    connection
+        .prepare_cached("SELECT digest FROM job WHERE id = ?1 OR nonce = ?2")
+        .and_then(|mut select| select.query_map((id, nonce), |row| row.get(0))?.collect())
+        .map_err(StoreError::sqlite("look for a job"))
+}
+
+fn count(
+    connection: &Connection,
+    sql: &'static str,
+    params: impl rusqlite::Params,
+) -> Result<u32, StoreError> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut select| select.query_row(params, |row| row.get(0)))
+        .map_err(StoreError::sqlite("count the jobs"))
+}
+
+fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError> {
+    let payload = new.job.payload();
+    let verb = payload.act.verb();
+    match digests(transaction, &payload.job_id.to_string(), payload.nonce.as_str())?.as_slice() {
+        [] => {}
+        // Id and nonce are part of what is hashed.
+        [digest] if *digest == new.job.digest() => return Ok(Taken::Known),
+        _ => return Err(TurnedAway::Replayed.into()),
+    }
+    let day = new.at.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MIN);
+    let today = count(
+        transaction,
+        "SELECT count(*) FROM job WHERE verb = ?1 AND taken_at > ?2",
+        (verb.as_str(), micros(day)),
+    )?;
+    let per_day = new.job.rule().per_day;
+    if today >= per_day {
+        return Err(TurnedAway::Often { verb, per_day }.into());
+    }
+    forget(transaction, new.at)?;
+    if count(transaction, "SELECT count(*) FROM job", [])? >= LEDGER_MAX {
+        return Err(TurnedAway::Full(LEDGER_MAX).into());
+    }
+    storage::as_signed(transaction, &payload.act)?;
+    if let Act::ReleaseBrake(release) = &payload.act {
+        brake_release::names(transaction, release)?;
+    }
+    if let Act::AllowGrowth(allow) = &payload.act {
+        growth::names(transaction, allow)?;
+    }
+    if let Target::Guest { uid, .. } = &payload.target {
+        let record = guest::find(transaction, *uid)?;
+        guests(transaction, payload, record.as_ref())?;
+        if let Act::LoosenPolicy(args) = &payload.act
+            && protection::of(transaction, *uid)?.unwrap_or_default() != *args.from
+        {
+            return Err(TurnedAway::Promise.into());
+        }
+    }
+    Ok(Taken::New)
+}
+
+/// Holds the guests that a job names to our records.
+fn guests(
+    transaction: &Transaction<'_>,
+    payload: &Payload,
+    record: Option<&GuestRecord>,
+) -> Result<(), TakeError> {
+    if let Act::AdoptGuest(_) = &payload.act {
+        return Ok(order::stranger(&payload.target, record.map(|record| &record.place))?);
+    }
+    order::same_guest(&payload.target, record.and_then(known))?;
+    if let (Act::SwapGuest(swap), Some(record)) = (&payload.act, record) {
+        let besides = beside::of(transaction, record.uid)?;
+        return Ok(order::whole_copy(swap.copy.vmid, &besides)?);
+    }
+    let (Act::HandOverVolume(hand), Some(from)) = (&payload.act, record) else { return Ok(()) };
+    let to = guest::find(transaction, hand.to.uid)?;
+    order::same_guest(&hand.to.target(), to.as_ref().and_then(known))?;
+    if let Some(to) = &to {
+        order::pair((from.uid, &from.customer), (to.uid, &to.customer))?;
+    }
+    Ok(())
+}
+
+/// By what a guest that was made is known.
+fn known(record: &GuestRecord) -> Option<(&GuestName, &CustomerId, Vmid)> {
+    match &record.place {
+        Place::Made { vmid, .. } => Some((&record.name, &record.customer, *vmid)),
+        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
+    }
+}
+
+/// Old jobs that ended. One that could still be replayed is never among them.
+fn forget(transaction: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
+    let before = at.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
+    let before = if planted(Bug::ForgetJobs) { Timestamp::MAX } else { before };
+    transaction
+        .execute("DELETE FROM job WHERE ended_at IS NOT NULL AND expires_at < ?1", [micros(before)])
+        .map_err(StoreError::sqlite("forget old jobs"))?;
+    Ok(())
+}
+
+fn note(
+    transaction: &Transaction<'_>,
+    at: Timestamp,
+    action: &'static str,
+    (guest, job): (Option<GuestUid>, JobId),
+    detail: &str,
+) -> Result<(), StoreError> {
+    let operation = Some(OperationId::new(job.uuid()));
+    audit::append(transaction, &audit::Line { at, action, guest, operation, detail })
+}
+
+const fn target(job: &Accepted) -> Option<GuestUid> {
+    match &job.payload().target {
+        Target::Guest { uid, .. } => Some(*uid),
+        Target::Host {} => None,
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, new: &NewJob, state: JobState) -> Result<(), StoreError> {
+    let payload = new.job.payload();
+    let due = order::due(&new.job, new.at);
+    transaction
+        .execute(
+            "INSERT INTO job (id, nonce, digest, blob, verb, guest, signers, taken_at, due_at, expires_at, state, ended_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            rusqlite::params![
+                payload.job_id.to_string(),
+                payload.nonce.as_str(),
+                new.job.digest().as_slice(),
+                new.blob,
+                payload.act.verb().as_str(),
+                target(&new.job).map(|uid| uid.to_string()),
+                json("who signed", new.job.signers())?,
+                micros(new.at),
+                micros(due),
+                micros(payload.expires_at.at()),
+                state.as_str(),
+                state.is_end().then(|| micros(new.at)),
+            ],
+        )
+        .map_err(StoreError::sqlite("write a job"))?;
+    let names: Vec<&str> = new.job.signers().iter().map(|name| name.as_str()).collect();
+    let detail = format!(
+        "{} signed by {}, due {due}: {}",
+        payload.act.verb().as_str(),
+        names.join(", "),
+        payload.reason.as_str()
+    );
+    note(transaction, new.at, "job_taken", (target(&new.job), payload.job_id), &detail)
+}
+
+fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError> {
+    if judge(transaction, new)? == Taken::Known {
+        return Ok(Taken::Known);
+    }
+    if let Act::Cancel(cancel) = &new.job.payload().act {
+        stop(transaction, cancel.job, new)?;
+        insert(transaction, new, JobState::Done)?;
+    } else {
+        insert(transaction, new, JobState::Waiting)?;
+    }
+    Ok(Taken::New)
+}
+
+/// Stops a job that waits, by another.
+fn stop(transaction: &Transaction<'_>, other: JobId, by: &NewJob) -> Result<(), TakeError> {
+    let known = count(transaction, "SELECT count(*) FROM job WHERE id = ?1", [other.to_string()])?;
+    if known == 0 {
+        return Err(TurnedAway::NoSuchJob(other).into());
+    }
+    let text = format!("it was cancelled by job {}", by.job.payload().job_id);
+    let problem = Problem::new(ErrorCode::Cancelled, text);
+    match end(transaction, other, (JobState::Waiting, JobState::Cancelled), Some(&problem), by.at)? {
+        Swapped::Yes => Ok(()),
+        Swapped::No => Err(TurnedAway::TooLate(other).into()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Swapped {
+    Yes,
+    No,
+}
+
+/// Moves a job from one state to an end, with its line in the audit.
+pub(super) fn end(
+    transaction: &Transaction<'_>,
+    id: JobId,
+    (from, to): (JobState, JobState),
+    problem: Option<&Problem>,
+    at: Timestamp,
+) -> Result<Swapped, StoreError> {
+    let text = problem.map(|problem| json("why a job ended", problem)).transpose()?;
+    let guest: Option<Option<String>> = transaction
+        .query_row(
+            "UPDATE job SET state = ?3, problem = ?4, ended_at = ?5 WHERE id = ?1 AND state = ?2 RETURNING guest",
+            (id.to_string(), from.as_str(), to.as_str(), text, micros(at)),
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(StoreError::sqlite("end a job"))?;
+    let Some(guest) = guest else { return Ok(Swapped::No) };
+    let guest = guest.map(|text| parsed("a guest", &text)).transpose()?;
+    let action = match to {
+        JobState::Done => "job_done",
+        JobState::Cancelled => "job_cancelled",
+        _ => "job_failed",
+    };
+    let detail = problem.map(ToString::to_string).unwrap_or_default();
+    note(transaction, at, action, (guest, id), &detail)?;
+    Ok(Swapped::Yes)
+}
+
+/// What the end of an operation, or its reopening, means for the job it was opened for, if it was for one.
+pub(super) fn follow(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let id = JobId::new(after.id.uuid());
+    match after.status() {
+        Status::Done => {
+            end(transaction, id, (JobState::UnderWay, JobState::Done), None, at)?;
+        }
+        status if status.is_end() => {
+            let word = after.cause().cloned();
+            let problem =
+                word.unwrap_or_else(|| Problem::new(ErrorCode::Unavailable, "its operation was taken back"));
+            end(transaction, id, (JobState::UnderWay, JobState::Failed), Some(&problem), at)?;
+        }
+        // A person had what was parked tried again.
+        _ => {
+            transaction
+                .execute(
+                    "UPDATE job SET state = 'under_way', problem = NULL, ended_at = NULL WHERE id = ?1 AND state = 'failed'",
+                    [id.to_string()],
+                )
+                .map_err(StoreError::sqlite("take a job up again"))?;
+        }
+    }
+    Ok(())
+}
+
+fn due(connection: &Connection, at: Timestamp) -> Result<Vec<DueJob>, StoreError> {
+    let rows: Vec<(String, String)> = connection
+        .prepare_cached(
+            "SELECT id, blob FROM job WHERE state = 'waiting' AND due_at <= ?1 ORDER BY taken_at, id",
+        )
+        .and_then(|mut select| {
+            select.query_map([micros(at)], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read the jobs"))?;
+    rows.into_iter()
+        .map(|(id, blob)| {
+            let signed = SignedJob::parse(blob.as_bytes()).map_err(StoreError::unreadable("a job"))?;
+            Ok(DueJob { id: parsed("a job", &id)?, signed })
+        })
+        .collect()
+}
+
+fn next_due(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    let at: Option<i64> = connection
+        .prepare_cached("SELECT min(due_at) FROM job WHERE state = 'waiting'")
+        .and_then(|mut select| select.query_row([], |row| row.get(0)))
+        .map_err(StoreError::sqlite("read the jobs"))?;
+    at.map(time).transpose()
+}
+
+fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
+    let taken = transaction
+        .execute(
+            "UPDATE job SET state = 'under_way' WHERE id = ?1 AND state = 'waiting'",
+            [new.id.to_string()],
+        )
+        .map_err(StoreError::sqlite("take up a job"))?;
+    if taken == 0 {
+        return Err(OpenOperationError::Ended(new.id));
+    }
+    journal::open(transaction, new)
+}
+
+fn settle(
+    transaction: &Transaction<'_>,
+    id: JobId,
+    settled: &Settled,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let (to, problem) = match settled {
+        Settled::Done => (JobState::Done, None),
+        Settled::Failed(problem) => (JobState::Failed, Some(problem)),
+    };
+    end(transaction, id, (JobState::Waiting, to), problem, at)?;
+    Ok(())
+}
+
+/// Puts new operators and a new policy into use: those of a signed job, whose delay is over.
+fn change_roster(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
+    let Act::PolicyUpdate(update) = &job.payload().act else {
+        return Err(TurnedAway::Unsupported(job.payload().act.verb()).into());
+    };
+    let held = roster::standing(transaction)?.roster.map_or(0, |roster| roster.policy.version);
+    let version = order::new_roster(&update.signers, &update.policy, held)?.policy.version;
+    let id = job.payload().job_id;
+    if end(transaction, id, (JobState::Waiting, JobState::Done), None, at)? == Swapped::Yes {
+        let texts = RosterTexts { operators: update.signers.clone(), policy: update.policy.clone() };
+        roster::put(transaction, version, &texts, &format!("job {id}"), at)?;
+    }
+    Ok(())
+}
+
+/// Ends a signed job and lowers what it was signed for, both or neither.
+fn lower_protection(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
+    let payload = job.payload();
+    let (Act::LoosenPolicy(args), Target::Guest { uid, .. }) = (&payload.act, &payload.target) else {
+        return Err(TurnedAway::Unsupported(payload.act.verb()).into());
+    };
+    if end(transaction, payload.job_id, (JobState::Waiting, JobState::Done), None, at)? == Swapped::Yes {
+        let changed = protection::lower(transaction, (payload.job_id, *uid), (&args.from, &args.to), at)?;
+        if changed == Changed::No {
+            return Err(TurnedAway::Promise.into());
+        }
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Takes a checked job, once.
+    ///
+    /// # Errors
+    /// [`TakeError`]; nothing was written then.
+    pub async fn take_job(&self, new: NewJob) -> Result<Taken, TakeError> {
+        self.write(Part::Jobs, "take a job", move |transaction| take(transaction, &new)).await
+    }
+
+    /// Notes that a text was turned away: one line of the audit, and a word for the report. Nothing else changes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn turn_away(
+        &self,
+        left: JobId,
+        blob: &str,
+        why: &TurnedAway,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let problem = Problem::new(why.code(), chain(why));
+        let Some(word) = self.mail.word(left, blob, &problem, at) else { return Ok(()) };
+        let detail = format!("text {}: {problem}", word.blob);
+        // First, since the write wakes the report, which tells what is kept.
+        self.mail.keep(word);
+        let written = self
+            .write(Part::Jobs, "write the audit", move |transaction| {
+                note(transaction, at, "job_refused", (None, left), &detail)
+            })
+            .await;
+        if written.is_err() {
+            self.mail.unkeep(left);
+        }
+        written
+    }
+
+    /// The jobs whose delay is over, first come first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn due_jobs(&self, at: Timestamp) -> Result<Vec<DueJob>, StoreError> {
+        self.read(move |connection| due(connection, at)).await
+    }
+
+    /// When the next delay ends.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn next_due_job(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(next_due).await
+    }
+
+    /// Opens the operation of a job that waits; the operation's id is the job's.
+    ///
+    /// # Errors
+    /// [`OpenOperationError`]: also when the job does not wait any more, and then nothing was opened.
+    pub async fn open_job(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
+        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+        self.write(Part::Operations, "open a job", move |transaction| open(transaction, &new)).await?;
+        Ok(progress)
+    }
+
+    /// Ends a job that waited and becomes no operation. One that does not wait any more is left.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn settle_job(&self, id: JobId, settled: Settled, at: Timestamp) -> Result<(), StoreError> {
+        self.write(Part::Jobs, "end a job", move |transaction| settle(transaction, id, &settled, at)).await
+    }
+
+    /// Lowers what a signed job names, and ends the job.
+    ///
+    /// # Errors
+    /// [`TakeError`]; what is in force stays, and so does the job.
+    pub async fn lower_protection(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
+        self.write(Part::Jobs, "lower a promise", move |transaction| lower_protection(transaction, &job, at))
+            .await
+    }
+
+    /// Puts the operators and the policy of a signed job into use.
+    ///
+    /// # Errors
+    /// [`TakeError`]; those in use stay.
+    pub async fn change_roster(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
+        self.write(Part::Jobs, "write who may sign", move |transaction| change_roster(transaction, &job, at))
+            .await?;
+        self.mail.judge_anew();
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! What the hub passes on from operators: each text is judged, and taken once or turned away.
+//!
+//! A text whose bytes are on record already is not judged again: its outcome stands, and is in every report. So a repeat
+//! after its time is no refusal. One that was turned away is left by the hub until the next report reaches it, and is judged
+//! again after half a minute at the soonest: its signer may be listed by then. Deliberately absent: the effect; the reconcile loop acts when a job's delay is over.
+
+use holdfast_protocol::id::HostId;
+use holdfast_protocol::job::{MailedJob, SeenHost, SignedJob};
+use holdfast_protocol::strict::chain;
+use holdfast_trust::law::Here;
+use jiff::Timestamp;
+
+use crate::job::{NewJob, TakeError, Taken};
+use crate::{Store, StoreError};
+use agent_core::gate::order::{TurnedAway, judge};
+
+/// What became of a text.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is on record from now on.
+    Taken,
+    /// It was on record before.
+    Known,
+    /// It was turned away, for this.
+    Away(TurnedAway),
+    /// It was turned away a moment ago, which the hub has not heard yet.
+    AwayStill,
+    /// So much was turned away within the hour that nothing is looked at.
+    Unread,
+}
+
+/// Judges one text, and takes it or turns it away. On disk when this returns.
+///
+/// # Errors
+/// [`StoreError`]: nothing came of it then, and the hub will pass it on again.
+pub async fn take(
+    store: &Store,
+    (host, own): (HostId, &SeenHost),
+    mail: &MailedJob,
+    now: Timestamp,
+) -> Result<Outcome, StoreError> {
+    if !store.takes_mail(now) {
+        return Ok(Outcome::Unread);
+    }
+    if store.turned_away_just_now(mail.id, &mail.blob, now) {
+        return Ok(Outcome::AwayStill);
+    }
+    if let Ok(signed) = SignedJob::parse(mail.blob.as_bytes())
+        && store.knows_job(&signed).await?
+    {
+        return Ok(Outcome::Known);
+    }
+    match judged(store, (host, own), mail, now).await {
+        Ok(Taken::New) => {
+            tracing::info!(job = %mail.id, "a signed job was taken");
+            Ok(Outcome::Taken)
+        }
+        Ok(Taken::Known) => Ok(Outcome::Known),
+        Err(TakeError::Store(error)) => Err(error),
+        Err(TakeError::Away(why)) => {
+            if matches!(why, TurnedAway::Replayed) {
+                tracing::error!(job = %mail.id, "a job with a used id or nonce and another body was sent");
+            } else {
+                tracing::warn!(job = %mail.id, error = chain(&why), "a signed job was turned away");
+            }
+            store.turn_away(mail.id, &mail.blob, &why, now).await?;
+            Ok(Outcome::Away(why))
+        }
+    }
+}
+
+async fn judged(
+    store: &Store,
+    (host, own): (HostId, &SeenHost),
+    mail: &MailedJob,
+    now: Timestamp,
+) -> Result<Taken, TakeError> {
+    let standing = store.standing().await?;
+    let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
+    let job = judge(&mail.blob, mail.id, standing.roster.as_ref(), (&here, own))?;
+    store.take_job(NewJob { blob: mail.blob.clone(), job, at: now }).await
+}

@@ -1,0 +1,518 @@
+//! Operations and their events. Every event goes through the law of `operation::log`, here as on replay, and is on disk
+//! when a call returns; what it changes about the guest is in the same transaction, and so is its audit line.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::operation::{Alike, OperationView};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::rows::{from_json, json, micros, parsed, time};
+use super::{
+    Part, Store, StoreError, alike, applied, audit, backup, beside, brake_release, compact, controller,
+    growth, guest, release, restore_test, snapshot, tier, window,
+};
+use agent_core::model::growth::Growth;
+use agent_core::model::planted::{Bug, planted};
+use agent_core::model::record::ControllerOutcome;
+use agent_core::operation::log::{Entry, Event, Fact, Status};
+use agent_core::operation::progress::{Progress, ReplayError};
+use agent_core::operation::step::{Step, StepList};
+use agent_core::operation::update_controller::Came;
+use agent_core::operation::window::Window;
+use agent_core::operation::{JOURNAL_VERSION, Operation};
+
+/// An operation to be opened.
+#[derive(Clone, Debug)]
+pub struct NewOperation {
+    /// Its id.
+    pub id: OperationId,
+    /// What it does.
+    pub operation: Operation,
+    /// The document it serves.
+    pub generation: Generation,
+    /// Why, in words, for the audit.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Why an operation was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenOperationError {
+    /// Another one is under way on this guest.
+    #[error("an operation is under way on guest {0}: wait until it ended")]
+    Busy(GuestUid),
+    /// The request it would serve was cancelled, or ended otherwise, in the meantime.
+    #[error("request {0} does not wait any more: nothing is done for it")]
+    Ended(OperationId),
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why an event was not written. The operation must stop here.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// It may not happen now.
+    #[error(transparent)]
+    Law(#[from] ReplayError),
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+pub(super) fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
+    connection
+        .prepare_cached("SELECT serial FROM operation WHERE id = ?1")
+        .and_then(|mut select| select.query_row([id.to_string()], |row| row.get(0)))
+        .optional()
+        .map_err(StoreError::sqlite("find an operation"))?
+        .ok_or_else(|| StoreError::Unknown { what: "operation", id: id.to_string() })
+}
+
+pub(super) fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
+    let failed = || StoreError::sqlite("read an operation");
+    let row: Opened = connection
+        .prepare_cached("SELECT id, version, spec, steps, opened_at FROM operation WHERE serial = ?1")
+        .and_then(|mut select| {
+            select.query_row([serial], |row| {
+                let (id, version, spec) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(Opened { id, version, spec, steps: row.get(3)?, opened_at: row.get(4)? })
+            })
+        })
+        .map_err(failed())?;
+    let rows: Vec<(u32, i64, String)> = connection
+        .prepare_cached("SELECT number, at, body FROM event WHERE operation = ?1 ORDER BY number")
+        .and_then(|mut select| {
+            select.query_map([serial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
+        .map_err(failed())?;
+    let entries = rows
+        .into_iter()
+        .map(|(number, at, body)| Ok(Entry { number, at: time(at)?, event: from_json("an event", &body)? }))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    Progress::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
+}
+
+/// An operation as it was opened.
+struct Opened {
+    id: String,
+    version: u32,
+    spec: String,
+    steps: Option<String>,
+    opened_at: i64,
+}
+
+impl Opened {
+    fn progress(self) -> Result<Progress, StoreError> {
+        if self.version > JOURNAL_VERSION {
+            return Err(StoreError::NewerJournal { found: self.version, known: JOURNAL_VERSION });
+        }
+        let id = parsed("an operation's id", &self.id)?;
+        let operation: Operation = from_json("an operation", &self.spec)?;
+        let steps = match &self.steps {
+            Some(names) => StepList::read(&from_json::<Vec<String>>("the steps of an operation", names)?),
+            None => StepList::of(operation.steps()),
+        };
+        Ok(Progress::listed(id, operation, time(self.opened_at)?, steps))
+    }
+}
+
+pub(super) fn serials(
+    connection: &Connection,
+    sql: &'static str,
+    limit: i64,
+) -> Result<Vec<i64>, StoreError> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut select| select.query_map([limit], |row| row.get(0))?.collect())
+        .map_err(StoreError::sqlite("list operations"))
+}
+
+pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
+    let uid = new.operation.uid();
+    for held in std::iter::once(new.operation.lane()).chain(new.operation.other()) {
+        let busy: i64 = transaction
+            .query_row(
+                "SELECT count(*) FROM operation_hold WHERE guest = ?1 AND ended = 0",
+                [held.to_string()],
+                |row| row.get(0),
+            )
+            .map_err(StoreError::sqlite("look for open operations"))?;
+        if busy > 0 {
+            return Err(OpenOperationError::Busy(held));
+        }
+    }
+    let generation =
+        i64::try_from(new.generation.number()).map_err(StoreError::unreadable("a generation"))?;
+    transaction
+        .execute(
+            "INSERT INTO operation (id, kind, guest, version, spec, generation, opened_at, steps)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            (
+                new.id.to_string(),
+                new.operation.kind().as_str(),
+                uid.to_string(),
+                JOURNAL_VERSION,
+                json("an operation", &new.operation)?,
+                generation,
+                micros(new.at),
+                json("the steps of an operation", &StepList::of(new.operation.steps()).names())?,
+            ),
+        )
+        .map_err(StoreError::sqlite("open an operation"))?;
+    if let Some(other) = new.operation.other() {
+        transaction
+            .execute(
+                "INSERT INTO operation_hold (operation, guest) SELECT serial, ?2 FROM operation WHERE id = ?1",
+                [new.id.to_string(), other.to_string()],
+            )
+            .map_err(StoreError::sqlite("hold a second guest"))?;
+    }
+    if let Operation::Provision(provision) = &new.operation {
+        guest::begin_making(transaction, &provision.guest, new.id)?;
+    }
+    if let Operation::AdoptGuest(adopt) = &new.operation {
+        guest::begin_adopting(transaction, adopt, new.id)?;
+    }
+    if let Some(due) = new.operation.due() {
+        tier::begun(transaction, uid, due)?;
+    }
+    let line = audit::Line {
+        at: new.at,
+        action: "operation_opened",
+        guest: Some(uid),
+        operation: Some(new.id),
+        detail: &format!("{}: {}", new.operation.kind().as_str(), new.reason),
+    };
+    audit::append(transaction, &line)?;
+    // Each guest's own audit names what held it.
+    if let Some(other) = new.operation.other() {
+        audit::append(transaction, &audit::Line { guest: Some(other), ..line })?;
+    }
+    brake_release::spend(transaction, new)?;
+    Ok(())
+}
+
+/// One operation, replayed.
+pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<Progress>, StoreError> {
+    match serial(connection, id) {
+        Ok(serial) => load(connection, serial).map(Some),
+        Err(StoreError::Unknown { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The operation that is open on a guest.
+pub(super) fn open_on(connection: &Connection, guest: GuestUid) -> Result<Option<Progress>, StoreError> {
+    let serial: Option<i64> = connection
+        .prepare_cached("SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0")
+        .and_then(|mut select| select.query_row([guest.to_string()], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("look for open operations"))?;
+    serial.map(|serial| load(connection, serial)).transpose()
+}
+
+/// Writes one event with all it changes.
+pub(super) fn append(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    let serial = serial(transaction, after.id)?;
+    transaction
+        .prepare_cached("INSERT INTO event (operation, number, at, body) VALUES (?1, ?2, ?3, ?4)")
+        .and_then(|mut insert| {
+            let body = serde_json::to_string(&entry.event)
+                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+            insert.execute((serial, entry.number, micros(entry.at), body))
+        })
+        .map_err(StoreError::sqlite("write the journal"))?;
+    if let Event::Succeeded { step, facts, .. } = &entry.event {
+        if after.step(*step) == Some(Step::DestroyGuest) {
+            guest::set_gone(transaction, after.operation.uid(), after.id)?;
+        }
+        for fact in facts {
+            learn(transaction, after, fact, entry.at)?;
+        }
+    }
+    if let Event::UndoSucceeded { step, facts, .. } = &entry.event {
+        if after.step(*step) == Some(Step::TakeSnapshot) {
+            snapshot::gone(transaction, after.id)?;
+        }
+        for fact in facts {
+            unlearn(transaction, after, fact)?;
+        }
+    }
+    match (&entry.event, after.status().is_end()) {
+        (Event::Reopened { .. }, _) => reopen(transaction, serial)?,
+        (_, true) => end(transaction, after, serial, entry)?,
+        (_, false) => {}
+    }
+    audit_event(transaction, after, entry)?;
+    if after.status().is_end() || matches!(entry.event, Event::Reopened { .. }) {
+        super::job::follow(transaction, after, entry.at)?;
+    }
+    Ok(())
+}
+
+/// What a fact changes in our records.
+fn learn(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    fact: &Fact,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    match (fact, &after.operation) {
+        (Fact::Vmid(vmid), Operation::Provision(provision)) => {
+            guest::set_vmid(transaction, provision.guest.uid, *vmid)
+        }
+        (Fact::Vmid(vmid), Operation::RestoreBeside(spec)) => {
+            let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
+            let guest = spec.guest();
+            beside::begin(transaction, (guest.uid, &guest.name, archive), after.id, *vmid)
+        }
+        (Fact::Vmid(vmid), Operation::RestoreTest(spec)) => {
+            beside::begin(transaction, (spec.guest, &spec.name, &spec.backup.archive), after.id, *vmid)
+        }
+        (Fact::Tested { verdict, why }, Operation::RestoreTest(spec)) => {
+            restore_test::seen(transaction, spec, after, (*verdict, why), at)
+        }
+        // From its making on it is ours to know, whatever becomes of the steps that follow.
+        (Fact::Volume(volume), Operation::AttachVolume(attach)) => {
+            guest::add_volume(transaction, attach.target.uid, volume)
+        }
+        // Both guests' records change with the outcome of the step, or neither.
+        (Fact::Volume(volume), Operation::HandOverVolume(hand)) => {
+            guest::take_volume(transaction, hand.from().uid, hand.volume())?;
+            guest::add_volume(transaction, hand.to().uid, volume)
+        }
+        // Guest and copy change places with the outcome of the step, or neither does.
+        (Fact::TookPlace, Operation::SwapGuest(swap)) => beside::swapped(transaction, swap, after.id),
+        (Fact::WindowGranted(granted), Operation::QuiescedBackup(spec)) => {
+            window::granted(transaction, after, &Window::granted(spec.bound, granted.clone()), at)
+        }
+        (Fact::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
+            snapshot::taken(transaction, spec, after.id, *at)
+        }
+        (Fact::SnapshotTaken { at }, Operation::UpdateController(update)) => {
+            snapshot::taken(transaction, &update.snapshot, after.id, *at)
+        }
+        (Fact::Controller { came, why }, Operation::UpdateController(update)) => match came {
+            Came::Up => Ok(()),
+            Came::Bad => {
+                controller::did_not_come_up(transaction, update, after.id, (ControllerOutcome::Bad, why), at)
+            }
+            Came::Silent => controller::did_not_come_up(
+                transaction,
+                update,
+                after.id,
+                (ControllerOutcome::Silent, why),
+                at,
+            ),
+        },
+        (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
+        (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
+        (Fact::BackupFound { archive, bytes, at, sealed, mounts, hardware, disks }, _) => {
+            let (sealed, mounts, hardware) = (sealed.as_ref(), mounts.as_ref(), *hardware);
+            let disks = disks.as_deref();
+            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts, hardware, disks };
+            backup::found(transaction, after, &found)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a fact of an undo changes in our records.
+fn unlearn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result<(), StoreError> {
+    let (Fact::Volume(back), Operation::HandOverVolume(hand)) = (fact, &after.operation) else {
+        return Ok(());
+    };
+    for handed in after.volumes() {
+        guest::take_volume(transaction, hand.to().uid, &handed)?;
+    }
+    guest::take_volume(transaction, hand.from().uid, hand.volume())?;
+    guest::add_volume(transaction, hand.from().uid, back)
+}
+
+/// It is under way again. The index of open operations refuses it when another one is under way on its guest.
+fn reopen(transaction: &Transaction<'_>, serial: i64) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE operation SET ended_at = NULL, outcome = NULL, message = NULL WHERE serial = ?1",
+            [serial],
+        )
+        .map_err(StoreError::sqlite("reopen an operation"))?;
+    Ok(())
+}
+
+fn end(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    serial: i64,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    let outcome = match after.status() {
+        Status::Done => "done",
+        Status::Undone => "undone",
+        _ => "parked",
+    };
+    let message = after.cause().or_else(|| after.conditions().next()).map(|problem| problem.message.clone());
+    transaction
+        .execute(
+            "UPDATE operation SET ended_at = ?2, outcome = ?3, message = ?4 WHERE serial = ?1",
+            (serial, micros(entry.at), outcome, message),
+        )
+        .map_err(StoreError::sqlite("end an operation"))?;
+    if let Operation::RestoreTest(test) = &after.operation {
+        restore_test::ended(transaction, test, after, entry.at)?;
+    }
+    let uid = after.operation.uid();
+    if after.status() == Status::Forgotten {
+        return super::parked::set_forgotten(transaction, after, serial, entry);
+    }
+    window::ended(transaction, after)?;
+    if let (Status::Done, Some(due)) = (after.status(), after.operation.due()) {
+        tier::took(transaction, (uid, due.tier), serial)?;
+    }
+    if after.status() == Status::Done {
+        applied::done(transaction, after, entry.at)?;
+    }
+    match (&after.operation, after.status()) {
+        (Operation::Provision(provision), Status::Done) => {
+            guest::set_made(transaction, uid, &after.volumes())?;
+            release::came_with(transaction, provision, entry.at)
+        }
+        (Operation::AdoptGuest(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
+        (Operation::AdoptGuest(_), Status::Undone) => guest::set_nowhere(transaction, uid),
+        (Operation::Provision(provision), Status::Undone) => guest::set_back(transaction, provision),
+        (Operation::RestoreBeside(_), Status::Done) => beside::made(transaction, after.id, &after.volumes()),
+        (Operation::RestoreBeside(_), Status::Undone) => beside::gone(transaction, after.id),
+        _ => Ok(()),
+    }
+}
+
+fn audit_event(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Result<(), StoreError> {
+    let name = |step: u16| after.step(step).map_or("?", Step::name);
+    let (action, detail) = match &entry.event {
+        Event::Begun | Event::Posted { .. } => return Ok(()),
+        Event::Intended { .. } if planted(Bug::DropAuditLine) => return Ok(()),
+        Event::Intended { step } => ("step_intended", name(*step).to_owned()),
+        Event::Succeeded { step, .. } => ("step_succeeded", name(*step).to_owned()),
+        Event::Failed { step, problem, .. } => ("step_failed", format!("{}: {problem}", name(*step))),
+        Event::UndoBegun { problem } => ("undo_begun", problem.to_string()),
+        Event::UndoIntended { step } => ("undo_intended", name(*step).to_owned()),
+        Event::UndoSucceeded { step, .. } => ("undo_succeeded", name(*step).to_owned()),
+        Event::Parked { problem, .. } => ("operation_parked", problem.to_string()),
+        Event::Reopened { by, .. } => ("parked_retried", format!("by {by}")),
+        Event::Forgotten { reason, by } => ("parked_forgotten", format!("by {by}: {reason}")),
+        Event::Finished => ("operation_done", String::new()),
+        Event::TakenBack => ("operation_undone", String::new()),
+    };
+    let line = audit::Line {
+        at: entry.at,
+        action,
+        guest: Some(after.operation.uid()),
+        operation: Some(after.id),
+        detail: &detail,
+    };
+    audit::append(transaction, &line)
+}
+
+impl Store {
+    /// Opens an operation: its record, the guest's, and the audit line, in one transaction.
+    ///
+    /// # Errors
+    /// [`OpenOperationError`].
+    pub async fn open_operation(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
+        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+        self.write(Part::Operations, "open an operation", move |transaction| open(transaction, &new)).await?;
+        Ok(progress)
+    }
+
+    /// The same, with what its guest grows by: both are on record, or neither.
+    ///
+    /// # Errors
+    /// [`OpenOperationError`].
+    pub async fn open_growing(
+        &self,
+        new: NewOperation,
+        growth: Growth,
+    ) -> Result<Progress, OpenOperationError> {
+        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+        let open = move |transaction: &Transaction<'_>| {
+            open(transaction, &new)?;
+            growth::count(transaction, &new, &growth).map_err(OpenOperationError::Store)
+        };
+        self.write(Part::Operations, "open an operation", open).await?;
+        Ok(progress)
+    }
+
+    /// Writes the next event. The given progress is as it was before; the answer is as it is now.
+    ///
+    /// # Errors
+    /// [`AppendError`]. Nothing was written then, and the operation must not go on.
+    pub async fn append(
+        &self,
+        progress: &Progress,
+        event: Event,
+        at: Timestamp,
+    ) -> Result<Progress, AppendError> {
+        let entry = Entry { number: progress.entries() + 1, at, event };
+        let mut after = progress.clone();
+        after.apply(&entry)?;
+        let told = after.clone();
+        self.write(Part::Operations, "write the journal", move |transaction| {
+            append(transaction, &after, &entry).map_err(AppendError::Store)
+        })
+        .await?;
+        Ok(told)
+    }
+
+    /// Every operation that has not ended, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open_operations(&self) -> Result<Vec<Progress>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
+            serials(connection, sql, i64::MAX)?.into_iter().map(|serial| load(connection, serial)).collect()
+        })
+        .await
+    }
+
+    /// One operation, replayed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn operation(&self, id: OperationId) -> Result<Option<Progress>, StoreError> {
+        self.read(move |connection| one(connection, id)).await
+    }
+
+    /// Open and parked operations, and the last ended ones, for report and status; oldest first. What failed alike is one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn operation_views(&self, ended: u32) -> Result<Vec<OperationView>, StoreError> {
+        self.read(move |connection| {
+            let lines = alike::lines(connection, ended)?;
+            let mut all: Vec<i64> = lines.iter().map(|line| line.serial).collect();
+            let open = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
+            all.extend(serials(connection, open, i64::MAX)?);
+            // However long ago: who waits for a person is not forgotten by growing old.
+            all.extend(serials(connection, super::parked::PARKED, i64::MAX)?);
+            all.sort_unstable();
+            all.dedup();
+            let alike: BTreeMap<i64, Alike> =
+                lines.into_iter().filter_map(|line| Some((line.serial, line.alike?))).collect();
+            let view = |serial: i64| {
+                let view = compact::view(connection, serial)?;
+                Ok(OperationView { alike: alike.get(&serial).copied(), ..view })
+            };
+            all.into_iter().map(view).collect()
+        })
+        .await
+    }
+}

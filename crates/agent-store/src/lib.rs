@@ -1,0 +1,376 @@
+//! What must last: one SQLite file, `agent.db`, WAL, `synchronous=FULL`, one writer.
+//!
+//! What comes in: typed calls. What goes out: typed answers once the change is on disk, and a change notice that wakes
+//! the reconcile loop and the report. All work runs on one thread of its own behind a bounded queue, so nobody else ever
+//! blocks on the disk; only a test under virtual time has it done by the caller. What belongs together is one transaction: an operation and its audit line, an event and what it
+//! changes about the guest. Deliberately absent: decisions; the law of the journal is `operation::log`, the law of
+//! documents `protocol::generation`.
+//!
+//! | module | keeps |
+//! | --- | --- |
+//! | [`audit_file`] | the same, read beside a running agent |
+//! | [`segment`] | parts of it that lie in files |
+//! | [`audit`] | one hash-chained line per decision and effect |
+//! | [`desired`] | documents by generation, the last good one, the last refused one |
+//! | [`guest`] | our guests: place, volumes, reserved numbers |
+//! | [`access`] | claims, tokens, hellos; hellos that say nothing new only in memory (`heard`) |
+//! | [`keeping`] | from when on a guest's starts count against it |
+//! | [`idempotency`] | answers to repeated requests |
+//! | [`journal`] | operations and their events |
+//! | [`check`] | nothing: whether the file is sound |
+//! | [`compact`] | ended operations, once their events are gone |
+//! | `alike` | ended operations for people, tries that failed alike as one |
+//! | [`parked`] | what was left for a person, and the answers |
+//! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
+//! | `controller` | controllers that guests exchange for their own |
+//! | `release` | code that operators let see customers' data |
+//! | [`job_intake`] | jobs from the hub: judged, then taken once |
+//! | [`roster`] | who may sign here, and which life of the file it is |
+//! | [`recovery`] | what was planned at each start |
+//! | [`snapshot`] | snapshots that stand |
+//! | [`beside`] | copies that were restored beside guests |
+//! | `brake_release` | signed releases of the brake, and what was used of them |
+//! | `growth` | by how much guests grew within a day, and what was signed for |
+//! | `withdrawn` | orders to restore this host that were taken back |
+//! | [`backup`] | backups that were found |
+//! | [`left`] | guests of a lost box whose place this one took |
+//! | [`protection`] | what each guest is promised about its backups |
+//! | `quota` | how often each guest asked for what within a day |
+//! | [`request`] | what guests asked for, until it is an operation or has ended |
+//! | [`storage`] | storage targets that operators approved |
+//! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
+//! | [`window`] | quiesce windows that were granted |
+//! | [`shown`] | a guest's snapshots and backups, for itself |
+//! | [`records`] | all of it as the plan takes it |
+//! | `replaced` | that another box took this one's place |
+//! | [`refusal`] | when nothing is written any more, and what ends that |
+//! | `migration` | the file's version, and the way to it from every older one |
+
+pub mod access;
+mod alike;
+mod applied;
+pub mod audit;
+pub mod audit_file;
+pub mod backup;
+pub mod beside;
+mod brake_release;
+pub mod check;
+pub mod compact;
+mod controller;
+pub mod desired;
+mod error;
+pub mod escrow;
+#[cfg(feature = "testing")]
+pub mod fault;
+mod growth;
+pub mod guest;
+mod heard;
+pub mod holder;
+pub mod idempotency;
+pub mod job;
+pub mod job_intake;
+pub mod journal;
+pub mod keeping;
+pub mod left;
+mod mail;
+mod migration;
+mod open;
+pub mod owing;
+pub mod own_audit;
+pub mod parked;
+pub mod protection;
+mod quota;
+pub mod records;
+pub mod recovery;
+pub mod refusal;
+mod release;
+mod remains;
+mod replaced;
+pub mod request;
+pub mod restore_test;
+pub mod roster;
+mod rows;
+pub mod segment;
+pub mod shown;
+pub mod snapshot;
+pub mod storage;
+pub mod test_access;
+mod tier;
+pub mod window;
+mod withdrawn;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, DropBehavior, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use agent_core::model::planted::{Bug, planted};
+
+pub use error::{OpenError, StoreError};
+pub use refusal::Refusal;
+use refusal::{Fault, Health, News};
+
+/// Calls that may wait for the store's thread. Each is a few milliseconds; more than this means the disk hangs, and who
+/// asks waits in line.
+const QUEUE: usize = 64;
+
+/// Counts the changes of each part, so that a listener can tell whether it is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Of the desired document, accepted or refused.
+    pub desired: u64,
+    /// Of guests: hellos, claims, places.
+    pub guests: u64,
+    /// Of operations.
+    pub operations: u64,
+    /// Of what a person answered to what was left for them.
+    pub answers: u64,
+    /// Of whether the records can be written.
+    pub health: u64,
+    /// Of requests that wait, or no longer do.
+    pub requests: u64,
+    /// Of signed jobs, and of who may sign.
+    pub jobs: u64,
+    /// Of quiesce windows.
+    pub windows: u64,
+    /// Of recovery codes, and of copies of wrapped keys.
+    pub escrow: u64,
+}
+
+/// What a call changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Nothing,
+    Desired,
+    Guests,
+    Operations,
+    Answers,
+    Health,
+    Requests,
+    Jobs,
+    Windows,
+    Escrow,
+}
+
+/// A quarter of a mebibyte, written and taken back: the space stays with the file, for the first calls afterwards.
+const TRIAL: &str = "BEGIN IMMEDIATE;
+    INSERT OR REPLACE INTO meta (key, value) VALUES ('trial', hex(zeroblob(131072)));
+    COMMIT;
+    DELETE FROM meta WHERE key = 'trial';";
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// Where the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    OwnThread,
+    CallersThread,
+}
+
+/// Who does it.
+#[derive(Clone)]
+enum Worker {
+    Thread(mpsc::Sender<Job>),
+    /// With the lock that keeps a second agent away.
+    Caller(Arc<Mutex<(Connection, open::Hold)>>),
+}
+
+/// The handle. Cheap to clone; the file closes when the last one is dropped.
+#[derive(Clone)]
+pub struct Store {
+    worker: Worker,
+    changes: Arc<watch::Sender<Changes>>,
+    health: Arc<Health>,
+    heard: Arc<heard::Heard>,
+    /// The state folder.
+    folder: PathBuf,
+    /// How large the file was when it was measured last.
+    bytes: Arc<AtomicU64>,
+    /// Hellos before this were said to an earlier run of the agent.
+    listening_since: Timestamp,
+    mail: Arc<mail::Mail>,
+    kept: Arc<backup::Kept>,
+    applied: Arc<applied::KeptApplied>,
+    unwritten: Arc<window::Unwritten>,
+}
+
+impl Store {
+    /// A listener for changes. It is woken after the change is on disk.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Changes> {
+        self.changes.subscribe()
+    }
+
+    /// Why nothing is written at present, if so. Nothing new is begun then; reading goes on.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.health.refusal()
+    }
+
+    /// Whether a disk that was full has room again, by a trial write of more than any call writes. Nothing is tried in any
+    /// other state.
+    pub async fn try_room(&self) {
+        if !matches!(self.refusal(), Some(Refusal::Full { .. })) {
+            return;
+        }
+        let tried = self.run(|connection| {
+            let failed = StoreError::sqlite("try whether there is room");
+            let trial = connection.execute_batch(TRIAL).map_err(failed);
+            if trial.is_err() && !connection.is_autocommit() {
+                // Whatever this says, the transaction is over.
+                drop(connection.execute_batch("ROLLBACK"));
+            }
+            trial
+        });
+        let tried: Result<(), StoreError> = tried.await;
+        if tried.is_ok() && self.health.has_room() == News::Yes {
+            self.tell(Part::Health);
+        }
+    }
+
+    /// The lock is held by the worker, until after the file is closed.
+    fn start(
+        mut connection: Connection,
+        health: Health,
+        (lock, work): (open::Hold, Work),
+        listening_since: Timestamp,
+    ) -> Result<Self, std::io::Error> {
+        let worker = match work {
+            Work::CallersThread => Worker::Caller(Arc::new(Mutex::new((connection, lock)))),
+            Work::OwnThread => {
+                let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+                std::thread::Builder::new().name("store".to_owned()).spawn(move || {
+                    while let Some(job) = queue.blocking_recv() {
+                        job(&mut connection);
+                    }
+                    drop((connection, lock));
+                })?;
+                Worker::Thread(jobs)
+            }
+        };
+        let (changes, _) = watch::channel(Changes::default());
+        let folder = health.folder().to_owned();
+        let (health, heard, mail) = (Arc::new(health), Arc::default(), Arc::default());
+        let (kept, applied, unwritten) = (Arc::default(), Arc::default(), Arc::default());
+        let (changes, bytes) = (Arc::new(changes), Arc::default());
+        Ok(Self {
+            worker,
+            changes,
+            health,
+            heard,
+            folder,
+            bytes,
+            listening_since,
+            mail,
+            kept,
+            applied,
+            unwritten,
+        })
+    }
+
+    async fn run<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+    {
+        let (fault, outcome) = self.on_the_file(work).await?;
+        if let Some(fault) = fault
+            && self.health.take(fault) == News::Yes
+        {
+            self.tell(Part::Health);
+        }
+        outcome
+    }
+
+    /// Does it, and says what became of the disk meanwhile.
+    async fn on_the_file<T, E, F>(&self, work: F) -> Result<(Option<Fault>, Result<T, E>), StoreError>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+    {
+        let work = move |connection: &mut Connection| {
+            let outcome = work(connection);
+            (refusal::noted(), outcome)
+        };
+        let jobs = match &self.worker {
+            Worker::Thread(jobs) => jobs,
+            Worker::Caller(kept) => {
+                let mut kept = kept.lock().map_err(|_| StoreError::Closed)?;
+                return Ok(work(&mut kept.0));
+            }
+        };
+        let (answer, waiting) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // Nobody waits any more when the caller was dropped; what was done is done.
+            drop(answer.send(work(connection)));
+        });
+        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        waiting.await.map_err(|_| StoreError::Closed)
+    }
+
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.run(move |connection| work(connection)).await
+    }
+
+    /// One transaction, on disk when this returns. Listeners are told afterwards.
+    async fn write<T, E, F>(&self, part: Part, what: &'static str, work: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+    {
+        if let Some(refusal) = self.refusal() {
+            return Err(StoreError::Refusing(refusal).into());
+        }
+        let done = self
+            .run(move |connection| {
+                if planted(Bug::SkipFsync) && !connection.is_autocommit() {
+                    connection.execute_batch("COMMIT").map_err(StoreError::sqlite(what))?;
+                }
+                let mut transaction = connection
+                    .transaction_with_behavior(TransactionBehavior::Immediate)
+                    .map_err(StoreError::sqlite(what))?;
+                let done = work(&transaction)?;
+                if planted(Bug::SkipFsync) {
+                    transaction.set_drop_behavior(DropBehavior::Ignore);
+                    return Ok(done);
+                }
+                #[cfg(feature = "testing")]
+                fault::before_commit().map_err(StoreError::sqlite(what))?;
+                transaction.commit().map_err(StoreError::sqlite(what))?;
+                #[cfg(feature = "testing")]
+                fault::after_commit().map_err(StoreError::sqlite(what))?;
+                Ok::<T, E>(done)
+            })
+            .await?;
+        self.tell(part);
+        Ok(done)
+    }
+
+    fn tell(&self, part: Part) {
+        self.changes.send_modify(|changes| match part {
+            Part::Nothing => {}
+            Part::Desired => changes.desired += 1,
+            Part::Guests => changes.guests += 1,
+            Part::Operations => changes.operations += 1,
+            Part::Answers => changes.answers += 1,
+            Part::Health => changes.health += 1,
+            Part::Requests => changes.requests += 1,
+            Part::Jobs => changes.jobs += 1,
+            Part::Windows => changes.windows += 1,
+            Part::Escrow => changes.escrow += 1,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Opening: one agent at a time, the schema brought up to date, a damaged file set aside.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rustix::fs::{FlockOperation, flock};
+
+use super::error::OpenError;
+use super::refusal::{self, Health, Refusal};
+use super::{Store, Work, check, migration, replaced, roster, rows};
+use agent_core::model::planted::{Bug, planted};
+
+/// Audit, tokens' hashes and signed orders are the agent's own to read.
+const FILE_MODE: u32 = 0o600;
+
+impl Store {
+    /// Opens `agent.db` in a folder, or makes it. A damaged file is set aside and a new one begun, into which nothing is
+    /// written; a file on a full or failing disk is opened for reading alone. [`Store::refusal`] then says so.
+    ///
+    /// # Errors
+    /// When another agent holds the folder, or it cannot be used.
+    pub fn open(folder: &Path, now: Timestamp) -> Result<Self, OpenError> {
+        Self::open_for(folder, now, Work::OwnThread)
+    }
+
+    /// The same, for a program with one thread and a clock of its own, such as a test under virtual time: each call is
+    /// done by whoever calls before it returns, so no time passes meanwhile.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on_callers_thread(folder: &Path, now: Timestamp) -> Result<Self, OpenError> {
+        Self::open_for(folder, now, Work::CallersThread)
+    }
+
+    fn open_for(folder: &Path, now: Timestamp, work: Work) -> Result<Self, OpenError> {
+        let lock = hold(folder)?;
+        let path = folder.join("agent.db");
+        let (connection, refusal) = open_file(folder, &path, now)?;
+        let health = Health::new(folder, refusal);
+        Self::start(connection, health, (lock, work), now)
+            .map_err(|source| OpenError::Folder { path, source })
+    }
+}
+
+/// The file, and why nothing may be written into it, if so.
+fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    if let Err(error) = make_private(path) {
+        // A disk that takes no writes is judged below, by what SQLite says of it.
+        tracing::warn!(%error, "the mode of the database is not set");
+    }
+    let connection = match connect(path) {
+        Ok(connection) => connection,
+        Err(OpenError::Sqlite { source, .. }) if is_damage(&source) => return begin_anew(path, now),
+        Err(OpenError::Sqlite { source, .. }) => {
+            // The file beside it that readers share may need room that is not there: alone it can do without.
+            let refusal = refusal::at_start(folder, &source);
+            return match (refusal, connect_alone(path)) {
+                (Some(refusal), Ok(connection)) => Ok((connection, Some(refusal))),
+                _ => Err(sqlite(source)),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    let damaged = connection
+        .query_row("SELECT value FROM meta WHERE key = 'damage'", [], |row| row.get::<_, String>(0))
+        .optional()
+        .map_err(sqlite)?;
+    if let Some(text) = damaged {
+        return Ok((connection, Some(Refusal::Damaged { set_aside: text.into() })));
+    }
+    if let Some(by) = replaced::found(&connection).map_err(sqlite)? {
+        return Ok((connection, Some(Refusal::Replaced { by })));
+    }
+    match note_opening(&connection, now).and_then(|()| roster::begin_life(&connection, now)) {
+        Ok(()) => Ok((connection, None)),
+        Err(source) => match refusal::at_start(folder, &source) {
+            Some(refusal) => Ok((connection, Some(refusal))),
+            None => Err(sqlite(source)),
+        },
+    }
+}
+
+/// The first write of a run: a disk that takes none is told at once. It says nothing about the time, which may be wrong.
+fn note_opening(connection: &Connection, now: Timestamp) -> Result<(), rusqlite::Error> {
+    let at = rows::micros(now).to_string();
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('opened', ?1)", [at])?;
+    Ok(())
+}
+
+/// Sets the damaged file aside, and begins one that only says so, in this run and in every later one.
+fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
+    let set_aside = set_aside(path, now)?;
+    make_private(path)?;
+    let connection = connect(path)?;
+    connection
+        .execute(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('damage', ?1)",
+            [set_aside.display().to_string()],
+        )
+        .map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?;
+    Ok((connection, Some(Refusal::Damaged { set_aside })))
+}
+
+/// The folder is ours, until this is dropped.
+pub(super) struct Hold(File);
+
+impl Drop for Hold {
+    /// By word and not by closing alone: a program that is being started beside us has our open files for a moment.
+    fn drop(&mut self) {
+        if let Err(errno) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::warn!(%errno, "the folder's lock goes with its file alone");
+        }
+    }
+}
+
+/// Two agents on one folder would both believe they are the one writer.
+fn hold(folder: &Path) -> Result<Hold, OpenError> {
+    let path = folder.join("agent.lock");
+    let failed = |source| OpenError::Folder { path: path.clone(), source };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(FILE_MODE)
+        .open(&path)
+        .map_err(failed)?;
+    if planted(Bug::NoLock) {
+        return Ok(Hold(file));
+    }
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Hold(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Held(folder.to_owned())),
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
+/// Makes the file, or takes others' rights to it and its companions away: SQLite goes by the umask for a file that it
+/// makes, and by the file's own mode for what it makes beside it.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Folder { path: path.to_owned(), source };
+    drop(File::options().create(true).append(true).mode(FILE_MODE).open(path).map_err(failed)?);
+    for tail in ["", "-wal", "-shm"] {
+        let path = with_tail(path, tail);
+        let failed = |source| OpenError::Folder { path: path.clone(), source };
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() && found.mode() & 0o777 != FILE_MODE => {
+                std::fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)).map_err(failed)?;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(source)),
+        }
+    }
+    Ok(())
+}
+
+fn connect(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let mut connection = Connection::open(path).map_err(failed)?;
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+    let synchronous = if planted(Bug::StoreNotSynced) { "OFF" } else { "FULL" };
+    connection.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    // A row of one guest is under 2 KiB; 1 MiB of cache holds the working set of a hundred and keeps the agent small.
+    connection.pragma_update(None, "cache_size", -1024).map_err(failed)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
+    check::at_start(&connection, path).map_err(failed)?;
+    migration::migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// A file that can be read without writing anything beside it: its index is kept in memory. Only of our own version,
+/// since nothing can be brought up to date.
+fn connect_alone(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    migration::is_current(&connection, path)?;
+    Ok(connection)
+}
+
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+fn set_aside(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
+    let stamp = now.as_second();
+    let mut set_aside = path.to_owned();
+    set_aside.set_file_name(format!("agent.db.damaged-{stamp}"));
+    for (from, to) in ["", "-wal", "-shm"].map(|tail| (with_tail(path, tail), with_tail(&set_aside, tail))) {
+        match std::fs::rename(&from, &to) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(OpenError::Folder { path: from, source }),
+        }
+    }
+    check::is_set_aside(path);
+    Ok(set_aside)
+}
+
+fn with_tail(path: &Path, tail: &str) -> PathBuf {
+    let mut text = path.as_os_str().to_owned();
+    text.push(tail);
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As between a fork and its exec, in a program that another thread starts.
+    #[test]
+    fn the_folder_is_free_though_the_locks_file_is_still_open_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = hold(folder.path()).unwrap();
+        let elsewhere = ours.0.try_clone().unwrap();
+        assert!(matches!(hold(folder.path()), Err(OpenError::Held(_))));
+        drop(ours);
+        hold(folder.path()).unwrap();
+        drop(elsewhere);
+    }
+}

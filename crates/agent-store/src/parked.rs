@@ -1,0 +1,171 @@
+//! What was left for a person, and a person's answer to it: tried again, or ended. Either is one transaction: the event by
+//! the journal's law, the operation's row, the audit line.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::id::{GuestUid, OperationId};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction};
+
+use super::rows::micros;
+use super::{Part, Store, StoreError, beside, guest, journal};
+use agent_core::model::parked::ParkedEntry;
+use agent_core::operation::Operation;
+use agent_core::operation::log::{Entry, Event};
+use agent_core::operation::progress::{Progress, ReplayError};
+
+/// Parked, and not ended by a person since.
+pub(super) const PARKED: &str = "SELECT serial FROM operation WHERE outcome = 'parked'
+    AND serial NOT IN (SELECT operation FROM forgotten) ORDER BY serial LIMIT ?1";
+
+/// A person's answer to one parked operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Which operation.
+    pub operation: OperationId,
+    /// How long its journal was when the person saw it.
+    pub entries: u32,
+    /// Who answers.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Why an answer was not taken. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// There is no such operation, or it is not parked.
+    #[error("operation {0} is not parked (any more): look again with `agentd parked list`")]
+    NotParked(OperationId),
+    /// It is not as the person saw it.
+    #[error("operation {0} has changed since it was shown: look again with `agentd parked list`")]
+    Changed(OperationId),
+    /// Another operation is under way on its guest.
+    #[error("another operation is under way on guest {0}: wait until it has ended, then try again")]
+    Busy(GuestUid),
+    /// The law of the journal.
+    #[error(transparent)]
+    Law(#[from] ReplayError),
+    /// It could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AnswerError {
+    /// The code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotParked(_) => ErrorCode::NotFound,
+            Self::Changed(_) => ErrorCode::PreconditionFailed,
+            Self::Busy(_) => ErrorCode::Busy,
+            Self::Law(_) => ErrorCode::Internal,
+            Self::Store(_) => ErrorCode::Unavailable,
+        }
+    }
+}
+
+fn shown(transaction: &Transaction<'_>, answer: &Answer) -> Result<(Progress, ParkedEntry), AnswerError> {
+    let serial = match journal::serial(transaction, answer.operation) {
+        Ok(serial) => serial,
+        Err(StoreError::Unknown { .. }) => return Err(AnswerError::NotParked(answer.operation)),
+        Err(error) => return Err(error.into()),
+    };
+    let progress = journal::load(transaction, serial)?;
+    let entry = progress.parked_entry().ok_or(AnswerError::NotParked(answer.operation))?;
+    if entry.entries == answer.entries {
+        Ok((progress, entry))
+    } else {
+        Err(AnswerError::Changed(answer.operation))
+    }
+}
+
+fn write(
+    transaction: &Transaction<'_>,
+    mut progress: Progress,
+    answer: &Answer,
+    event: Event,
+) -> Result<Progress, AnswerError> {
+    let entry = Entry { number: progress.entries() + 1, at: answer.at, event };
+    progress.apply(&entry)?;
+    journal::append(transaction, &progress, &entry)?;
+    Ok(progress)
+}
+
+fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<Progress, AnswerError> {
+    let (progress, entry) = shown(transaction, answer)?;
+    let busy: Option<i64> = transaction
+        .query_row(
+            "SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0",
+            [progress.operation.lane().to_string()],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(StoreError::sqlite("look for open operations"))?;
+    if busy.is_some() {
+        return Err(AnswerError::Busy(entry.guest));
+    }
+    let at = progress.parked_at().ok_or(AnswerError::NotParked(answer.operation))?;
+    write(transaction, progress, answer, Event::Reopened { at, by: answer.by.clone() })
+}
+
+/// What ending it changes beside the journal: a guest that it was making is nowhere from now on. What stands of it on the
+/// node is left alone; should it carry our mark, it is told as one that our records do not know.
+pub(super) fn set_forgotten(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    serial: i64,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    transaction
+        .execute("INSERT INTO forgotten (operation, at) VALUES (?1, ?2)", (serial, micros(entry.at)))
+        .map_err(StoreError::sqlite("end a parked operation"))?;
+    match &after.operation {
+        Operation::Provision(provision) => guest::set_back(transaction, provision),
+        Operation::AdoptGuest(adopt) => guest::set_nowhere(transaction, adopt.guest().uid),
+        Operation::RestoreBeside(_) => beside::gone(transaction, after.id),
+        _ => Ok(()),
+    }
+}
+
+impl Store {
+    /// Everything that waits for a person, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn parked(&self) -> Result<Vec<ParkedEntry>, StoreError> {
+        self.read(|connection| {
+            let mut entries = Vec::new();
+            for serial in journal::serials(connection, PARKED, i64::MAX)? {
+                entries.extend(journal::load(connection, serial)?.parked_entry());
+            }
+            Ok(entries)
+        })
+        .await
+    }
+
+    /// Has a parked operation tried again, from where it stood.
+    ///
+    /// # Errors
+    /// [`AnswerError`].
+    pub async fn retry_parked(&self, answer: Answer) -> Result<Progress, AnswerError> {
+        self.write(Part::Answers, "reopen a parked operation", move |transaction| {
+            reopen(transaction, &answer)
+        })
+        .await
+    }
+
+    /// Ends a parked operation, for a reason.
+    ///
+    /// # Errors
+    /// [`AnswerError`].
+    pub async fn forget_parked(&self, answer: Answer, reason: String) -> Result<Progress, AnswerError> {
+        self.write(Part::Answers, "end a parked operation", move |transaction| {
+            let (progress, _) = shown(transaction, &answer)?;
+            write(transaction, progress, &answer, Event::Forgotten { reason, by: answer.by.clone() })
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! Quiesce windows from their grant on. A change is on disk before anybody is told of it, and wakes whoever waits.
+//!
+//! What comes in: what was said of a window, by its controller or by the agent. What goes out: the window as it is then, or
+//! why that may not be said; the law is `operation::window`. A controller that starts its stacks again, or gives its window
+//! up, is heard even when nothing can be written: what it says is kept in memory, counts at once, and is written with the
+//! next change of that window. Deliberately absent: waiting, and time; every call brings its moment.
+
+mod look;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_protocol::id::{GuestUid, OperationId};
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::rows::{from_json, json, micros, parsed, time};
+use super::{Part, Store, StoreError, audit};
+use agent_core::model::boot::BootMoment;
+use agent_core::model::limits;
+use agent_core::model::record::StacksDown;
+use agent_core::operation::Operation;
+use agent_core::operation::log::Status;
+use agent_core::operation::progress::Progress;
+use agent_core::operation::window::{Refused, Said, Window};
+
+pub use look::WindowLook;
+
+/// When something is said.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// On the clock that bounds count on.
+    pub boot: BootMoment,
+    /// By the time of day.
+    pub at: Timestamp,
+}
+
+/// Why something was not taken in. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum SayError {
+    /// No window of this id was granted.
+    #[error("no quiesce window of this id was granted")]
+    Unknown,
+    /// It may not be said there.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What was said while nothing could be written, in order.
+#[derive(Default)]
+pub(super) struct Unwritten(Mutex<BTreeMap<OperationId, Vec<(Said, Moment)>>>);
+
+impl Unwritten {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<OperationId, Vec<(Said, Moment)>>> {
+        // Behind a poisoned lock lie plain words and times.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, id: OperationId) -> Vec<(Said, Moment)> {
+        self.all().get(&id).cloned().unwrap_or_default()
+    }
+}
+
+/// The window with what could not be written yet.
+fn with(window: Window, unwritten: &[(Said, Moment)]) -> Window {
+    unwritten.iter().fold(window, |window, (said, moment)| window.apply(said, &moment.boot).unwrap_or(window))
+}
+
+/// A window as its row has it.
+pub(super) fn find(connection: &Connection, id: OperationId) -> Result<Option<Window>, StoreError> {
+    let body: Option<String> = connection
+        .prepare_cached("SELECT body FROM quiesce_window WHERE operation = ?1")
+        .and_then(|mut select| select.query_row([id.to_string()], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("read a quiesce window"))?;
+    body.map(|body| from_json("a quiesce window", &body)).transpose()
+}
+
+fn day_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(limits::STOOD_STILL).unwrap_or(Timestamp::MIN)
+}
+
+/// How long programs stood still for windows of the last day, of each guest that had one; of all, or of one. A window of a
+/// time to come was granted by a clock that was wrong, and says nothing of this day.
+pub(super) fn stood_still(
+    connection: &Connection,
+    guest: Option<GuestUid>,
+    now: Timestamp,
+) -> Result<BTreeMap<GuestUid, SignedDuration>, StoreError> {
+    let latest = now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX);
+    let rows: Vec<(String, String)> = connection
+        .prepare_cached(
+            "SELECT guest, body FROM quiesce_window
+             WHERE granted_at BETWEEN ?1 AND ?2 AND guest = coalesce(?3, guest)",
+        )
+        .and_then(|mut select| {
+            let guest = guest.map(|guest| guest.to_string());
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            select.query_map((micros(day_before(now)), micros(latest), guest), read)?.collect()
+        })
+        .map_err(StoreError::sqlite("count how long programs stood still"))?;
+    let mut stood: BTreeMap<GuestUid, SignedDuration> = BTreeMap::new();
+    for (guest, body) in rows {
+        let window: Window = from_json("a quiesce window", &body)?;
+        let sum = stood.entry(parsed("a guest", &guest)?).or_default();
+        let one = SignedDuration::try_from(window.stood_still()).unwrap_or(SignedDuration::MAX);
+        *sum = sum.saturating_add(one);
+    }
+    Ok(stood)
+}
+
+/// It is granted, in the same breath as its step succeeds. A second grant of one window changes nothing.
+pub(super) fn granted(
+    transaction: &Transaction<'_>,
+    after: &Progress,
+    window: &Window,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let guest = after.operation.uid().to_string();
+    transaction
+        .execute(
+            "INSERT OR IGNORE INTO quiesce_window (operation, guest, body, granted_at) VALUES (?1, ?2, ?3, ?4)",
+            (after.id.to_string(), &guest, json("a quiesce window", window)?, micros(at)),
+        )
+        .map_err(StoreError::sqlite("grant a quiesce window"))?;
+    transaction
+        .execute(
+            "DELETE FROM quiesce_window WHERE guest = ?1 AND operation NOT IN
+             (SELECT operation FROM quiesce_window WHERE guest = ?1 ORDER BY granted_at DESC LIMIT ?2)
+             AND (granted_at < ?3 OR operation NOT IN
+             (SELECT operation FROM quiesce_window WHERE guest = ?1 ORDER BY granted_at DESC LIMIT ?4))",
+            (&guest, limits::WINDOWS_PER_GUEST, micros(day_before(at)), limits::WINDOWS_PER_DAY),
+        )
+        .map_err(StoreError::sqlite("forget old quiesce windows"))?;
+    Ok(())
+}
+
+fn put(transaction: &Transaction<'_>, id: OperationId, window: &Window) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE quiesce_window SET body = ?2 WHERE operation = ?1",
+            (id.to_string(), json("a quiesce window", window)?),
+        )
+        .map_err(StoreError::sqlite("write a quiesce window"))?;
+    // A release may be said long after the backup was found: it is called by what is known then.
+    transaction
+        .execute(
+            "UPDATE backup SET label = ?2 WHERE operation = ?1 AND label IS NOT ?2",
+            (id.to_string(), json("a backup's label", &window.label())?),
+        )
+        .map_err(StoreError::sqlite("name a backup"))?;
+    Ok(())
+}
+
+/// The operation of a window ended otherwise than done: nothing is to be waited for any more. No moment is needed: a bound
+/// that passed meanwhile ends it the same way for whoever is told.
+pub(super) fn ended(transaction: &Transaction<'_>, after: &Progress) -> Result<(), StoreError> {
+    let (Operation::QuiescedBackup(_), Status::Undone | Status::Parked) = (&after.operation, after.status())
+    else {
+        return Ok(());
+    };
+    let (Some(window), Some(problem)) = (find(transaction, after.id)?, after.view().problem) else {
+        return Ok(());
+    };
+    match window.apply(&Said::CameToNothing(problem), &window.granted) {
+        Ok(closed) => put(transaction, after.id, &closed),
+        Err(_) => Ok(()),
+    }
+}
+
+/// What its controller says is in the guest's own audit; what the agent saw is in the journal.
+fn note(
+    transaction: &Transaction<'_>,
+    (guest, id): (GuestUid, OperationId),
+    said: &Said,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let (action, detail) = match said {
+        Said::Quiesced(standing) => {
+            ("window_quiesced", format!("{} stacks stand still", standing.stacks.len()))
+        }
+        Said::Released(said) if said.down.is_empty() => ("window_released", String::new()),
+        Said::Released(said) => {
+            let names: Vec<&str> = said.down.iter().map(|one| one.stack.as_str()).collect();
+            ("window_released", format!("not started: {}", names.join(", ")))
+        }
+        Said::Cancelled => ("window_given_up", String::new()),
+        Said::Captured => ("window_captured", String::new()),
+        Said::Began | Said::CameToNothing(_) => return Ok(()),
+    };
+    let line = audit::Line { at, action, guest: Some(guest), operation: Some(id), detail: &detail };
+    audit::append(transaction, &line)
+}
+
+fn say(
+    transaction: &Transaction<'_>,
+    id: OperationId,
+    said: &Said,
+    moment: &Moment,
+    unwritten: &[(Said, Moment)],
+) -> Result<Window, SayError> {
+    let guest: Option<String> = transaction
+        .prepare_cached("SELECT guest FROM quiesce_window WHERE operation = ?1")
+        .and_then(|mut select| select.query_row([id.to_string()], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("read a quiesce window"))?;
+    let (Some(guest), Some(kept)) = (guest, find(transaction, id)?) else { return Err(SayError::Unknown) };
+    let guest: GuestUid = parsed("a guest", &guest)?;
+    let before = with(kept.clone(), unwritten);
+    let after = before.apply(said, &moment.boot)?;
+    if after != kept {
+        put(transaction, id, &after)?;
+        for (said, moment) in unwritten {
+            released(transaction, id, said, moment.at)?;
+            note(transaction, (guest, id), said, moment.at)?;
+        }
+    }
+    if after != before {
+        note(transaction, (guest, id), said, moment.at)?;
+    }
+    released(transaction, id, said, moment.at)?;
+    Ok(after)
+}
+
+/// When the last word about the stacks came.
+fn released(
+    transaction: &Transaction<'_>,
+    id: OperationId,
+    said: &Said,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if !matches!(said, Said::Released(_)) {
+        return Ok(());
+    }
+    transaction
+        .execute(
+            "UPDATE quiesce_window SET released_at = ?2 WHERE operation = ?1",
+            (id.to_string(), micros(at)),
+        )
+        .map_err(StoreError::sqlite("note a release"))?;
+    Ok(())
+}
+
+/// The stacks that did not come back, by the last word of each guest's controller.
+pub(super) fn stacks_down(connection: &Connection) -> Result<Vec<StacksDown>, StoreError> {
+    let rows: Vec<(String, String, i64)> = connection
+        .prepare_cached(
+            "SELECT guest, body, max(released_at) FROM quiesce_window WHERE released_at IS NOT NULL
+             GROUP BY guest ORDER BY guest",
+        )
+        .and_then(|mut select| {
+            select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read the last releases"))?;
+    let mut all = Vec::new();
+    for (guest, body, at) in rows {
+        let window: Window = from_json("a quiesce window", &body)?;
+        if !window.down().is_empty() {
+            let down = window.down().to_vec();
+            all.push(StacksDown { guest: parsed("a guest", &guest)?, down, at: time(at)? });
+        }
+    }
+    Ok(all)
+}
+
+impl Store {
+    /// A window that was granted.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn window(&self, id: OperationId) -> Result<Option<Window>, StoreError> {
+        let kept = self.read(move |connection| find(connection, id)).await?;
+        Ok(kept.map(|window| with(window, &self.unwritten.of(id))))
+    }
+
+    /// Takes in what is said of a window. On disk when this returns; where nothing can be written, a release and a
+    /// giving-up are kept in memory.
+    ///
+    /// # Errors
+    /// [`SayError`]; nothing was changed then.
+    pub async fn say_of_window(
+        &self,
+        id: OperationId,
+        said: Said,
+        moment: Moment,
+    ) -> Result<Window, SayError> {
+        let unwritten = self.unwritten.of(id);
+        let count = unwritten.len();
+        let (heard, when) = (said.clone(), moment.clone());
+        let written = self
+            .write(Part::Windows, "write a quiesce window", move |transaction| {
+                say(transaction, id, &heard, &when, &unwritten)
+            })
+            .await;
+        match written {
+            Ok(window) => {
+                self.forget_unwritten(id, count);
+                Ok(window)
+            }
+            Err(SayError::Store(refusing)) if self.refusal().is_some() => {
+                self.hear_unwritten(id, said, moment, refusing).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn forget_unwritten(&self, id: OperationId, count: usize) {
+        let mut all = self.unwritten.all();
+        if let Some(left) = all.get_mut(&id) {
+            left.drain(..count.min(left.len()));
+            if left.is_empty() {
+                all.remove(&id);
+            }
+        }
+    }
+
+    /// Whoever lets programs run again is heard, whatever the disk does.
+    async fn hear_unwritten(
+        &self,
+        id: OperationId,
+        said: Said,
+        moment: Moment,
+        refusing: StoreError,
+    ) -> Result<Window, SayError> {
+        if !matches!(said, Said::Released(_) | Said::Cancelled) {
+            return Err(refusing.into());
+        }
+        let window = self.window(id).await?.ok_or(SayError::Unknown)?;
+        let after = window.apply(&said, &moment.boot)?;
+        if after != window {
+            let mut all = self.unwritten.all();
+            let heard = all.entry(id).or_default();
+            // The last word counts; a controller that repeats itself fills no memory.
+            heard.retain(|(earlier, _)| std::mem::discriminant(earlier) != std::mem::discriminant(&said));
+            heard.push((said, moment));
+            drop(all);
+            self.tell(Part::Windows);
+        }
+        Ok(after)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! One look at a window with all that belongs to it: the wish or the operation it is, and its backup.
+
+use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::local::window::{WindowPhase, WindowView};
+use holdfast_protocol::operation::OperationKind;
+use rusqlite::Connection;
+
+use super::{Window, find, with};
+use crate::request::{Asked, find_asked};
+use crate::{Store, StoreError, backup, shown};
+use agent_core::model::boot::BootMoment;
+use agent_core::model::planted::{Bug, planted};
+use agent_core::model::policy::QuiesceBound;
+use agent_core::model::record::BackupRecord;
+use agent_core::model::request::Ask;
+use agent_core::operation::Operation;
+
+/// A window, or the wish for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowLook {
+    id: OperationId,
+    stands: Asked,
+    window: Option<Window>,
+    backup: Option<BackupRecord>,
+}
+
+impl WindowLook {
+    fn at(connection: &Connection, id: OperationId) -> Result<Option<Self>, StoreError> {
+        let Some(stands) = find_asked(connection, id)? else { return Ok(None) };
+        let (window, backup) = (find(connection, id)?, backup::of(connection, id)?);
+        Ok(Some(Self { id, stands, window, backup }))
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn guest(&self) -> GuestUid {
+        match &self.stands {
+            Asked::Operation(progress) => progress.operation.uid(),
+            Asked::Kept(view) => view.guest,
+            Asked::Request(record) => record.request.guest,
+        }
+    }
+
+    /// Whether it is about a window at all.
+    #[must_use]
+    pub fn is_window(&self) -> bool {
+        let kind = match &self.stands {
+            Asked::Operation(progress) => progress.operation.kind(),
+            Asked::Kept(view) => view.kind,
+            Asked::Request(record) => record.request.ask.kind(),
+        };
+        kind == OperationKind::QuiescedBackup
+    }
+
+    /// Whether it waits for its lane still, and can be cancelled as other requests are.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        matches!(self.stands, Asked::Request(_))
+    }
+
+    /// Why what it is has ended, if it has.
+    fn end(&self) -> Option<Problem> {
+        match &self.stands {
+            Asked::Operation(progress) => progress.view().problem.filter(|_| progress.status().is_end()),
+            Asked::Kept(view) => view.problem.clone(),
+            Asked::Request(record) => record.end.as_ref().map(|end| end.problem.clone()),
+        }
+    }
+
+    fn bound(&self) -> QuiesceBound {
+        match &self.stands {
+            Asked::Operation(progress) => match &progress.operation {
+                Operation::QuiescedBackup(backup) => backup.bound,
+                _ => QuiesceBound::usual(),
+            },
+            // How long it may have been is no longer kept; it is over.
+            Asked::Kept(_) => QuiesceBound::usual(),
+            Asked::Request(record) => match &record.request.ask {
+                Ask::QuiescedBackup { bound, .. } => *bound,
+                _ => QuiesceBound::usual(),
+            },
+        }
+    }
+
+    /// As its controller is told.
+    #[must_use]
+    pub fn view(&self, now: &BootMoment) -> WindowView {
+        let end = self.end();
+        let phase = match &self.window {
+            Some(window) => window.told(now),
+            None if end.is_some() => WindowPhase::Cancelled,
+            None if planted(Bug::EarlyGrant) => WindowPhase::Granted,
+            None => WindowPhase::Requested,
+        };
+        let left = self.window.as_ref().map(|window| window.left(now));
+        let left = left.map(|left| left.as_millis().div_ceil(1000));
+        let mut kept = self.backup.as_ref().map(shown::kept);
+        // What may yet be called better is called nothing.
+        if let Some(kept) = &mut kept
+            && self.window.as_ref().is_some_and(|window| !window.is_settled(now))
+        {
+            kept.label = None;
+        }
+        WindowView {
+            id: self.id,
+            phase,
+            bound_s: self.bound().seconds(),
+            left_s: left.and_then(|left| u32::try_from(left).ok()),
+            label: kept.as_ref().and_then(|kept| kept.label.clone()),
+            kept,
+            // What a person must do goes before what its controller sees by the phase.
+            problem: end.or_else(|| self.window.as_ref().and_then(|window| window.problem(now))),
+        }
+    }
+}
+
+impl Store {
+    /// One look at a window, or at the wish for one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn look_at_window(&self, id: OperationId) -> Result<Option<WindowLook>, StoreError> {
+        let look = self.read(move |connection| WindowLook::at(connection, id)).await?;
+        let unwritten = self.unwritten.of(id);
+        Ok(look.map(|look| WindowLook { window: look.window.map(|window| with(window, &unwritten)), ..look }))
+    }
+}

@@ -1,0 +1,96 @@
+//! Orders to restore this host that operators took back, and until when its hub served it: what such an order is held to.
+//!
+//! A withdrawal that this box heard of is kept for good, so that no hub can pass it over later.
+
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::job::{Act, JobState};
+use holdfast_trust::Accepted;
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::job::{Swapped, TakeError, end};
+use super::rows::{micros, parsed, time};
+use super::{Part, Store, StoreError};
+use agent_core::gate::order::TurnedAway;
+
+/// What is on disk is never older than this while the hub answers.
+const WRITTEN_EVERY: SignedDuration = SignedDuration::from_hours(1);
+
+const SERVED: &str = "hub_served_at";
+
+fn withdraw(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
+    let payload = job.payload();
+    let Act::WithdrawRestore(withdrawal) = &payload.act else {
+        return Err(TurnedAway::Unsupported(payload.act.verb()).into());
+    };
+    if end(transaction, payload.job_id, (JobState::Waiting, JobState::Done), None, at)? == Swapped::Yes {
+        transaction
+            .execute(
+                "INSERT OR IGNORE INTO withdrawn_order (digest, job, at) VALUES (?1, ?2, ?3)",
+                (withdrawal.order.as_str(), payload.job_id.to_string(), micros(at)),
+            )
+            .map_err(StoreError::sqlite("note that an order was taken back"))?;
+    }
+    Ok(())
+}
+
+fn found(connection: &Connection, order: &Sha256Text) -> Result<Option<JobId>, StoreError> {
+    let job: Option<String> = connection
+        .prepare_cached("SELECT job FROM withdrawn_order WHERE digest = ?1")
+        .and_then(|mut select| select.query_row([order.as_str()], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("look for an order that was taken back"))?;
+    job.map(|job| parsed("a job", &job)).transpose()
+}
+
+/// When the hub last served this box, by the latest time that a kept clock showed; to the hour.
+pub(super) fn served(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    let at: Option<i64> = connection
+        .prepare_cached("SELECT value FROM counter WHERE key = ?1")
+        .and_then(|mut select| select.query_row([SERVED], |row| row.get(0)).optional())
+        .map_err(StoreError::sqlite("read when the hub last answered"))?;
+    at.map(time).transpose()
+}
+
+impl Store {
+    /// Notes that operators took an order back, and ends the job.
+    ///
+    /// # Errors
+    /// [`TakeError`]; nothing changes then.
+    pub async fn withdraw_order(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
+        self.write(Part::Jobs, "take an order back", move |transaction| withdraw(transaction, &job, at)).await
+    }
+
+    /// By which job an order was taken back, where this box heard of it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn withdrawn(&self, order: Sha256Text) -> Result<Option<JobId>, StoreError> {
+        self.read(move |connection| found(connection, &order)).await
+    }
+
+    /// Notes that the hub serves this box: once an hour. The clock may be wrong, so the time is the latest that a kept clock
+    /// showed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn note_served(&self) -> Result<(), StoreError> {
+        let standing = self.standing().await?;
+        let due = |last: Timestamp| standing.latest.duration_since(last) >= WRITTEN_EVERY;
+        if !standing.served.is_none_or(due) {
+            return Ok(());
+        }
+        let at = micros(standing.latest);
+        self.write(Part::Nothing, "note that the hub answers", move |transaction| {
+            transaction
+                .execute(
+                    "INSERT INTO counter (key, value) VALUES (?1, ?2)
+                     ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
+                    (SERVED, at),
+                )
+                .map_err(StoreError::sqlite("note that the hub answers"))?;
+            Ok(())
+        })
+        .await
+    }
+}

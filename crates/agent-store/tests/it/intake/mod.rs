@@ -1,0 +1,42 @@
+//! Signed jobs at the door of an agent: what is turned away, exactly why, and that nothing came of it; and that what is
+//! taken is taken once, whatever is repeated, killed, set back or written anew.
+//!
+//! | module | shows |
+//! | --- | --- |
+//! | `hand` | somebody who signs |
+//! | `door` | a store with a guest and operators, and what must hold of each refusal |
+//! | `shapes` | texts and payloads of the wrong shape |
+//! | `values` | values that are out of their range, or not of here and now |
+//! | `signatures` | signatures that are none, or not enough |
+//! | `loosen` | promises about backups, lowered |
+//! | `once` | one job a thousand times |
+//! | `changes` | cancels, delays, new operators |
+//! | `brake` | whom a signed release lets pass |
+//! | `targets` | storage targets, approved and let go |
+//! | `restore` | a new box takes a lost one's place, and the lost one stands still |
+//! | `pair` | a volume goes between two guests of one customer |
+//! | `swap` | a copy takes the place of its guest, and of no other |
+//! | `follow` | how a job follows its operation, and what the audit says of it |
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod brake;
+mod changes;
+mod door;
+mod follow;
+#[path = "../../../../../tests/support/ssh_signer.rs"]
+mod hand;
+mod loosen;
+mod once;
+mod pair;
+mod restore;
+mod shapes;
+mod signatures;
+mod swap;
+mod targets;
+mod values;

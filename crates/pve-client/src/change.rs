@@ -1,0 +1,342 @@
+//! Changing a guest's configuration: the closed list of changes we ever send.
+//!
+//! What comes in: one or more [`ConfigChange`] and the digest of what was read. What goes out: parameters for
+//! `PUT …/config`. Deliberately absent: anything about features, devices, bind mounts, hooks, `lock` (a token can set it
+//! and nobody can take it off), `unprivileged`, deletion of disks, and switching protection off, which needs a
+//! [`LiftProof`](super::lift::LiftProof) and its own call.
+
+use std::borrow::Cow;
+
+use holdfast_protocol::id::{GuestName, MountPath, StorageName};
+use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
+
+use super::call::{Params, Value};
+use super::config::{Digest, Switch};
+use super::restore::BootstrapEnv;
+use super::volume::InBackup;
+use agent_core::model::net::NetLine;
+
+/// The number of a mount of a guest, `mp0` to `mp255`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MountSlot(pub u8);
+
+/// The number of a network of a guest, `net0` to `net31`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NetSlot(pub u8);
+
+/// A disk that can be grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskSlot {
+    /// The root file system.
+    Rootfs,
+    /// One of the mounts.
+    Mount(MountSlot),
+}
+
+impl DiskSlot {
+    /// As Proxmox names it.
+    #[must_use]
+    pub fn key(self) -> String {
+        match self {
+            Self::Rootfs => "rootfs".to_owned(),
+            Self::Mount(MountSlot(number)) => format!("mp{number}"),
+        }
+    }
+}
+
+/// A tag: lower-case letters, digits, `_`, `-`, `+`, `.`; Proxmox folds case and would re-order others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag(String);
+
+/// Text that is no tag.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a tag of lower-case letters, digits, '_', '-', '+' and '.'")]
+pub struct TagError(String);
+
+impl Tag {
+    /// As Proxmox writes it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Tag {
+    type Err = TagError;
+    fn from_str(text: &str) -> Result<Self, TagError> {
+        let first = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let rest = |c: char| first(c) || "-+.".contains(c);
+        if text.len() <= 64 && text.starts_with(first) && text.chars().all(rest) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(TagError(text.chars().take(64).collect()))
+        }
+    }
+}
+
+/// A description Proxmox takes: at most 8192 characters, no control characters but newlines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description(String);
+
+/// Text that is no description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a description is at most 8192 characters long and holds no control characters but newlines")]
+pub struct DescriptionError;
+
+impl Description {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Description {
+    type Error = DescriptionError;
+    fn try_from(text: String) -> Result<Self, DescriptionError> {
+        let fits = text.chars().count() <= 8192 && !text.chars().any(|c| c.is_control() && c != '\n');
+        if fits { Ok(Self(text)) } else { Err(DescriptionError) }
+    }
+}
+
+/// A volume to be made and mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewVolume {
+    /// Which mount it becomes. It must be free: the digest guards against a race.
+    pub slot: MountSlot,
+    /// Where it is made.
+    pub storage: StorageName,
+    /// Its size.
+    pub size: DiskGib,
+    /// Where it is mounted in the guest.
+    pub mount: MountPath,
+    /// Whether backups hold it.
+    pub in_backup: InBackup,
+}
+
+/// One thing to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigChange {
+    /// Memory.
+    Memory(MemoryMib),
+    /// Swap.
+    Swap(SwapMib),
+    /// Cores.
+    Cores(Cores),
+    /// All tags, in place of those it has.
+    Tags(Vec<Tag>),
+    /// The description.
+    Description(Description),
+    /// `protection=1`.
+    Protect,
+    /// Hands the bootstrap over. A running guest sees it only from its next start.
+    SetEnv(BootstrapEnv),
+    /// Takes the bootstrap away. A running guest keeps it in PID 1 until its next start.
+    ClearEnv,
+    /// Makes a volume. Refused while protection is on.
+    AddVolume(NewVolume),
+    /// Withdraws a mount that was asked for and could not be made. What is made is not touched by it.
+    WithdrawWish(MountSlot),
+    /// Takes these labels away.
+    Unlabel(Labels),
+    /// The host name. A running guest has it from its next start.
+    Hostname(GuestName),
+    /// Whether it starts with the node.
+    AtBoot(Switch),
+    /// `nameserver` and `searchdomain`, one of them. A running guest has it from its next start.
+    Names(NameKey, String),
+    /// These are the host's own again. What is only pending is not taken back by it: see [`Self::WithdrawNames`].
+    HostNames(Vec<NameKey>),
+    /// Takes back what of these waits for the next start.
+    WithdrawNames,
+    /// One network, whole, under the number it has. It takes effect at once, in a running guest as well.
+    Net(NetSlot, NetLine),
+}
+
+/// What of a guest's resolver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKey {
+    /// The servers.
+    Servers,
+    /// The domains in which short names are looked for.
+    Search,
+}
+
+impl NameKey {
+    /// As Proxmox names it.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Servers => "nameserver",
+            Self::Search => "searchdomain",
+        }
+    }
+}
+
+/// What people read of a guest's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Labels {
+    /// The tags.
+    Tags,
+    /// The description.
+    Description,
+    /// Both.
+    Both,
+}
+
+impl ConfigChange {
+    fn param(&self) -> (Cow<'static, str>, Value) {
+        match self {
+            Self::Memory(size) => ("memory".into(), size.get().into()),
+            Self::Swap(size) => ("swap".into(), size.get().into()),
+            Self::Cores(cores) => ("cores".into(), cores.get().into()),
+            Self::Tags(tags) => {
+                let text: Vec<&str> = tags.iter().map(Tag::as_str).collect();
+                ("tags".into(), text.join(";").into())
+            }
+            Self::Description(text) => ("description".into(), text.as_str().into()),
+            Self::Protect => ("protection".into(), Value::On),
+            Self::SetEnv(env) => ("env".into(), Value::Secret(env.property())),
+            Self::ClearEnv => ("delete".into(), "env".into()),
+            Self::AddVolume(volume) => {
+                let NewVolume { slot, storage, size, mount, in_backup } = volume;
+                let backup = match in_backup {
+                    InBackup::Yes => 1,
+                    InBackup::No => 0,
+                };
+                let text = format!("{storage}:{},mp={mount},backup={backup}", size.get());
+                (DiskSlot::Mount(*slot).key().into(), text.into())
+            }
+            Self::Unlabel(labels) => {
+                let keys = match labels {
+                    Labels::Tags => "tags",
+                    Labels::Description => "description",
+                    Labels::Both => "description,tags",
+                };
+                ("delete".into(), keys.into())
+            }
+            Self::Hostname(name) => ("hostname".into(), name.as_str().into()),
+            Self::AtBoot(Switch::On) => ("onboot".into(), Value::On),
+            Self::AtBoot(Switch::Off) => ("onboot".into(), Value::Text("0".to_owned())),
+            Self::Names(key, text) => (key.key().into(), text.as_str().into()),
+            Self::HostNames(keys) => {
+                let keys: Vec<&str> = keys.iter().map(|key| key.key()).collect();
+                ("delete".into(), keys.join(",").into())
+            }
+            Self::WithdrawNames => ("revert".into(), "nameserver,searchdomain".into()),
+            Self::Net(NetSlot(number), line) => (format!("net{number}").into(), line.to_string().into()),
+            Self::WithdrawWish(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
+        }
+    }
+}
+
+/// Changes that go in one call, bound to the state they were decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigUpdate {
+    digest: Digest,
+    changes: Vec<ConfigChange>,
+}
+
+/// A list of changes that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigUpdateError {
+    /// Proxmox answers an empty change with an error.
+    #[error("there is nothing to change")]
+    Empty,
+    /// The later one would win silently.
+    #[error("{0} is changed twice in one call")]
+    Twice(String),
+}
+
+impl ConfigUpdate {
+    /// Binds changes to the state they were decided on.
+    ///
+    /// # Errors
+    /// When there are none, or two of the same key.
+    pub fn new(digest: Digest, changes: Vec<ConfigChange>) -> Result<Self, ConfigUpdateError> {
+        let mut keys: Vec<Cow<'_, str>> = changes.iter().map(|change| change.param().0).collect();
+        keys.sort();
+        let twice = keys
+            .iter()
+            .zip(keys.iter().skip(1))
+            .find(|(a, b)| a == b)
+            .map(|(key, _)| key.clone().into_owned());
+        match (changes.is_empty(), twice) {
+            (true, _) => Err(ConfigUpdateError::Empty),
+            (false, Some(key)) => Err(ConfigUpdateError::Twice(key)),
+            (false, None) => Ok(Self { digest, changes }),
+        }
+    }
+
+    /// The changes.
+    #[must_use]
+    pub fn changes(&self) -> &[ConfigChange] {
+        &self.changes
+    }
+
+    /// The state they were decided on.
+    #[must_use]
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    pub(super) fn params(&self) -> Params {
+        let mut params: Params = self.changes.iter().map(ConfigChange::param).collect();
+        params.push(("digest".into(), self.digest.as_str().into()));
+        params
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest() -> Digest {
+        Digest::parse("0efe9d8b6dd8ab19dfd1c70300537ee86bad8bf0").unwrap()
+    }
+
+    #[test]
+    fn an_update_says_each_key_once() {
+        let memory = |mib| ConfigChange::Memory(MemoryMib::try_from(mib).unwrap());
+        assert_eq!(ConfigUpdate::new(digest(), Vec::new()), Err(ConfigUpdateError::Empty));
+        let twice = ConfigUpdate::new(digest(), vec![memory(128), ConfigChange::Protect, memory(256)]);
+        assert_eq!(twice, Err(ConfigUpdateError::Twice("memory".to_owned())));
+        assert!(ConfigUpdate::new(digest(), vec![memory(128), ConfigChange::Protect]).is_ok());
+    }
+
+    #[test]
+    fn a_bulk_volume_as_it_was_proved() {
+        let volume = NewVolume {
+            slot: MountSlot(0),
+            storage: "labbtrfs".parse().unwrap(),
+            size: DiskGib::try_from(1).unwrap(),
+            mount: "/mnt/bulk".parse().unwrap(),
+            in_backup: InBackup::No,
+        };
+        let (key, value) = ConfigChange::AddVolume(volume).param();
+        assert_eq!((key.as_ref(), value.expose().as_ref()), ("mp0", "labbtrfs:1,mp=/mnt/bulk,backup=0"));
+    }
+
+    #[test]
+    fn a_network_is_sent_whole_and_each_once() {
+        let line = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,ip=10.66.0.20/24,link_down=1";
+        let net = |number| ConfigChange::Net(NetSlot(number), line.parse().unwrap());
+        let (key, value) = net(3).param();
+        assert_eq!((key.as_ref(), value.expose().as_ref()), ("net3", line));
+        assert!(ConfigUpdate::new(digest(), vec![net(0), net(1)]).is_ok());
+        assert_eq!(
+            ConfigUpdate::new(digest(), vec![net(1), net(1)]),
+            Err(ConfigUpdateError::Twice("net1".to_owned()))
+        );
+        let (key, value) = ConfigChange::AtBoot(Switch::Off).param();
+        assert_eq!((key.as_ref(), value.expose().as_ref()), ("onboot", "0"));
+    }
+
+    #[test]
+    fn tags_that_proxmox_would_change_are_refused() {
+        for bad in ["", "Holdfast", "a;b", "a b", "-a", "ä", "a,b"] {
+            assert!(bad.parse::<Tag>().is_err(), "{bad:?}");
+        }
+        assert!("hf-1a2b3c4d".parse::<Tag>().is_ok());
+    }
+}

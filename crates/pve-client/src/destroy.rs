@@ -1,0 +1,174 @@
+//! The witness without which no customer's guest can be destroyed.
+//!
+//! What comes in: the [`Warrant`], and the guest as it is now. What goes out: a [`DestroyProof`], or what changed since
+//! the operator looked. More than was signed for saves the guest as much as less does. Deliberately absent: a way to
+//! make the witness without a warrant, or without looking.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::id::{GuestName, Vmid};
+
+use super::config::GuestConfig;
+use super::volume::Backing;
+use agent_core::gate::warrant::{Seen, Warrant};
+use agent_core::model::mark::{self, Mark};
+use agent_core::model::record::VolumeId;
+
+/// What is not as the operator saw it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetChanged {
+    /// Tags or description do not say that it is this guest.
+    #[error("guest {vmid} does not carry the mark of the guest that was signed for")]
+    Mark {
+        /// The guest.
+        vmid: Vmid,
+    },
+    /// It has another name.
+    #[error("guest {vmid} is called {seen:?} now, signed for was {signed}")]
+    Name {
+        /// The guest.
+        vmid: Vmid,
+        /// As it is called now.
+        seen: String,
+        /// As it was called.
+        signed: GuestName,
+    },
+    /// It has a volume that was not signed for.
+    #[error("guest {vmid} has the volume {volume}, which was not signed for")]
+    More {
+        /// The guest.
+        vmid: Vmid,
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// A volume that was signed for is not there.
+    #[error("guest {vmid} has no volume {volume} any more, which was signed for")]
+    Less {
+        /// The guest.
+        vmid: Vmid,
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// A path of the host is mounted into it. We never do that.
+    #[error("guest {vmid} has a host path mounted: somebody changed it by hand")]
+    HostPath {
+        /// The guest.
+        vmid: Vmid,
+    },
+}
+
+/// Proof that a guest is exactly what an operator signed for.
+#[derive(Debug)]
+pub struct DestroyProof {
+    vmid: Vmid,
+}
+
+impl DestroyProof {
+    /// Compares what was signed for with the guest as it is now.
+    ///
+    /// # Errors
+    /// The first thing that changed.
+    pub fn establish(warrant: &Warrant, seen: &GuestConfig) -> Result<Self, TargetChanged> {
+        compare(warrant.target(), seen)?;
+        Ok(Self { vmid: warrant.target().vmid })
+    }
+
+    /// The guest.
+    #[must_use]
+    pub const fn vmid(&self) -> Vmid {
+        self.vmid
+    }
+}
+
+/// Compares a target as an operator saw it with the guest as it is now.
+///
+/// # Errors
+/// The first thing that changed.
+pub fn compare(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
+    let vmid = target.vmid;
+    if mark::read(&seen.tags, &seen.description) != Mark::Of(target.uid) {
+        return Err(TargetChanged::Mark { vmid });
+    }
+    compare_unmarked(target, seen)
+}
+
+/// The same of a guest that need not carry our mark yet.
+///
+/// # Errors
+/// The first thing that changed.
+pub fn compare_unmarked(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
+    let vmid = target.vmid;
+    if seen.hostname.as_deref() != Some(target.name.as_str()) {
+        let called = seen.hostname.clone().unwrap_or_default();
+        return Err(TargetChanged::Name { vmid, seen: called, signed: target.name.clone() });
+    }
+    if seen.mounts.values().chain(&seen.rootfs).any(|disk| matches!(disk.backing, Backing::Host(_))) {
+        return Err(TargetChanged::HostPath { vmid });
+    }
+    let present: BTreeSet<VolumeId> = seen.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
+    if let Some(volume) = present.difference(&target.volumes).next() {
+        return Err(TargetChanged::More { vmid, volume: volume.clone() });
+    }
+    match target.volumes.difference(&present).next() {
+        Some(volume) => Err(TargetChanged::Less { vmid, volume: volume.clone() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_core::gate::warrant::Allows;
+    use holdfast_protocol::id::{GuestUid, JobId};
+    use serde_json::json;
+
+    const ROOT: &str = "a:300/vm-300-disk-0.raw";
+
+    fn uid() -> GuestUid {
+        "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap()
+    }
+
+    fn warrant() -> Warrant {
+        let seen = Seen {
+            uid: uid(),
+            vmid: Vmid::try_from(300).unwrap(),
+            name: "web-1".parse().unwrap(),
+            volumes: [VolumeId::new(ROOT)].into(),
+        };
+        Warrant::for_tests(JobId::new(uuid::Uuid::nil()), Allows::DestroyGuest, seen)
+    }
+
+    fn guest() -> serde_json::Value {
+        json!({
+            "digest": "0efe9d8b6dd8ab19dfd1c70300537ee86bad8bf0", "hostname": "web-1",
+            "tags": mark::tags(uid()).join(";"), "description": mark::description(uid()),
+            "rootfs": format!("{ROOT},size=1G")
+        })
+    }
+
+    #[test]
+    fn exactly_what_was_signed_for_and_nothing_else() {
+        let judge = |guest| DestroyProof::establish(&warrant(), &GuestConfig::read(&guest).unwrap());
+        assert_eq!(judge(guest()).unwrap().vmid().number(), 300);
+        type Changes = [(&'static str, serde_json::Value, fn(&TargetChanged) -> bool); 8];
+        let changes: Changes = [
+            ("tags", json!("holdfast"), |why| matches!(why, TargetChanged::Mark { .. })),
+            ("tags", json!(""), |why| matches!(why, TargetChanged::Mark { .. })),
+            ("description", json!("somebody's"), |why| matches!(why, TargetChanged::Mark { .. })),
+            ("hostname", json!("web-2"), |why| matches!(why, TargetChanged::Name { .. })),
+            ("mp3", json!("a:300/vm-300-disk-1.raw,mp=/x"), |why| matches!(why, TargetChanged::More { .. })),
+            ("unused0", json!("a:9/vm-9-disk-1.raw"), |why| matches!(why, TargetChanged::More { .. })),
+            ("rootfs", json!("a:300/vm-300-disk-7.raw"), |why| matches!(why, TargetChanged::More { .. })),
+            ("mp0", json!("/srv,mp=/srv"), |why| matches!(why, TargetChanged::HostPath { .. })),
+        ];
+        for (key, value, expected) in changes {
+            let mut changed = guest();
+            changed[key] = value;
+            let why = judge(changed).unwrap_err();
+            assert!(expected(&why), "{key}: {why}");
+        }
+        let mut less = guest();
+        less.as_object_mut().unwrap().remove("rootfs");
+        assert!(matches!(judge(less), Err(TargetChanged::Less { .. })));
+    }
+}

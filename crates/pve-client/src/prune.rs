@@ -1,0 +1,126 @@
+//! The witness without which no backup is removed.
+//!
+//! What comes in: what a storage lists of one guest's backups, the archive that is to go, and a newer one that stays. What
+//! goes out: [`OwnBackup`], or what the list shows instead. The call that it opens can delete a backup on that storage and
+//! nothing else: its path is made of what was listed. Deliberately absent: whether it may go (`gate/retention`), disks, and a
+//! way to make the witness without a list that shows the one that stays.
+
+use holdfast_protocol::id::{StorageName, Vmid};
+
+use super::read::StoredVolume;
+use agent_core::model::record::VolumeId;
+
+/// What a list shows of an archive that is to go.
+#[derive(Debug)]
+pub enum Found {
+    /// It, beside the one that stays.
+    Listed(OwnBackup),
+    /// The one that stays alone: it is gone.
+    Gone,
+    /// It, and Proxmox refuses to delete it, because somebody said so.
+    Protected,
+    /// Not even the one that stays: the list proves nothing.
+    Unproved,
+}
+
+/// Proof that a backup is listed, is one of this guest's, may be deleted, and has a newer one beside it.
+#[derive(Debug)]
+pub struct OwnBackup {
+    vmid: Vmid,
+    storage: StorageName,
+    archive: VolumeId,
+}
+
+impl OwnBackup {
+    /// Looks for it in a storage's list of one guest's backups.
+    #[must_use]
+    pub fn find(
+        vmid: Vmid,
+        storage: &StorageName,
+        (archive, stays): (&VolumeId, &VolumeId),
+        listed: &[StoredVolume],
+    ) -> Found {
+        let row = |wanted: &VolumeId| listed.iter().find(|row| row.volid == wanted.as_str());
+        let own = |row: &&StoredVolume| row.content == "backup" && row.vmid == Some(vmid) && row.size > 1;
+        let here = |volume: &VolumeId| {
+            volume.as_str().strip_prefix(storage.as_str()).is_some_and(|rest| rest.starts_with(":backup/"))
+        };
+        // One that is still being written is listed, too, and protects nobody.
+        if row(stays).filter(own).is_none() || archive == stays || !here(archive) {
+            return Found::Unproved;
+        }
+        match row(archive) {
+            None => Found::Gone,
+            Some(row) if row.protected => Found::Protected,
+            Some(row) if own(&row) => {
+                Found::Listed(Self { vmid, storage: storage.clone(), archive: archive.clone() })
+            }
+            Some(_) => Found::Unproved,
+        }
+    }
+
+    /// The guest.
+    #[must_use]
+    pub const fn vmid(&self) -> Vmid {
+        self.vmid
+    }
+
+    /// The storage.
+    #[must_use]
+    pub const fn storage(&self) -> &StorageName {
+        &self.storage
+    }
+
+    /// The archive.
+    #[must_use]
+    pub const fn archive(&self) -> &VolumeId {
+        &self.archive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, vmid: u32, size: u64) -> StoredVolume {
+        StoredVolume {
+            volid: format!("backup2:backup/{name}"),
+            content: "backup".to_owned(),
+            vmid: Vmid::try_from(vmid).ok(),
+            format: "tar.zst".to_owned(),
+            size,
+            made_epoch_s: Some(1),
+            protected: false,
+            sealed: None,
+            verification: None,
+        }
+    }
+
+    #[test]
+    fn only_what_is_listed_beside_its_successor_opens_the_call() {
+        let vmid = Vmid::try_from(300).unwrap();
+        let storage: StorageName = "backup2".parse().unwrap();
+        let [old, new, disk] =
+            ["backup2:backup/old", "backup2:backup/new", "backup2:300/vm-300-disk-0.raw"].map(VolumeId::new);
+        let find = |pair, listed: &[StoredVolume]| OwnBackup::find(vmid, &storage, pair, listed);
+        let both = [row("old", 300, 9), row("new", 300, 9)];
+        let Found::Listed(own) = find((&old, &new), &both) else { panic!("it is listed") };
+        assert_eq!((own.vmid(), own.storage(), own.archive()), (vmid, &storage, &old));
+        assert!(matches!(find((&old, &new), &both[1..]), Found::Gone));
+        assert!(matches!(find((&old, &new), &both[..1]), Found::Unproved), "no successor");
+        assert!(matches!(find((&old, &new), &[]), Found::Unproved), "an empty list");
+        assert!(matches!(find((&old, &old), &both), Found::Unproved), "it is no successor of itself");
+        let half = [row("old", 300, 9), row("new", 300, 1)];
+        assert!(matches!(find((&old, &new), &half), Found::Unproved), "the successor is not whole");
+        let others = [row("old", 301, 9), row("new", 300, 9)];
+        assert!(matches!(find((&old, &new), &others), Found::Unproved), "another guest's");
+        let mut kept = both.clone();
+        kept[0].protected = true;
+        assert!(matches!(find((&old, &new), &kept), Found::Protected));
+        let mut with_disk = both.to_vec();
+        with_disk.push(StoredVolume { volid: disk.as_str().to_owned(), ..row("x", 300, 9) });
+        assert!(matches!(find((&disk, &new), &with_disk), Found::Unproved), "no disk is a backup");
+        let elsewhere: StorageName = "backup".parse().unwrap();
+        assert!(matches!(OwnBackup::find(vmid, &elsewhere, (&old, &new), &both), Found::Unproved));
+    }
+}
