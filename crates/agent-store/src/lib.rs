@@ -45,6 +45,7 @@
 //! | `replaced` | that another box took this one's place |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
 //! | `migration` | the file's version, and the way to it from every older one |
+#![forbid(unsafe_code)]
 
 pub mod access;
 mod alike;

@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: a way to call any other path, and every parameter that must never be sent (`force`, `skiplock`,
 //! `destroy-unreferenced-disks`, `purge`, `stop`, `unique`, and `features` or `tags` on a restore).
+#![forbid(unsafe_code)]
 
 pub mod backup_errors;
 pub mod beside;

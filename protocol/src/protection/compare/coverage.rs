@@ -14,25 +14,56 @@ const CHANGED_MIN: u32 = 61;
 
 /// Whether `new` is provably ready at each moment at which `old` is.
 pub(super) fn covers(old: &Schedule, new: &Schedule) -> bool {
-    let mut ready = [false; DAY_MIN];
     let daily = new.at.iter().filter(|calendar| calendar.points().is_daily());
     let last = new.window_min.get().saturating_sub(CHANGED_MIN);
+    let mut ready = Spans::none();
     for point in daily.flat_map(|calendar| calendar.points().minutes_of_day()) {
-        for minute in minutes(point, new.jitter_min.get(), last) {
-            if let Some(ready) = ready.get_mut(minute) {
-                *ready = true;
-            }
-        }
+        ready.add(point, new.jitter_min.get(), last);
     }
-    let wanted = old.at.iter().flat_map(|calendar| calendar.points().minutes_of_day());
-    let mut wanted =
-        wanted.flat_map(|point| minutes(point, old.jitter_min.get(), old.window_min.get() + CHANGED_MIN));
-    wanted.all(|minute| ready.get(minute) == Some(&true))
+    let mut wanted = Spans::none();
+    for point in old.at.iter().flat_map(|calendar| calendar.points().minutes_of_day()) {
+        wanted.add(point, old.jitter_min.get(), old.window_min.get().saturating_add(CHANGED_MIN));
+    }
+    ready.minutes().iter().zip(wanted.minutes()).all(|(ready, wanted)| *ready || !wanted)
 }
 
-/// The minutes of the day from so long after a point until so long after it.
-fn minutes(point: u32, from: u32, until: u32) -> impl Iterator<Item = usize> {
-    (from..=until).filter_map(move |after| usize::try_from(point + after).ok()).map(|minute| minute % DAY_MIN)
+/// Spans of minutes, by where each begins and ends in two days from midnight.
+///
+/// A schedule may have a point each minute and a window of a day, and schedules are compared in each cycle of the plan: so a
+/// span costs the same however long it is.
+struct Spans([i32; 2 * DAY_MIN]);
+
+impl Spans {
+    const fn none() -> Self {
+        Self([0; 2 * DAY_MIN])
+    }
+
+    /// Adds the minutes from so long after a point until so long after it, both included.
+    fn add(&mut self, point: u32, from: u32, until: u32) {
+        let Some(longer) = until.checked_sub(from) else { return };
+        let Ok(begin) = usize::try_from(point.saturating_add(from)) else { return };
+        let begin = begin % DAY_MIN;
+        // A day and more is each minute of the day.
+        let length = usize::try_from(longer).map_or(DAY_MIN, |longer| (longer + 1).min(DAY_MIN));
+        if let Some(begins) = self.0.get_mut(begin) {
+            *begins += 1;
+        }
+        if let Some(ends) = self.0.get_mut(begin + length) {
+            *ends -= 1;
+        }
+    }
+
+    /// Of each minute of a day, whether it is in a span, also in one that began the day before.
+    fn minutes(&self) -> [bool; DAY_MIN] {
+        let (mut open, mut covered) = (0, [false; DAY_MIN]);
+        for (minute, change) in self.0.iter().enumerate() {
+            open += change;
+            if let Some(covered) = covered.get_mut(minute % DAY_MIN) {
+                *covered |= open > 0;
+            }
+        }
+        covered
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +98,48 @@ mod tests {
             assert_eq!(covers(&old, &schedule(&[at], jitter, window)), covered, "{at} {jitter} {window}");
         }
         assert!(covers(&schedule(&["Sun 22:00"], 30, 600), &schedule(&["*:00"], 30, 200)), "past midnight");
+    }
+
+    /// The same, one minute after the other.
+    fn walked(old: &Schedule, new: &Schedule) -> bool {
+        let walk = |schedule: &Schedule, daily: bool, from: u32, until: u32| {
+            let mut minutes = [false; DAY_MIN];
+            for calendar in schedule.at.iter().filter(|at| !daily || at.points().is_daily()) {
+                for (point, after) in calendar
+                    .points()
+                    .minutes_of_day()
+                    .flat_map(|point| (from..=until).map(move |after| (point, after)))
+                {
+                    minutes[usize::try_from(point + after).unwrap() % DAY_MIN] = true;
+                }
+            }
+            minutes
+        };
+        let last = new.window_min.get().saturating_sub(CHANGED_MIN);
+        let ready = walk(new, true, new.jitter_min.get(), last);
+        let wanted = walk(old, false, old.jitter_min.get(), old.window_min.get() + CHANGED_MIN);
+        (0..DAY_MIN).all(|minute| ready[minute] || !wanted[minute])
+    }
+
+    #[test]
+    fn spans_say_what_a_walk_through_their_minutes_says() {
+        let all = [("00:00", 0), ("02:00", 5), ("*:00", 59), ("*:00,30", 61), ("23:59", 0), ("Sat 03:10", 0)];
+        let windows = [1, 62, 90, 181, 1379, 1440];
+        let mut covered = 0;
+        for ((old, old_jitter), (new, jitter)) in
+            all.iter().flat_map(|old| all.iter().map(move |new| (old, new)))
+        {
+            for (old_window, window) in
+                windows.iter().flat_map(|old| windows.iter().map(move |new| (old, new)))
+            {
+                let old = schedule(&[old], *old_jitter.min(&(old_window - 1)), *old_window);
+                let new = schedule(&[new], *jitter.min(&(window - 1)), *window);
+                let says = covers(&old, &new);
+                assert_eq!(says, walked(&old, &new), "{old:?} {new:?}");
+                covered += u32::from(says);
+            }
+        }
+        assert!(covered > 50, "{covered} of them are covered");
     }
 
     /// Whether it is ready, by its points themselves.
