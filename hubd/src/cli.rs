@@ -11,6 +11,7 @@ use crate::settings::PublicUrl;
 
 mod operator;
 mod serve;
+mod step_down;
 
 /// The Holdfast hub: holds what is wanted, hears how it is, notices silence.
 #[derive(Debug, Parser)]
@@ -96,8 +97,12 @@ impl From<RoleArgument> for Role {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Serve { dir, config, listen, public_url } => {
+            step_down::to_owner_of(&dir)?;
             serve::run(crate::settings::Given { dir, config, listen, public_url }).await
         }
-        Command::Operator { dir, command } => operator::run(&dir, command).await,
+        Command::Operator { dir, command } => {
+            step_down::to_owner_of(&dir)?;
+            operator::run(&dir, command).await
+        }
     }
 }

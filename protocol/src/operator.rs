@@ -208,6 +208,34 @@ pub struct HostDetail {
     /// Orders to restore it of the last ninety days, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restores: Vec<RestoreOrder>,
+    /// Its times before the present one, the newest first: each ended when another certificate line began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub epochs: Vec<PastEpoch>,
+}
+
+/// A time of a host that ended: it came back after a revocation, or another box took its place. The audit is numbered anew
+/// in each, so a number means something only together with its epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PastEpoch {
+    /// The first certificate of the epoch that came after it. All its own are before that one.
+    pub before_generation: u32,
+    /// The highest number of an audit line that was heard in it.
+    pub audit_seen: u64,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How it ended.
+    pub end: EpochEnd,
+}
+
+/// How an epoch of a host ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EpochEnd {
+    /// The host had been revoked, and an operator let it come back.
+    Readmitted,
+    /// Another box took its place by the operators' order.
+    Restored,
 }
 
 /// A host that asks to be let in.
@@ -224,6 +252,23 @@ pub struct KnockView {
     pub first_at: Timestamp,
     /// How it stands.
     pub state: KnockState,
+    /// The host that it is since it was let in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostId>,
+    /// While it waits: the newest revoked hosts of the name that it says. Anybody can say a name; nothing else speaks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<RevokedHost>,
+}
+
+/// A revoked host as which a box may come back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokedHost {
+    /// Who it is.
+    pub id: HostId,
+    /// When it was last heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
 }
 
 /// How a knock stands.
@@ -246,6 +291,9 @@ pub struct KnockApproval {
     pub host_name: HostName,
     /// The key the operator read off the box.
     pub fingerprint: Pin,
+    /// The revoked host as which it comes back, with that host's history. Without it, it is a new host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<HostId>,
 }
 
 /// Puts a desired document.

@@ -14,6 +14,7 @@ use crate::domain::desired::PutError;
 use crate::domain::enrolment::InviteError;
 use crate::domain::identity::IdentityError;
 use crate::domain::mail::MailError;
+use crate::domain::readmission::ReadmitError;
 use crate::store::OperatorError;
 use crate::store::{
     EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, RestoreError, RestoreRequestError,
@@ -257,6 +258,11 @@ impl From<KnockError> for ApiError {
         let code = match error {
             KnockError::Unknown => ErrorCode::NotFound,
             KnockError::Refused | KnockError::Spent => ErrorCode::Refused,
+            KnockError::Readmit(ReadmitError::Unknown(_)) => ErrorCode::NotFound,
+            KnockError::Readmit(ReadmitError::Taken { .. }) => ErrorCode::NameTaken,
+            KnockError::Readmit(
+                ReadmitError::NotRevoked { .. } | ReadmitError::OtherName { .. } | ReadmitError::Exhausted,
+            ) => ErrorCode::PreconditionFailed,
             KnockError::Decided => ErrorCode::PreconditionFailed,
             KnockError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
             KnockError::Taken { .. } => ErrorCode::NameTaken,

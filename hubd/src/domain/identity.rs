@@ -38,6 +38,8 @@ pub struct IdentityRecord {
     pub used: u32,
     /// From this generation on it is the box that took a lost one's place; 0 when none did.
     pub restored_from: u32,
+    /// From this generation on it is the host as it came back after a revocation; 0 when it never did.
+    pub readmitted_from: u32,
 }
 
 /// Why a certificate is not served.
@@ -47,7 +49,10 @@ pub enum IdentityError {
     #[error("this certificate names nobody this hub knows: enrol the host again with a new invite")]
     Unknown,
     /// It was revoked.
-    #[error("this host was revoked: enrol it again with a new invite, if it should come back")]
+    #[error(
+        "this host was revoked: if it should come back as who it was, remove its identity folder, let it ask again \
+         (`agentd enroll --knock`), and approve that with `holdfast host approve --returns`; with a new invite it is a new host"
+    )]
     Revoked,
     /// It is frozen already.
     #[error(
@@ -94,6 +99,8 @@ pub fn judge(presented: u32, record: IdentityRecord) -> Result<(), IdentityError
         HostStanding::Revoked => Err(IdentityError::Revoked),
         // Also while the new box is frozen: the old one is not part of that.
         _ if presented < record.restored_from => Err(IdentityError::Replaced),
+        // What was revoked stays revoked, and does not freeze the host that came back.
+        _ if presented < record.readmitted_from => Err(IdentityError::Revoked),
         HostStanding::Frozen => Err(IdentityError::Frozen),
         HostStanding::Active if presented > record.issued => Err(IdentityError::Unknown),
         HostStanding::Active if presented < record.used => {
@@ -109,8 +116,13 @@ mod tests {
 
     #[test]
     fn each_certificate_against_each_record() {
-        let active =
-            |issued, used| IdentityRecord { standing: HostStanding::Active, issued, used, restored_from: 0 };
+        let active = |issued, used| IdentityRecord {
+            standing: HostStanding::Active,
+            issued,
+            used,
+            restored_from: 0,
+            readmitted_from: 0,
+        };
         let table = [
             (1, active(1, 0), Ok(())),
             (1, active(1, 1), Ok(())),
@@ -127,15 +139,24 @@ mod tests {
             [(HostStanding::Frozen, IdentityError::Frozen), (HostStanding::Revoked, IdentityError::Revoked)]
         {
             assert_eq!(
-                judge(1, IdentityRecord { standing, issued: 1, used: 1, restored_from: 0 }),
+                judge(
+                    1,
+                    IdentityRecord { standing, issued: 1, used: 1, restored_from: 0, readmitted_from: 0 }
+                ),
                 Err(error)
             );
         }
         // The old box is told so, and neither freezes the new one nor is frozen with it.
         for standing in [HostStanding::Active, HostStanding::Frozen] {
-            let restored = IdentityRecord { standing, issued: 3, used: 3, restored_from: 3 };
+            let restored =
+                IdentityRecord { standing, issued: 3, used: 3, restored_from: 3, readmitted_from: 0 };
             assert_eq!(judge(2, restored), Err(IdentityError::Replaced));
             assert_eq!(judge(3, restored).is_ok(), standing == HostStanding::Active);
+            // A certificate of before the revocation is worth nothing, and a box that was replaced is told so all the same.
+            let back = IdentityRecord { standing, issued: 4, used: 4, restored_from: 2, readmitted_from: 4 };
+            assert_eq!(judge(1, back), Err(IdentityError::Replaced));
+            assert_eq!(judge(3, back), Err(IdentityError::Revoked));
+            assert_eq!(judge(4, back).is_ok(), standing == HostStanding::Active);
         }
     }
 }

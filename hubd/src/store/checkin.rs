@@ -142,7 +142,13 @@ fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
     let poll: u32 = row.get(7)?;
     let issued = row.get(2)?;
     Ok(Looked {
-        record: IdentityRecord { standing, issued, used: row.get(3)?, restored_from: row.get(12)? },
+        record: IdentityRecord {
+            standing,
+            issued,
+            used: row.get(3)?,
+            restored_from: row.get(12)?,
+            readmitted_from: row.get(14)?,
+        },
         host: Admitted {
             number: row.get(0)?,
             name: row.get::<_, Word<_>>(10)?.0,
@@ -161,7 +167,7 @@ fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
 
 const LOOK: &str =
     "SELECT number, standing, issued_generation, used_generation, liveness, run_started_at, sequence,
-    poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at FROM hosts WHERE id = ?1";
+    poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at, readmitted_from FROM hosts WHERE id = ?1";
 
 /// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
 pub(super) fn admit(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::columns::{Id, Number, Time, Word};
 use super::events::emit;
 use super::idempotency::By;
-use super::{Failed, Store, StoreError, WriteError, restore_orders};
+use super::{Failed, Store, StoreError, WriteError, epochs, restore_orders};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 
@@ -145,13 +145,14 @@ impl Store {
             .read(action, move |connection| {
                 let Some(record) = find(connection, &host)? else { return Ok(None) };
                 let restores = restore_orders::of_host(connection, record.number, now)?;
-                Ok(Some((record.view, report(connection, record.number)?, restores)))
+                let epochs = epochs::past(connection, record.number)?;
+                Ok(Some((record.view, report(connection, record.number)?, restores, epochs)))
             })
             .await?;
-        let Some((host, texts, restores)) = found else { return Ok(None) };
+        let Some((host, texts, restores, epochs)) = found else { return Ok(None) };
         let sections =
             sections(texts).map_err(|source| StoreError::Damaged { action, source: Arc::new(source) })?;
-        Ok(Some(HostDetail { host, sections, restores }))
+        Ok(Some(HostDetail { host, sections, restores, epochs }))
     }
 
     /// Lets a host go. Letting it go twice changes nothing.

@@ -17,11 +17,13 @@ use super::certificates::{
 use super::columns::{Id, Time, Word};
 use super::events::emit;
 use super::idempotency::By;
+use super::readmission::{self, Return};
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
 use crate::authority::{AgentKey, CsrError, IssueError, Issued};
 use crate::domain::enrolment::{KNOCKS_PENDING_EACH, KNOCKS_PENDING_MAX};
 use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::readmission::{NameUse, ReadmitError};
 
 /// A knock.
 pub struct Knock {
@@ -65,6 +67,8 @@ pub struct KnockRecord {
     pub view: KnockView,
     key: Vec<u8>,
     host: Option<i64>,
+    /// The certificate that its approval gave.
+    generation: u32,
 }
 
 /// Why a knock, or a decision on one, is refused.
@@ -102,12 +106,17 @@ pub enum KnockError {
     /// The certificate could not be made.
     #[error("the hub could not make the certificate")]
     Issue(#[source] IssueError),
+    /// The revoked host as which it should come back.
+    #[error(transparent)]
+    Readmit(#[from] ReadmitError),
     /// The host that came of it was let go, or has moved on.
     #[error("this knock was let in once, and its host has moved on: ask an operator for an invite")]
     Spent,
 }
 
-const COLUMNS: &str = "id, says, spki_der, first_at, state, host";
+const COLUMNS: &str =
+    "knocks.id AS id, says, spki_der, first_at, state, host, generation, hosts.id AS host_id";
+const FROM: &str = "knocks LEFT JOIN hosts ON hosts.number = knocks.host";
 
 /// The table's check allows these three alone.
 fn read(row: &Row<'_>) -> rusqlite::Result<KnockRecord> {
@@ -123,12 +132,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KnockRecord> {
             "approved" => KnockState::Approved,
             _ => KnockState::Refused,
         },
+        host: row.get::<_, Option<Id>>("host_id")?.map(|id| HostId::new(id.0)),
+        revoked: Vec::new(),
     };
-    Ok(KnockRecord { view, key, host: row.get("host")? })
+    Ok(KnockRecord { view, key, host: row.get("host")?, generation: row.get("generation")? })
 }
 
 fn find(connection: &Connection, knock: KnockId) -> rusqlite::Result<Option<KnockRecord>> {
-    let sql = format!("SELECT {COLUMNS} FROM knocks WHERE id = ?1");
+    let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE knocks.id = ?1");
     connection.prepare_cached(&sql)?.query_row([Id(knock.uuid())], read).optional()
 }
 
@@ -139,14 +150,14 @@ impl Store {
     /// [`KnockError`].
     pub async fn knock(&self, knock: Knock) -> Result<KnockAnswered, WriteError<KnockError>> {
         self.write("take a knock", Shape::Several, move |tx| {
-            let sql = format!("SELECT {COLUMNS} FROM knocks WHERE spki = ?1");
+            let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE spki = ?1");
             let known = tx.prepare_cached(&sql)?.query_row([knock.key.hash()], read).optional()?;
             let Some(known) = known else { return first(tx, &knock) };
             tx.prepare_cached("UPDATE knocks SET last_at = ?2 WHERE id = ?1")?
                 .execute(params![Id(known.view.id.uuid()), Time(knock.at)])?;
             match (known.view.state, known.host) {
                 (KnockState::Pending, _) => Ok(KnockAnswered::Pending(known.view.id)),
-                (KnockState::Approved, Some(host)) => approved(tx, host),
+                (KnockState::Approved, Some(host)) => approved(tx, host, known.generation),
                 (KnockState::Refused | KnockState::Approved, _) => Err(Failed::Refused(KnockError::Refused)),
             }
         })
@@ -164,12 +175,18 @@ impl Store {
     ) -> Result<Vec<KnockView>, StoreError> {
         self.read("list knocks", move |connection| {
             let sql = format!(
-                "SELECT {COLUMNS} FROM knocks WHERE (first_at, id) > (?1, ?2) ORDER BY first_at, id LIMIT ?3"
+                "SELECT {COLUMNS} FROM {FROM} WHERE (first_at, knocks.id) > (?1, ?2)
+                 ORDER BY first_at, knocks.id LIMIT ?3"
             );
             let (at, id) =
                 after.map_or((0, Id(uuid::Uuid::nil())), |(at, id)| (at.as_millisecond(), Id(id.uuid())));
             let mut statement = connection.prepare_cached(&sql)?;
-            statement.query_map(params![at, id, limit], |row| Ok(read(row)?.view))?.collect()
+            let views = statement.query_map(params![at, id, limit], |row| Ok(read(row)?.view))?;
+            let mut views = views.collect::<rusqlite::Result<Vec<_>>>()?;
+            for view in views.iter_mut().filter(|view| view.state == KnockState::Pending) {
+                view.revoked = readmission::namesakes(connection, &view.says)?;
+            }
+            Ok(views)
         })
         .await
     }
@@ -196,21 +213,34 @@ impl Store {
                 KnockState::Pending => {}
             }
             let name = &approval.request.host_name;
-            if name_is_taken(tx, name)? {
-                return refuse(KnockError::Taken { name: name.clone() });
-            }
+            let name_use = if name_is_taken(tx, name)? { NameUse::Taken } else { NameUse::Free };
             let key = AgentKey::from_spki(known.key.clone())
                 .map_err(|error| Failed::Refused(KnockError::Key(error)))?;
             // It may have been enrolled by an invite since it knocked.
             if key_is_anothers(tx, key.hash(), None)? {
                 return refuse(KnockError::KeyTaken);
             }
+            if let Some(host) = approval.request.returns {
+                let decision =
+                    readmission::readmit(tx, by, &Return { host, name, name_use, key: &key }, issue)?;
+                return decide(tx, by, &known, decision);
+            }
+            if name_use == NameUse::Taken {
+                return refuse(KnockError::Taken { name: name.clone() });
+            }
             let issued = issue(approval.host, 1, &key, by.at)
                 .map_err(|error| Failed::Refused(KnockError::Issue(error)))?;
             let number = insert_host(tx, approval.host, name, by.at)?;
             insert_certificate(tx, number, 1, key.hash(), &issued)?;
             let message = format!("{name} was let in, key {}", known.view.fingerprint);
-            decide(tx, by, &known, Decision::Approved { host: number, id: approval.host, message })
+            let decision = Decision::Approved {
+                host: number,
+                id: approval.host,
+                generation: 1,
+                kind: EventKind::KnockApproved,
+                message,
+            };
+            decide(tx, by, &known, decision)
         })
         .await
     }
@@ -288,19 +318,33 @@ fn make_room(tx: &Tx<'_>, origin: &str) -> Result<(), Failed<KnockError>> {
     Ok(())
 }
 
-/// The first certificate, as long as the host has no later one.
-fn approved(tx: &Tx<'_>, host: i64) -> Result<KnockAnswered, Failed<KnockError>> {
-    let sql = "SELECT 1 FROM hosts WHERE number = ?1 AND issued_generation = 1 AND standing = 'active'";
+/// The certificate that the approval gave, as long as the host has no later one.
+fn approved(tx: &Tx<'_>, host: i64, generation: u32) -> Result<KnockAnswered, Failed<KnockError>> {
+    let sql = "SELECT 1 FROM hosts WHERE number = ?1 AND issued_generation = ?2 AND standing = 'active'";
     let spent = || Failed::Refused(KnockError::Spent);
-    if !tx.prepare_cached(sql)?.exists([host])? {
+    if !tx.prepare_cached(sql)?.exists(params![host, generation])? {
         return Err(spent());
     }
-    let given = certificate(tx, host, 1)?;
+    let given = certificate(tx, host, generation)?;
     given.map(|(record, _)| KnockAnswered::Approved(record)).ok_or_else(spent)
 }
 
-enum Decision {
-    Approved { host: i64, id: HostId, message: String },
+/// What an operator decided.
+pub(super) enum Decision {
+    /// Let in, as a new host or as one that comes back.
+    Approved {
+        /// The host's number.
+        host: i64,
+        /// Its id.
+        id: HostId,
+        /// The certificate that it is given.
+        generation: u32,
+        /// What is written down.
+        kind: EventKind,
+        /// In words.
+        message: String,
+    },
+    /// Turned away for good.
     Refused,
 }
 
@@ -310,20 +354,17 @@ fn decide(
     known: &KnockRecord,
     decision: Decision,
 ) -> Result<KnockView, Failed<KnockError>> {
-    let (state, word, host, kind, id, message) = match decision {
-        Decision::Approved { host, id, message } => {
-            (KnockState::Approved, "approved", Some(host), EventKind::KnockApproved, Some(id), message)
+    let (state, word, host, generation, kind, id, message) = match decision {
+        Decision::Approved { host, id, generation, kind, message } => {
+            (KnockState::Approved, "approved", Some(host), generation, kind, Some(id), message)
         }
         Decision::Refused => {
             let message = format!("the box that says it is {} was refused for good", known.view.says);
-            (KnockState::Refused, "refused", None, EventKind::KnockRefused, None, message)
+            (KnockState::Refused, "refused", None, known.generation, EventKind::KnockRefused, None, message)
         }
     };
-    tx.prepare_cached("UPDATE knocks SET state = ?2, host = ?3 WHERE id = ?1")?.execute(params![
-        Id(known.view.id.uuid()),
-        word,
-        host
-    ])?;
+    tx.prepare_cached("UPDATE knocks SET state = ?2, host = ?3, generation = ?4 WHERE id = ?1")?
+        .execute(params![Id(known.view.id.uuid()), word, host, generation])?;
     let event = NewEvent {
         at: by.at,
         kind,
@@ -333,5 +374,5 @@ fn decide(
         message,
     };
     emit(tx, &event)?;
-    Ok(KnockView { state, ..known.view.clone() })
+    Ok(KnockView { state, host: id, ..known.view.clone() })
 }

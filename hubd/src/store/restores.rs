@@ -8,6 +8,7 @@ use holdfast_protocol::escrow::EscrowFound;
 use holdfast_protocol::escrow::notice::Reader;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::job::{Act, Payload, SignedJob};
+use holdfast_protocol::operator::EpochEnd;
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::restore::{HandOver, Replacement};
 use holdfast_protocol::secret::TokenHash;
@@ -16,6 +17,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
 use super::columns::{Id, Time};
+use super::epochs::close_epoch;
 use super::escrow::{EscrowError, Owner, Reading, Which, give_out};
 use super::events::emit;
 use super::hosts;
@@ -285,8 +287,10 @@ fn first(
     let issued = issue(host, generation, &redemption.key, redemption.at)
         .map_err(|error| refuse(RestoreError::Issue(error)))?;
     insert_certificate(tx, found.host, generation, key, &issued)?;
-    let sql = "UPDATE hosts SET standing = 'active', liveness = 'new', restored_from = ?2, used_generation = ?2,
-                   run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL, audit_seen = 0
+    close_epoch(tx, found.host, generation, EpochEnd::Restored, redemption.at)?;
+    let sql =
+        "UPDATE hosts SET standing = 'active', liveness = 'new', restored_from = ?2, used_generation = ?2,
+                   run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL
                WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![found.host, generation])?;
     let sql =

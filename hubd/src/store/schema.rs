@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0007_degraded.sql"),
     include_str!("../../migrations/sqlite/0008_restore_withdrawn.sql"),
     include_str!("../../migrations/sqlite/0009_knock_origin.sql"),
+    include_str!("../../migrations/sqlite/0010_readmission.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

@@ -17,13 +17,13 @@ use uuid::Uuid;
 use crate::world::{Answered, Client, World};
 
 /// No job at all: the hub does not look into it.
-const BLOB: &str = "\u{1}whatever \"it\" is";
+pub(super) const BLOB: &str = "\u{1}whatever \"it\" is";
 
 fn id(n: u128) -> JobId {
     JobId::new(Uuid::from_u128(n))
 }
 
-async fn leave(client: &Client, n: u128, blob: &str) -> Answered<JobView> {
+pub(super) async fn leave(client: &Client, n: u128, blob: &str) -> Answered<JobView> {
     let submit = JobSubmit { job: id(n), blob: blob.to_owned() };
     client.send(Method::POST, "/v1/hosts/box7/jobs", &submit).await
 }
@@ -48,7 +48,7 @@ fn says(reports: Vec<JobReport>) -> Sections {
     Sections { jobs: Some(reports), ..Sections::default() }
 }
 
-fn trust(number: u64) -> Sections {
+pub(super) fn trust(number: u64) -> Sections {
     let audit = AuditHead { number, chain: "00".repeat(32) };
     let trust =
         TrustSection { epoch: HostEpoch::new(1), operators: None, policy: None, policy_version: 0, audit };

@@ -32,7 +32,8 @@ async fn an_approved_knock_gives_an_identity() {
     let page: Page<KnockView> = world.admin().get("/v1/knocks").await.data(StatusCode::OK);
     assert_eq!(page.items.len(), 1);
     let path = format!("/v1/knocks/{id}/approve");
-    let approve = |fingerprint| KnockApproval { host_name: "box9".parse().unwrap(), fingerprint };
+    let approve =
+        |fingerprint| KnockApproval { host_name: "box9".parse().unwrap(), fingerprint, returns: None };
     let wrong = approve(Pin::of(PinKind::Spki, b"another key"));
     let refused = world.admin().send::<Value>(Method::POST, &path, &wrong).await;
     assert_eq!(refused.code(), ErrorCode::PreconditionFailed);
@@ -60,7 +61,7 @@ async fn a_refused_knock_stays_refused() {
         world.admin().send(Method::POST, &format!("/v1/knocks/{id}/refuse"), &()).await.data(StatusCode::OK);
     assert_eq!(view.state, KnockState::Refused);
     assert_eq!(knock(&world, &key).await.code(), ErrorCode::Refused);
-    let approval = KnockApproval { host_name: "box9".parse().unwrap(), fingerprint };
+    let approval = KnockApproval { host_name: "box9".parse().unwrap(), fingerprint, returns: None };
     let late =
         world.admin().send::<Value>(Method::POST, &format!("/v1/knocks/{id}/approve"), &approval).await;
     assert_eq!(late.code(), ErrorCode::Refused);

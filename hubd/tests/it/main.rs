@@ -23,8 +23,10 @@ mod knocks;
 mod layers;
 mod operators;
 mod process;
+mod readmission;
 mod restart;
 mod restore;
+mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod sessions;

@@ -83,6 +83,7 @@ async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
     let world = World::with_notice(customer.for_all().await).await;
     let old = world.enrol("box7").await;
     old.check_in(&old.full(1, 0), "0s").await.data(StatusCode::OK);
+    old.check_in(&old.changed(2, 0, crate::jobs::trust(40)), "0s").await.data(StatusCode::OK);
     old.put_escrow(&version(1)).await.data(StatusCode::OK);
     let put = world.admin().put_desired::<DesiredVersion>("box7", Some("\"0\""), document(1)).await;
     put.data(StatusCode::OK);
@@ -110,6 +111,10 @@ async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
     new.check_in(&new.full(1, 0), "0s").await.data(StatusCode::OK);
     assert_eq!(old.check_in(&old.full(3, 0), "0s").await.code(), ErrorCode::Replaced);
     assert_eq!(new.check_in(&new.full(2, 0), "0s").await.data(StatusCode::OK).audit_seen, 0);
+    let detail: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    let epochs: Vec<_> =
+        detail.epochs.iter().map(|epoch| (epoch.before_generation, epoch.audit_seen)).collect();
+    assert_eq!(epochs, [(2, 40)], "the audit of the box before keeps its own number");
     assert_eq!(world.view("box7").await.state, HostState::Online);
     assert_eq!(new.escrows().await.versions.len(), 1);
 }

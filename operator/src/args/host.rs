@@ -1,7 +1,7 @@
 //! The command line of `holdfast host`.
 
 use clap::{Args as ClapArgs, Subcommand};
-use holdfast_protocol::id::{HostName, KnockId};
+use holdfast_protocol::id::{HostId, HostName, KnockId};
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
@@ -63,6 +63,10 @@ the box; give it with --fingerprint, or compare it when asked.")]
         /// The key's pin, read off the box itself.
         #[arg(long, value_name = "PIN")]
         fingerprint: Pin,
+        /// The revoked host that it is: it comes back with that host's id and history, under the host's own name. Only the
+        /// fingerprint that you compare says that it is that box.
+        #[arg(long, value_name = "HOST_ID")]
+        returns: Option<HostId>,
     },
     /// Refuse a host that knocked, for good.
     Refuse {

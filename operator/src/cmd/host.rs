@@ -35,8 +35,8 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
             let knocks: Vec<KnockView> = hub.list(&["v1", "knocks"], &[], WHOLE).await?;
             screen.show(&knocks, |knocks, style| render::host::knocks(knocks, clock::now(), style))
         }
-        HostCommand::Approve { knock, name, fingerprint } => {
-            let approval = KnockApproval { host_name: name, fingerprint };
+        HostCommand::Approve { knock, name, fingerprint, returns } => {
+            let approval = KnockApproval { host_name: name, fingerprint, returns };
             let knock: KnockView =
                 hub.post(&["v1", "knocks", &knock.to_string(), "approve"], &approval).await?;
             one_knock(knock, screen)

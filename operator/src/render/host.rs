@@ -4,7 +4,9 @@ use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::operation_tries::{Tries, tries};
-use holdfast_protocol::operator::{HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView};
+use holdfast_protocol::operator::{
+    EpochEnd, HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView, PastEpoch,
+};
 use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
@@ -80,7 +82,7 @@ fn state(state: HostState) -> Field {
 
 /// One host with all that it says.
 pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
-    let HostDetail { host, sections, restores } = detail;
+    let HostDetail { host, sections, restores, epochs } = detail;
     let mut text = list(&about(host, sections, now));
     if host.state == HostState::Frozen {
         text.push_str(&frozen(&host.name));
@@ -111,10 +113,34 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     }
     text.push_str(&work(sections, now));
     text.push_str(&orders(host, restores, now));
+    text.push_str(&past(epochs, now));
     text
 }
 
 /// Orders to restore it that no box followed and nobody took back.
+/// The host's times before this one, each with the numbers of its own audit.
+fn past(epochs: &[PastEpoch], now: Timestamp) -> String {
+    if epochs.is_empty() {
+        return String::new();
+    }
+    let lines: String = epochs
+        .iter()
+        .map(|epoch| {
+            let end = match epoch.end {
+                EpochEnd::Readmitted => "it came back after a revocation",
+                EpochEnd::Restored => "another box took its place",
+            };
+            format!(
+                "  until {}: certificates before {}, audit lines up to {}; then {end}\n",
+                when(epoch.ended_at, now),
+                epoch.before_generation,
+                epoch.audit_seen
+            )
+        })
+        .collect();
+    format!("\nBefore (audit lines are numbered anew in each):\n{lines}")
+}
+
 fn orders(host: &HostView, restores: &[RestoreOrder], now: Timestamp) -> String {
     let open =
         restores.iter().filter(|order| matches!(order.state, RestoreState::Unused | RestoreState::Ended));
@@ -241,6 +267,29 @@ pub fn knocks(knocks: &[KnockView], now: Timestamp, style: Style) -> String {
             "\nRead the fingerprint off the box itself (`agentd enroll --knock` shows it), then \
              `holdfast host approve KNOCK NAME --fingerprint PIN`.\n",
         );
+    }
+    for knock in knocks {
+        text.push_str(&returning(knock, now));
+    }
+    text
+}
+
+/// As whom it was let in, or could come back.
+fn returning(knock: &KnockView, now: Timestamp) -> String {
+    let mut text = String::new();
+    if let Some(host) = knock.host {
+        text.push_str(&format!("\n{} was let in as host {host}.\n", knock.id));
+    }
+    for revoked in &knock.revoked {
+        let seen = revoked
+            .seen_at
+            .map_or_else(|| "never heard of".to_owned(), |at| format!("last heard of {}", ago(at, now)));
+        text.push_str(&format!(
+            "\n{} says the name of revoked host {}, {seen}. Anybody can say a name: only the fingerprint on the box itself \
+             shows that it is that box. To let it come back with that host's history: `holdfast host approve {} {} \
+             --fingerprint PIN --returns {}`.\n",
+            knock.id, revoked.id, knock.id, knock.says, revoked.id
+        ));
     }
     text
 }

@@ -314,6 +314,8 @@ pub fn knocks() -> Vec<KnockView> {
     let pin = format!("spki/sha256:{}", "ab".repeat(32));
     read(json!([
         { "id": id(301), "says": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "pending" },
-        { "id": id(302), "says": "box9", "fingerprint": pin, "first_at": "2026-11-01T00:00:00Z", "state": "approved" }
+        { "id": id(302), "says": "box9", "fingerprint": pin, "first_at": "2026-11-01T00:00:00Z", "state": "approved", "host": id(103) },
+        { "id": id(303), "says": "box3", "fingerprint": pin, "first_at": "2026-11-21T02:55:00Z", "state": "pending",
+          "revoked": [{ "id": id(105), "seen_at": "2026-11-20T02:50:00Z" }] }
     ]))
 }

@@ -31,8 +31,12 @@ fn host_list() {
 
 #[test]
 fn host_show() {
-    let mut detail =
-        HostDetail { host: samples::hosts().remove(0), sections: samples::sections(), restores: Vec::new() };
+    let mut detail = HostDetail {
+        host: samples::hosts().remove(0),
+        sections: samples::sections(),
+        restores: Vec::new(),
+        epochs: Vec::new(),
+    };
     assert_snapshot!(host::host(&detail, now(), PLAIN));
     let problem =
         Problem::new(ErrorCode::Unavailable, "Proxmox does not answer: look at pveproxy on the box");
@@ -145,8 +149,12 @@ fn whoami() {
 
 #[test]
 fn what_is_shown_before_signing() {
-    let mut detail =
-        HostDetail { host: samples::hosts().remove(0), sections: samples::sections(), restores: Vec::new() };
+    let mut detail = HostDetail {
+        host: samples::hosts().remove(0),
+        sections: samples::sections(),
+        restores: Vec::new(),
+        epochs: Vec::new(),
+    };
     detail.sections.waiting = Some(samples::waiting_to_sign());
     let page = |asked: &str| {
         let all = samples::waiting_to_sign();

@@ -69,7 +69,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-tls", &["holdfast-protocol"], &["tokio", "axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
-    ("hubd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
+    ("hubd", &["held-files", "holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["age", "ssh-key"]),
     (
         "pve-client",
         &["agent-core", "holdfast-protocol", "holdfast-seal", "holdfast-tls"],

@@ -1,0 +1,92 @@
+//! A revoked host that comes back: its next certificate, and what ends with its old ones.
+
+use holdfast_protocol::id::{HostId, HostName};
+use holdfast_protocol::operator::{EpochEnd, RevokedHost};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::Failed;
+use super::certificates::insert_certificate;
+use super::columns::{Id, Time, Word};
+use super::epochs::close_epoch;
+use super::idempotency::By;
+use super::knocks::{Decision, KnockError};
+use super::writer::Tx;
+use crate::authority::{AgentKey, IssueError, Issued};
+use crate::domain::event::EventKind;
+use crate::domain::identity::HostStanding;
+use crate::domain::readmission::{Former, NameUse, ReadmitError, judge};
+
+/// Revoked hosts that are shown of one name.
+const NAMESAKES_MAX: u32 = 3;
+
+/// As whom a box is let in, by an operator's word.
+pub(super) struct Return<'a> {
+    /// The revoked host.
+    pub host: HostId,
+    /// The name that the operator wrote.
+    pub name: &'a HostName,
+    /// Whether a host that is not revoked has it.
+    pub name_use: NameUse,
+    /// The box's new key.
+    pub key: &'a AgentKey,
+}
+
+/// Lets a revoked host come back. Reports, documents, wrapped keys and events of its id stay; what was on its way to the old
+/// certificate does not reach the new one: signed jobs that wait are withdrawn, and unused restore invites end.
+pub(super) fn readmit(
+    tx: &Tx<'_>,
+    by: &By,
+    wanted: &Return<'_>,
+    issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
+) -> Result<Decision, Failed<KnockError>> {
+    let refuse = |error: ReadmitError| Failed::Refused(KnockError::Readmit(error));
+    let sql = "SELECT number, name, standing, issued_generation FROM hosts WHERE id = ?1";
+    let found = tx.prepare_cached(sql)?.query_row([Id(wanted.host.uuid())], read).optional()?;
+    let (number, former) = found.ok_or(refuse(ReadmitError::Unknown(wanted.host)))?;
+    let generation = judge(&former, wanted.name, wanted.name_use).map_err(refuse)?;
+    let issued = issue(wanted.host, generation, wanted.key, by.at)
+        .map_err(|error| Failed::Refused(KnockError::Issue(error)))?;
+    insert_certificate(tx, number, generation, wanted.key.hash(), &issued)?;
+    close_epoch(tx, number, generation, EpochEnd::Readmitted, by.at)?;
+    let sql =
+        "UPDATE hosts SET standing = 'active', liveness = 'new', readmitted_from = ?2, used_generation = ?2,
+                   run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL
+               WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![number, generation])?;
+    let sql = "UPDATE jobs SET mail = 'withdrawn' WHERE host = ?1 AND mail = 'queued'";
+    let withdrawn = tx.prepare_cached(sql)?.execute([number])?;
+    let sql = "UPDATE restores SET expires_at = min(expires_at, ?2) WHERE host = ?1 AND used_at IS NULL";
+    tx.prepare_cached(sql)?.execute(params![number, Time(by.at)])?;
+    let message = format!(
+        "{}, which was revoked, was let in again as who it was: key {}, certificate {generation}; signed jobs that waited \
+         for it and were withdrawn: {withdrawn}",
+        wanted.name,
+        wanted.key.fingerprint()
+    );
+    let kind = EventKind::HostReadmitted;
+    Ok(Decision::Approved { host: number, id: wanted.host, generation, kind, message })
+}
+
+/// The table's check allows three words alone.
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Former)> {
+    let standing = match row.get_ref(2)?.as_str()? {
+        "active" => HostStanding::Active,
+        "revoked" => HostStanding::Revoked,
+        _ => HostStanding::Frozen,
+    };
+    let name = row.get::<_, Word<_>>(1)?.0;
+    Ok((row.get(0)?, Former { name, standing, issued: row.get(3)? }))
+}
+
+/// The newest revoked hosts of a name.
+pub(super) fn namesakes(connection: &Connection, name: &HostName) -> rusqlite::Result<Vec<RevokedHost>> {
+    let sql = "SELECT id, seen_at FROM hosts WHERE name = ?1 AND standing = 'revoked' ORDER BY number DESC LIMIT ?2";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(RevokedHost {
+            id: HostId::new(row.get::<_, Id>(0)?.0),
+            seen_at: row.get::<_, Option<Time>>(1)?.map(|at| at.0),
+        })
+    };
+    connection.prepare_cached(sql)?.query_map(params![name.as_str(), NAMESAKES_MAX], read)?.collect()
+}

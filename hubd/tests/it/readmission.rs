@@ -1,0 +1,179 @@
+//! Revoked hosts that come back by a knock that an operator approves.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::enrol::{EnrolRequest, KnockAnswer, KnockRequest};
+use holdfast_protocol::id::HostId;
+use holdfast_protocol::operator::{
+    DesiredVersion, EpochEnd, HostDetail, HostState, HostView, KnockApproval, KnockState, KnockView, Page,
+};
+use holdfast_protocol::pin::Pin;
+use holdfast_protocol::secret::Secret;
+use rcgen::KeyPair;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::jobs::{BLOB, leave, trust};
+use crate::world::{Answered, Host, World, csr, document};
+
+async fn knock(world: &World, key: &KeyPair) -> Answered<KnockAnswer> {
+    let request = KnockRequest { csr_pem: csr(key), says: "box7".parse().unwrap() };
+    world.anybody().send(Method::POST, "/v1/knock", &request).await
+}
+
+async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
+    match knock(world, key).await.data(StatusCode::ACCEPTED) {
+        KnockAnswer::Pending { knock, fingerprint, .. } => (knock.to_string(), fingerprint),
+        KnockAnswer::Approved(_) => panic!("nobody approved"),
+    }
+}
+
+async fn approve(
+    world: &World,
+    (knock, fingerprint): &(String, Pin),
+    name: &str,
+    returns: Option<HostId>,
+) -> Answered<KnockView> {
+    let approval = KnockApproval { host_name: name.parse().unwrap(), fingerprint: *fingerprint, returns };
+    world.admin().send(Method::POST, &format!("/v1/knocks/{knock}/approve"), &approval).await
+}
+
+async fn let_in(world: &World, key: KeyPair) -> Host {
+    let KnockAnswer::Approved(enrolled) = knock(world, &key).await.data(StatusCode::OK) else {
+        panic!("not let in");
+    };
+    world.host(*enrolled, key)
+}
+
+async fn revoke(world: &World, host: HostId) {
+    let path = format!("/v1/hosts/{host}/revoke");
+    let view: HostView = world.admin().send(Method::POST, &path, &()).await.data(StatusCode::OK);
+    assert_eq!(view.state, HostState::Revoked);
+}
+
+async fn detail(world: &World, host: HostId) -> HostDetail {
+    world.admin().get(&format!("/v1/hosts/{host}")).await.data(StatusCode::OK)
+}
+
+/// Every row of the hub's audit of a host, as it is shown.
+async fn events_of(world: &World, host: HostId) -> Vec<Value> {
+    let page: Page<Value> =
+        world.admin().get(&format!("/v1/events?host={host}&limit=100")).await.data(StatusCode::OK);
+    page.items
+}
+
+/// A host with a report, a document, and an audit that was heard up to a line.
+async fn with_history(world: &World) -> Host {
+    let host = world.enrol("box7").await;
+    let put = world.admin().put_desired::<DesiredVersion>("box7", Some("\"0\""), document(1)).await;
+    put.data(StatusCode::OK);
+    host.check_in(&host.full(1, 1), "0s").await.data(StatusCode::OK);
+    host.check_in(&host.changed(2, 1, trust(40)), "0s").await.data(StatusCode::OK);
+    host
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_host_comes_back_as_who_it_was_and_its_old_certificate_does_not() {
+    let world = World::start().await;
+    let old = with_history(&world).await;
+    let id = old.enrolled.host_id;
+    // Left for the box before, and not for the one that comes back.
+    leave(&world.admin(), 1, BLOB).await.data(StatusCode::CREATED);
+    revoke(&world, id).await;
+    assert_eq!(old.check_in(&old.full(3, 1), "0s").await.code(), ErrorCode::Revoked);
+
+    let key = KeyPair::generate().unwrap();
+    let asked = pending(&world, &key).await;
+    let page: Page<KnockView> = world.admin().get("/v1/knocks").await.data(StatusCode::OK);
+    let shown: Vec<HostId> = page.items[0].revoked.iter().map(|host| host.id).collect();
+    assert_eq!(shown, [id], "the operator sees whose name it is");
+    for _ in 0..2 {
+        let view = approve(&world, &asked, "box7", Some(id)).await.data(StatusCode::OK);
+        assert_eq!((view.state, view.host, view.revoked.len()), (KnockState::Approved, Some(id), 0));
+    }
+    let new = let_in(&world, key).await;
+    assert_eq!((new.enrolled.host_id, new.enrolled.certificate_generation), (id, 2));
+
+    // Its audit begins anew at line 1, and that neither collides with the 40 lines of before nor hides them.
+    let answer = new.check_in(&new.full(1, 0), "0s").await.data(StatusCode::OK);
+    assert!(answer.desired.is_some(), "its document is kept");
+    assert_eq!((answer.audit_seen, answer.jobs.len()), (0, 0));
+    let answer = new.check_in(&new.changed(2, 1, trust(1)), "0s").await.data(StatusCode::OK);
+    assert_eq!(answer.audit_seen, 1);
+    let now = detail(&world, id).await;
+    assert_eq!(now.host.state, HostState::Online);
+    let epochs: Vec<_> =
+        now.epochs.iter().map(|epoch| (epoch.before_generation, epoch.audit_seen, epoch.end)).collect();
+    assert_eq!(epochs, [(2, 40, EpochEnd::Readmitted)]);
+    let kinds: Vec<String> =
+        events_of(&world, id).await.iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect();
+    for kind in ["host_enrolled", "host_revoked", "host_readmitted"] {
+        assert!(kinds.iter().any(|seen| seen == kind), "{kind} in {kinds:?}");
+    }
+
+    // What was revoked stays so, and does not freeze the host.
+    assert_eq!(old.check_in(&old.full(4, 1), "0s").await.code(), ErrorCode::Revoked);
+    assert_eq!(old.read_escrow().await.code(), ErrorCode::Revoked);
+    new.check_in(&new.full(3, 1), "0s").await.data(StatusCode::OK);
+    assert_eq!(detail(&world, id).await.host.state, HostState::Online);
+
+    // A second time is another epoch.
+    revoke(&world, id).await;
+    let key = KeyPair::generate().unwrap();
+    let asked = pending(&world, &key).await;
+    approve(&world, &asked, "box7", Some(id)).await.data(StatusCode::OK);
+    let third = let_in(&world, key).await;
+    assert_eq!(third.enrolled.certificate_generation, 3);
+    let epochs: Vec<_> = detail(&world, id).await.epochs.iter().map(|epoch| epoch.audit_seen).collect();
+    assert_eq!(epochs, [1, 40]);
+    assert_eq!(knock(&world, &new.key).await.code(), ErrorCode::Refused, "its knock of before is over");
+    assert_eq!(new.check_in(&new.full(4, 1), "0s").await.code(), ErrorCode::Revoked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_approval() {
+    let world = World::start().await;
+    let old = with_history(&world).await;
+    let id = old.enrolled.host_id;
+    // While the host is not revoked, nobody comes back as it.
+    let key = KeyPair::generate().unwrap();
+    let asked = pending(&world, &key).await;
+    let page: Page<KnockView> = world.admin().get("/v1/knocks").await.data(StatusCode::OK);
+    assert!(page.items[0].revoked.is_empty());
+    let refused = approve(&world, &asked, "box7", Some(id)).await;
+    assert_eq!(refused.code(), ErrorCode::PreconditionFailed);
+    revoke(&world, id).await;
+
+    // To ask is not to be let in, and the revoked host's own key is no way in either.
+    assert_eq!(pending(&world, &key).await.0, asked.0);
+    assert_eq!(knock(&world, &old.key).await.code(), ErrorCode::Csr);
+    let invite = Secret::new("0".repeat(43));
+    let guess = EnrolRequest { secret: invite, csr_pem: csr(&key) };
+    assert!(world.anybody().send::<Value>(Method::POST, "/v1/enroll", &guess).await.status.is_client_error());
+    assert_eq!(detail(&world, id).await.host.state, HostState::Revoked);
+
+    // Another name, another host and another key are refused, and change nothing.
+    let other = world.enrol("box8").await.enrolled.host_id;
+    let wrong = |name: &'static str, returns| {
+        let (world, asked) = (&world, &asked);
+        async move { approve(world, asked, name, returns).await.code() }
+    };
+    assert_eq!(wrong("box9", Some(id)).await, ErrorCode::PreconditionFailed);
+    assert_eq!(wrong("box8", Some(other)).await, ErrorCode::PreconditionFailed);
+    assert_eq!(wrong("box7", Some(HostId::new(uuid::Uuid::nil()))).await, ErrorCode::NotFound);
+    assert_eq!(detail(&world, id).await.host.state, HostState::Revoked);
+
+    // Let in without a word of the revoked host it is a new one, with nothing of the other's.
+    let view = approve(&world, &asked, "box7", None).await.data(StatusCode::OK);
+    let new = let_in(&world, key).await;
+    assert_ne!(new.enrolled.host_id, id);
+    assert_eq!(view.host, Some(new.enrolled.host_id));
+    let answer = new.check_in(&new.full(1, 0), "0s").await.data(StatusCode::OK);
+    assert!(answer.desired.is_none());
+    assert_eq!(answer.audit_seen, 0);
+    assert!(detail(&world, new.enrolled.host_id).await.epochs.is_empty());
+    assert_eq!(detail(&world, id).await.host.state, HostState::Revoked);
+
+    // The name is another's now, so the first does not come back.
+    let asked = pending(&world, &KeyPair::generate().unwrap()).await;
+    assert_eq!(approve(&world, &asked, "box7", Some(id)).await.code(), ErrorCode::NameTaken);
+}
