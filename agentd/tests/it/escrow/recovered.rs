@@ -145,7 +145,7 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     for told in [
         sheet.as_str(),
         "word 1 is not in the list",
-        "perhaps words 4 and 5 in each other's place",
+        "perhaps words 4 and 5 swapped",
         "sealed to this box",
     ] {
         assert!(shown.contains(told), "{told:?} is not in {shown}");

@@ -1,4 +1,4 @@
-//! What a person typed, read forgivingly: eleven words, or what is wrong with them.
+//! Parser of typed recovery codes, tolerant of harmless differences.
 //!
 //! Case, blanks, dashes, several lines and the numbers of the sheet are forgiven; so is a blank too many within a word and
 //! one too few between two. Where every word has its number they may come in any order, as from a sheet that was read
@@ -10,8 +10,8 @@ use std::fmt;
 use holdfast_protocol::code::ErrorCode;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::checksum::{PLACES, fitting, holds};
-use crate::meant::{self, Place, Repair};
+use crate::checksum::{PLACES, is_valid, replacement_at};
+use crate::suggest::{self, Position, Repair};
 use crate::word::{WORD_LETTERS_MAX, Word};
 
 /// More than eleven numbered words on lines of their own.
@@ -24,15 +24,15 @@ pub enum TypingError {
     #[error("that is {0} bytes long: type the eleven words of the sheet and nothing else")]
     TooLong(usize),
     /// Words that are not in the list.
-    #[error("{} not in the list of words: type {} as on the sheet", places(.0), if .0.len() == 1 { "it" } else { "them" })]
-    Unknown(Vec<Slip>),
+    #[error("{} not in the list of words: type {} as on the sheet", positions(.0), if .0.len() == 1 { "it" } else { "them" })]
+    Unknown(Vec<UnknownWord>),
     /// Too few or too many.
     #[error(
         "these are {0} words: a recovery code has eleven; type all of them, in the order of their numbers"
     )]
     Count(usize),
     /// Each is a word, and they do not belong together.
-    #[error("a word is wrong, or two are in each other's place: compare each with the sheet")]
+    #[error("a word is wrong, or two words are swapped: compare each with the sheet")]
     Mismatch(Mismatch),
 }
 
@@ -49,22 +49,22 @@ impl TypingError {
 
 /// A word that is not in the list.
 #[derive(Debug)]
-pub struct Slip {
+pub struct UnknownWord {
     /// Where it stands.
-    pub place: Place,
-    near: Near,
+    pub position: Position,
+    near: Suggestions,
 }
 
-impl Slip {
+impl UnknownWord {
     /// What was probably meant, the likeliest first.
-    pub fn meant(&self) -> impl Iterator<Item = &'static str> {
+    pub fn suggestions(&self) -> impl Iterator<Item = &'static str> {
         self.near.0.iter().map(|word| word.as_str())
     }
 }
 
-struct Near(Vec<Word>);
+struct Suggestions(Vec<Word>);
 
-impl fmt::Debug for Near {
+impl fmt::Debug for Suggestions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }
@@ -77,16 +77,16 @@ impl Mismatch {
     /// Single slips that would explain it.
     #[must_use]
     pub fn repairs(&self) -> Vec<Repair> {
-        meant::repairs(&self.0)
+        suggest::repairs(&self.0)
     }
 
     /// The eleven that would belong together if one word alone were wrong, place by place. Which of them is the code, only
     /// who holds its file or its words can tell.
-    pub(crate) fn with_another_word(&self) -> impl Iterator<Item = (Place, Zeroizing<[Word; PLACES]>)> {
+    pub(crate) fn with_another_word(&self) -> impl Iterator<Item = (Position, Zeroizing<[Word; PLACES]>)> {
         (0..PLACES).filter_map(|at| {
             let mut words = self.0.clone();
-            *words.get_mut(at)? = fitting(&self.0, at)?;
-            Some((Place::after(at), words))
+            *words.get_mut(at)? = replacement_at(&self.0, at)?;
+            Some((Position::after(at), words))
         })
     }
 }
@@ -98,8 +98,8 @@ impl fmt::Debug for Mismatch {
 }
 
 /// As in "words 3 and 7 are".
-fn places(slips: &[Slip]) -> String {
-    let numbers: Vec<String> = slips.iter().map(|slip| slip.place.number().to_string()).collect();
+fn positions(slips: &[UnknownWord]) -> String {
+    let numbers: Vec<String> = slips.iter().map(|slip| slip.position.number().to_string()).collect();
     match numbers.split_last() {
         Some((last, [])) => format!("word {last} is"),
         Some((last, others)) => format!("words {} and {last} are", others.join(", ")),
@@ -108,9 +108,6 @@ fn places(slips: &[Slip]) -> String {
 }
 
 /// Reads what was typed.
-///
-/// # Errors
-/// [`TypingError`].
 pub fn read(typed: &str) -> Result<Zeroizing<[Word; PLACES]>, TypingError> {
     if typed.len() > TYPED_BYTES_MAX {
         return Err(TypingError::TooLong(typed.len()));
@@ -121,7 +118,8 @@ pub fn read(typed: &str) -> Result<Zeroizing<[Word; PLACES]>, TypingError> {
     let mut entries = entries(&pieces(&lower));
     in_order(&mut entries);
     if entries.len() <= 2 * PLACES {
-        let slips: Vec<Slip> = entries.iter().enumerate().filter_map(|(at, entry)| entry.slip(at)).collect();
+        let slips: Vec<UnknownWord> =
+            entries.iter().enumerate().filter_map(|(at, entry)| entry.slip(at)).collect();
         if !slips.is_empty() {
             return Err(TypingError::Unknown(slips));
         }
@@ -133,7 +131,7 @@ pub fn read(typed: &str) -> Result<Zeroizing<[Word; PLACES]>, TypingError> {
     for (word, entry) in words.iter_mut().zip(&entries) {
         *word = entry.word;
     }
-    if holds(&words) { Ok(words) } else { Err(TypingError::Mismatch(Mismatch(words))) }
+    if is_valid(&words) { Ok(words) } else { Err(TypingError::Mismatch(Mismatch(words))) }
 }
 
 #[derive(Clone, Copy)]
@@ -155,9 +153,9 @@ impl Entry<'_> {
         Self { number, word, unknown: None }
     }
 
-    fn slip(&self, at: usize) -> Option<Slip> {
-        let place = Place::after(at);
-        self.unknown.map(|text| Slip { place, near: Near(meant::near(text)) })
+    fn slip(&self, at: usize) -> Option<UnknownWord> {
+        let position = Position::after(at);
+        self.unknown.map(|text| UnknownWord { position, near: Suggestions(suggest::near(text)) })
     }
 }
 
@@ -208,7 +206,7 @@ fn entries<'a>(pieces: &[Piece<'a>]) -> Vec<Entry<'a>> {
         } else if let Some((word, beyond)) = joined {
             entries.push(Entry::known(number.take(), word));
             rest = beyond;
-        } else if let Some(words) = run_together(letters) {
+        } else if let Some(words) = split_words(letters) {
             entries.extend(words.iter().map(|word| Entry::known(number.take(), *word)));
         } else {
             entries.push(Entry { number: number.take(), word: Word::default(), unknown: Some(letters) });
@@ -235,7 +233,7 @@ fn joined(letters: &str, next: &str) -> Option<Word> {
 }
 
 /// One run of letters as several words: no word is the beginning of another, so there is one way at most.
-fn run_together(letters: &str) -> Option<Zeroizing<Vec<Word>>> {
+fn split_words(letters: &str) -> Option<Zeroizing<Vec<Word>>> {
     let mut words = Zeroizing::new(Vec::with_capacity(PLACES));
     let mut rest = letters;
     while !rest.is_empty() && words.len() < PLACES {

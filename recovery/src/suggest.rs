@@ -1,4 +1,4 @@
-//! What was probably meant by a word that is not in the list, or by words that are and do not belong together.
+//! Suggestions for words that were mistyped or swapped.
 //!
 //! What goes out lies near a secret: it is for the terminal of the person who types, and no `Debug` shows it.
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::checksum::{PLACES, fitting, holds};
+use crate::checksum::{PLACES, is_valid, replacement_at};
 use crate::word::Word;
 
 /// So many are offered at most.
@@ -17,9 +17,9 @@ const SLIPS_MAX: usize = 2;
 
 /// Where in the code, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(usize);
+pub struct Position(usize);
 
-impl Place {
+impl Position {
     pub(crate) const fn after(others: usize) -> Self {
         Self(others + 1)
     }
@@ -35,9 +35,9 @@ impl Place {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
     /// Another word there.
-    Instead(Place, Word),
+    Replace(Position, Word),
     /// These two in each other's place.
-    Swapped(Place, Place),
+    Swap(Position, Position),
 }
 
 impl fmt::Debug for Repair {
@@ -50,9 +50,9 @@ impl fmt::Debug for Repair {
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Instead(place, word) => write!(f, "word {}: {}", place.number(), word.as_str()),
-            Self::Swapped(one, other) => {
-                write!(f, "words {} and {} in each other's place", one.number(), other.number())
+            Self::Replace(position, word) => write!(f, "word {}: {}", position.number(), word.as_str()),
+            Self::Swap(one, other) => {
+                write!(f, "words {} and {} swapped", one.number(), other.number())
             }
         }
     }
@@ -64,7 +64,7 @@ pub fn near(typed: &str) -> Vec<Word> {
     let typed: Zeroizing<Vec<char>> = Zeroizing::new(typed.chars().collect());
     let has = letters(typed.iter().copied());
     let mut found: Vec<(usize, Word)> = Word::all()
-        .filter(|word| within_reach(has, letters(word.as_str().chars())))
+        .filter(|word| may_be_near(has, letters(word.as_str().chars())))
         .filter_map(|word| Some((slips(&typed, word.as_str())?, word)))
         .collect();
     found.sort_by_key(|(slips, word)| (*slips, word.number()));
@@ -78,9 +78,9 @@ pub fn repairs(words: &[Word; PLACES]) -> Vec<Repair> {
     let mut found = swaps(words);
     for (at, word) in words.iter().enumerate() {
         let typed: Zeroizing<Vec<char>> = Zeroizing::new(word.as_str().chars().collect());
-        found.extend(fitting(words, at).and_then(|fitting| {
-            let slips = slips(&typed, fitting.as_str())?;
-            Some((slips, Repair::Instead(Place::after(at), fitting)))
+        found.extend(replacement_at(words, at).and_then(|replacement_at| {
+            let slips = slips(&typed, replacement_at.as_str())?;
+            Some((slips, Repair::Replace(Position::after(at), replacement_at)))
         }));
     }
     found.sort_by_key(|(slips, _)| *slips);
@@ -93,8 +93,8 @@ fn swaps(words: &[Word; PLACES]) -> Vec<(usize, Repair)> {
         for other in one + 1..PLACES {
             let mut tried = Zeroizing::new(*words);
             tried.swap(one, other);
-            if holds(&tried) {
-                swaps.push((1, Repair::Swapped(Place::after(one), Place::after(other))));
+            if is_valid(&tried) {
+                swaps.push((1, Repair::Swap(Position::after(one), Position::after(other))));
             }
         }
     }
@@ -108,7 +108,7 @@ fn letters(text: impl Iterator<Item = char>) -> u32 {
 }
 
 /// A slip brings in or loses one letter at most, so most words are ruled out by a glance.
-const fn within_reach(typed: u32, word: u32) -> bool {
+const fn may_be_near(typed: u32, word: u32) -> bool {
     (typed & !word).count_ones() as usize <= SLIPS_MAX && (word & !typed).count_ones() as usize <= SLIPS_MAX
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_slip_counts_one() {
+    fn each_edit_counts_one() {
         let of = |typed: &str, word| slips(&typed.chars().collect::<Vec<_>>(), word);
         for (typed, expected) in [
             ("abacus", Some(0)),
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_rules_out_no_word_that_is_near() {
+    fn the_letter_filter_drops_no_near_word() {
         for typed in ["abakus", "zyoology", "crushd", "qq", "a", "é", "yo"] {
             let letters_typed: Vec<char> = typed.chars().collect();
             for word in Word::all().map(Word::as_str) {
                 let near = slips(&letters_typed, word).is_some();
                 assert!(
-                    !near || within_reach(letters(typed.chars()), letters(word.chars())),
+                    !near || may_be_near(letters(typed.chars()), letters(word.chars())),
                     "{typed} {word}"
                 );
             }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_come_first() {
+    fn nearest_words_come_first() {
         assert_eq!(offered("abakus"), ["abacus"]);
         assert_eq!(offered("crushd").first(), Some(&"crushed"));
         assert_eq!(offered("zyoology"), ["zoology"], "a slip of the finger");

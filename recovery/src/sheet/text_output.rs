@@ -1,4 +1,4 @@
-//! The sheet as plain text, for a terminal or a printer that knows nothing better.
+//! Plain-text form of the sheet, for a terminal or a simple printer.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use holdfast_protocol::escrow::by_hand::Step;
 
 use super::Sheet;
 use super::pdf::{DrawError, key_lines};
-use super::says;
+use super::text;
 use crate::locked::Locked;
 
 /// All four pages have less.
@@ -17,9 +17,6 @@ const ROWS: usize = 6;
 
 impl Sheet<'_> {
     /// As plain text, in locked memory.
-    ///
-    /// # Errors
-    /// [`DrawError`].
     pub fn to_text(&self) -> Result<Locked, DrawError> {
         let mut page = Page(Locked::with_capacity(BYTES).map_err(DrawError::Memory)?);
         self.first(&mut page).map_err(DrawError::Memory)?;
@@ -27,55 +24,55 @@ impl Sheet<'_> {
         if let Some(file) = self.wrapped {
             let text = file.to_text();
             let lines: Vec<&str> = text.lines().collect();
-            page.further(&says::wrapped(self.record.context.code), &lines).map_err(DrawError::Memory)?;
+            page.further(&text::wrapped(self.record.context.code), &lines).map_err(DrawError::Memory)?;
         }
         if let Some(key) = self.bare {
             let json = key.to_json().map_err(DrawError::Key)?;
-            page.further(&says::bare(), &key_lines(json.expose())).map_err(DrawError::Memory)?;
+            page.further(&text::bare(), &key_lines(json.expose())).map_err(DrawError::Memory)?;
         }
         Ok(page.0)
     }
 
     fn first(&self, page: &mut Page) -> io::Result<()> {
-        page.title(&format!("{} {}", says::TITLE, says::SUBTITLE), '=')?;
+        page.title(&format!("{} {}", text::TITLE, text::SUBTITLE), '=')?;
         for (name, value) in self.facts() {
             page.put(&[name, ": ", &value, "\n"])?;
         }
-        page.put(&[says::FINGERPRINT, ":\n"])?;
+        page.put(&[text::FINGERPRINT, ":\n"])?;
         for line in self.fingerprint() {
             page.put(&["  ", &line, "\n"])?;
         }
         page.put(&["\n"])?;
-        page.paragraph(["", ""], says::PURPOSE)?;
+        page.paragraph(["", ""], text::PURPOSE)?;
         page.put(&["\n"])?;
-        page.paragraph(["", ""], says::TICK)?;
+        page.paragraph(["", ""], text::TICK)?;
         page.put(&["\n"])?;
         self.grid(page)?;
-        page.paragraph(["", ""], says::ELEVENTH)?;
-        page.steps(says::WITH, &says::steps_with(self.record.context.code))?;
+        page.paragraph(["", ""], text::ELEVENTH)?;
+        page.steps(text::WITH, &text::steps_with(self.record.context.code))?;
         page.put(&["\n"])?;
-        page.title(says::WITHOUT, '-')?;
-        page.paragraph(["", ""], says::WITHOUT_SHORT)?;
+        page.title(text::WITHOUT, '-')?;
+        page.paragraph(["", ""], text::WITHOUT_SHORT)?;
         page.put(&["\n"])?;
-        page.paragraph(["!! "; 2], says::WARNING)?;
-        page.paragraph(["!! "; 2], says::WARNING_MORE)
+        page.paragraph(["!! "; 2], text::WARNING)?;
+        page.paragraph(["!! "; 2], text::WARNING_MORE)
     }
 
     /// What is typed with nothing of ours.
     fn second(&self, page: &mut Page) -> io::Result<()> {
         page.put(&["\n\u{c}\n"])?;
-        page.title(says::PLACE, '=')?;
+        page.title(text::BACKUP_LOCATION, '=')?;
         match self.off_site() {
             Some(at) => {
                 for (name, value) in at.facts() {
                     page.put(&[name, ": ", &value, "\n"])?;
                 }
             }
-            None => page.paragraph(["", ""], says::NO_PLACE)?,
+            None => page.paragraph(["", ""], text::NO_LOCATION)?,
         }
-        page.steps(says::BY_HAND, &says::steps_without(self))?;
+        page.steps(text::BY_HAND, &text::steps_without(self))?;
         page.put(&["\n"])?;
-        page.paragraph(["", ""], says::LATER)
+        page.paragraph(["", ""], text::YEARLY)
     }
 
     /// Two columns, each word with its number and room to tick.
@@ -139,7 +136,7 @@ impl Page {
         Ok(())
     }
 
-    fn further(&mut self, page: &says::Page, lines: &[&str]) -> io::Result<()> {
+    fn further(&mut self, page: &text::Page, lines: &[&str]) -> io::Result<()> {
         self.put(&["\n\u{c}\n"])?;
         self.title(page.title, '=')?;
         self.paragraph(["!! "; 2], page.caveat)?;

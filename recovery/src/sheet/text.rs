@@ -1,5 +1,6 @@
-//! What stands on the sheet, the same on paper and as text. Commands are typed as they stand here; tests take them from the
-//! printed page and do so.
+//! Text of the sheet, the same in PDF and plain text.
+//!
+//! Commands are typed as printed here; tests take them from the printed page and run them.
 
 use holdfast_protocol::escrow::by_hand::{self, Step};
 
@@ -9,7 +10,6 @@ use crate::escrow::CodeNumber;
 /// What it is.
 pub const TITLE: &str = "Recovery code";
 
-/// For what.
 pub const SUBTITLE: &str = "for the encrypted off-site backups";
 
 /// What it is for.
@@ -40,14 +40,14 @@ pub const WITHOUT_SHORT: &str = "No program of Holdfast is needed, and no help o
 pub const BY_HAND: &str = "Without Holdfast";
 
 /// Above the names of server and account.
-pub const PLACE: &str = "Where the backups are";
+pub const BACKUP_LOCATION: &str = "Where the backups are";
 
 /// There, on a sheet that names nobody.
-pub const NO_PLACE: &str = "This sheet names nobody. The operator's page (holdfast escrow kit) says what to write for each word \
+pub const NO_LOCATION: &str = "This sheet names nobody. The operator's page (holdfast escrow kit) says what to write for each word \
     in capital letters: keep it apart from this sheet.";
 
 /// Below the steps.
-pub const LATER: &str = "Servers, accounts and guests change. The operator's page (holdfast escrow kit) is this one as it is \
+pub const YEARLY: &str = "Servers, accounts and guests change. The operator's page (holdfast escrow kit) is this one as it is \
     today: ask for it once a year, and keep it with this sheet.";
 
 /// What to do with our program.
@@ -61,8 +61,8 @@ pub fn steps_with(code: CodeNumber) -> Vec<Step> {
             &[format!("agentd recover --from {} --to key.json", by_hand::file_name(code))],
         ),
         step(
-            "Type the eleven words when asked. Capital letters, line breaks and numbers do not matter. A wrong word is told \
-             by its place.",
+            "Type the eleven words when asked. Capital letters, line breaks and numbers do not matter. A wrong word is reported \
+             by its number.",
             &[],
         ),
         step(

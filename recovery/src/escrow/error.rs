@@ -1,4 +1,4 @@
-//! Why a key is not wrapped, and why a file is not opened or what is in it not used.
+//! Errors of wrapping and opening an escrow file.
 
 use std::io;
 
@@ -19,31 +19,35 @@ pub enum WrapError {
     #[error("the key with what it is for is longer than {PLAIN_BYTES_MAX} bytes")]
     TooLong,
     /// No memory for the passphrase.
-    #[error("there is no memory that the recovery code could lie in")]
+    #[error("no memory could be allocated for the recovery code")]
     Memory(#[source] io::Error),
-    /// The library.
-    #[error("it could not be wrapped: this is a fault of this program or of the machine's randomness")]
+    #[error(
+        "the key could not be wrapped: this is a bug of this program or a failure of the kernel's randomness"
+    )]
     Library(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// What was wrapped does not open again.
-    #[error("what was wrapped does not open again, so it is thrown away: make a new code")]
-    Unproved(#[source] OpenError),
+    #[error("the wrapped key does not open again and was discarded: make a new code")]
+    NotReadable(#[source] OpenError),
 }
 
 /// Why a file is not opened, or what is in it not used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Too long.
-    #[error("the escrow file is longer than {FILE_BYTES_MAX} bytes, so it is none: take another copy of it")]
+    #[error(
+        "the file is longer than {FILE_BYTES_MAX} bytes, so it is not an escrow file: take another copy of it"
+    )]
     TooLong,
     /// No such file, a cut one, or a changed one.
-    #[error("the escrow file is damaged or no age file as text: take another copy of it")]
+    #[error("the escrow file is damaged, or not an ASCII-armoured age file: take another copy of it")]
     Broken,
     /// Not for a passphrase alone.
-    #[error("the file is not for one recovery code alone, so it is no escrow file: take another copy of it")]
-    Readers,
+    #[error(
+        "the file has other recipients than one passphrase, so it is not an escrow file: take another copy of it"
+    )]
+    NotOnePassphrase,
     /// Too weak or endless.
     #[error(
-        "the file asks for a work factor of {0}, and {WORK_FACTOR} to {WORK_FACTOR_MAX} are taken: somebody changed it; take \
+        "the file asks for a work factor of {0}, and {WORK_FACTOR} to {WORK_FACTOR_MAX} are accepted: it was changed; take \
          another copy of it"
     )]
     Work(u8),
@@ -54,17 +58,16 @@ pub enum OpenError {
     )]
     Code,
     /// No memory for the passphrase.
-    #[error("there is no memory that the recovery code could lie in")]
+    #[error("no memory could be allocated for the recovery code")]
     Memory(#[source] io::Error),
     /// Of no form that we know.
     #[error(
-        "what the file holds is refused: it was not made by Holdfast, or by a later one; `age -d` opens it as well"
+        "the content of the file is refused: it was not made by Holdfast, or by a later version; `age -d` opens it as well"
     )]
     Form(#[source] StrictError),
     /// A key that is none.
-    #[error("what the file holds is refused: {0}; take another copy of it")]
+    #[error("the content of the file is refused: {0}; take another copy of it")]
     Key(&'static str),
-    /// Another host's.
     #[error(
         "this file holds the key of {inside}, made on {made_at}, not that of {wanted}: take that one's file"
     )]
@@ -76,7 +79,6 @@ pub enum OpenError {
         /// When it was made.
         made_at: UtcSecond,
     },
-    /// Another customer's.
     #[error("this file is for customer {inside}, made on {made_at}, not for {wanted}: take that one's file")]
     OtherCustomer {
         /// The customer it is for.
@@ -127,7 +129,7 @@ impl From<FormError> for OpenError {
         match error {
             FormError::TooLong => Self::TooLong,
             FormError::Broken => Self::Broken,
-            FormError::Readers => Self::Readers,
+            FormError::Readers => Self::NotOnePassphrase,
             FormError::Work(factor) => Self::Work(factor),
         }
     }
@@ -137,7 +139,7 @@ impl OpenError {
     pub(super) fn key(error: SealError) -> Self {
         match error {
             SealError::Value(says) => Self::Key(says),
-            _ => Self::Key("the backup key is none"),
+            _ => Self::Key("it holds no backup key"),
         }
     }
 
@@ -146,7 +148,7 @@ impl OpenError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::TooLong => ErrorCode::Size,
-            Self::Broken | Self::Readers => ErrorCode::EscrowBroken,
+            Self::Broken | Self::NotOnePassphrase => ErrorCode::EscrowBroken,
             Self::Work(_) => ErrorCode::EscrowWork,
             Self::Code => ErrorCode::EscrowCode,
             Self::Memory(_) => ErrorCode::Internal,

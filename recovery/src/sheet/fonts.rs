@@ -1,16 +1,14 @@
-//! The letters: three faces that are embedded in the program and in each file. All that is printed is in Latin-1, so each
-//! letter is one byte and readers need no table to turn it back into text.
+//! Embedded fonts of the sheet and their metrics.
+//!
+//! All printed text is Latin-1, so each letter is one byte and readers need no table to turn it back into text.
 
 use std::sync::LazyLock;
 
-use ttf_parser::Face as Font;
+use ttf_parser::Face as FontFile;
 
-/// A face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
-    /// For sentences.
+pub enum Font {
     Text,
-    /// For headings.
     Strong,
     /// For words, commands and keys: no two letters look alike.
     Mono,
@@ -19,9 +17,8 @@ pub enum Face {
 /// The first and last byte that has a letter.
 pub const CODES: std::ops::RangeInclusive<u8> = 32..=255;
 
-/// What a file says about a face. Lengths are in thousandths of the size.
+/// What a font file says. Lengths are in thousandths of the size.
 pub struct Metrics {
-    /// Its name.
     pub name: &'static str,
     /// The whole font file.
     pub file: &'static [u8],
@@ -31,7 +28,6 @@ pub struct Metrics {
     pub bounds: [f32; 4],
     /// Above the line.
     pub ascent: f32,
-    /// Below it.
     pub descent: f32,
     /// Of a capital letter.
     pub cap_height: f32,
@@ -45,7 +41,7 @@ static ALL: LazyLock<[Metrics; 3]> = LazyLock::new(|| {
     ]
 });
 
-impl Face {
+impl Font {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Text, Self::Strong, Self::Mono];
 
@@ -93,7 +89,7 @@ impl Metrics {
             descent: 0.0,
             cap_height: 0.0,
         };
-        let Ok(font) = Font::parse(file, 0) else { return none };
+        let Ok(font) = FontFile::parse(file, 0) else { return none };
         let scaled = |length: i16| f32::from(length) * 1000.0 / f32::from(font.units_per_em());
         let advance = |code: u8| {
             let glyph = font.glyph_index(char::from(code))?;
@@ -116,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_face_has_every_letter() {
-        for face in Face::ALL {
-            let metrics = face.metrics();
+    fn every_font_has_every_letter() {
+        for font in Font::ALL {
+            let metrics = font.metrics();
             assert!(metrics.ascent > 500.0 && metrics.descent < 0.0 && metrics.cap_height > 500.0);
             for letter in (' '..='~').chain(['·']) {
-                assert!(face.width(10.0, &letter.to_string()) > 1.0, "{letter:?} of {}", metrics.name);
+                assert!(font.width(10.0, &letter.to_string()) > 1.0, "{letter:?} of {}", metrics.name);
             }
         }
-        assert!((Face::Mono.width(10.0, "il1|") - Face::Mono.width(10.0, "WM@O")).abs() < 0.01);
+        assert!((Font::Mono.width(10.0, "il1|") - Font::Mono.width(10.0, "WM@O")).abs() < 0.01);
     }
 }

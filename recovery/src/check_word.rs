@@ -1,5 +1,6 @@
-//! The arithmetic of the eleventh word: a number below 7,776 = 32 · 243 as a pair, one of the field of 32 elements and one
-//! of the field of 243.
+//! Field arithmetic for the check word.
+//!
+//! A number below 7,776 = 32 · 243 is a pair, one of the field of 32 elements and one of the field of 243.
 //!
 //! Counting modulo 7,776 will not do. To tell every wrong word, each place's weight must have an inverse; to tell every
 //! swap, each difference of two weights as well; and modulo an even number the difference of two odd weights has none.
@@ -21,7 +22,6 @@ pub struct Element {
 }
 
 impl Element {
-    /// Both zero.
     pub const ZERO: Self = Self { two: 0, three: [0; DIGITS] };
 
     /// The pair of a word, one to one: its number modulo 32, and what is left, in base 3.
@@ -44,7 +44,6 @@ impl Element {
         Word::numbered(three * 32 + u16::from(self.two)).unwrap_or_default()
     }
 
-    /// The sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { two: self.two ^ other.two, three: added(self.three, other.three) }
@@ -64,7 +63,6 @@ impl Element {
         Some(self.times(Self { two, three }))
     }
 
-    /// The product.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         Self { two: times_two(self.two, other.two), three: times_three(self.three, other.three) }
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_elements_are_one_to_one() {
+    fn words_and_elements_map_one_to_one() {
         for word in Word::all() {
             assert!(Element::of(word).word() == word);
             assert!(Element::of(word).plus(Element::of(word).negated()) == Element::ZERO);
@@ -120,7 +118,7 @@ mod tests {
     /// What makes both of them fields: no product of two that are not zero is zero. With a finite number of elements,
     /// each then has an inverse.
     #[test]
-    fn nothing_but_zero_divides_zero() {
+    fn fields_have_no_zero_divisors() {
         for one in 1..32 {
             for other in 1..32 {
                 assert_ne!(times_two(one, other), 0, "{one} {other}");
@@ -135,7 +133,7 @@ mod tests {
 
     /// Multiplication is what its name says: it distributes, and one leaves things as they are.
     #[test]
-    fn products_distribute() {
+    fn multiplication_distributes() {
         let some: Vec<Element> = Word::all().step_by(211).map(Element::of).collect();
         for &a in &some {
             assert!(a.times(Element::weight(1)) == a);
