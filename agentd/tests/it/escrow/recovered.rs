@@ -142,12 +142,9 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     let line = format!("{LINE} --output json > made.json");
     let shown = at_terminal(lost.place.path(), &line, &answers);
     let sheet = format!("Recovery code of sheet {}", lost.record.context.code);
-    for told in [
-        sheet.as_str(),
-        "word 1 is not in the list",
-        "perhaps words 4 and 5 swapped",
-        "sealed to this box",
-    ] {
+    for told in
+        [sheet.as_str(), "word 1 is not in the list", "perhaps words 4 and 5 swapped", "sealed to this box"]
+    {
         assert!(shown.contains(told), "{told:?} is not in {shown}");
     }
     let text = fs::read_to_string(lost.place.path().join("made.json")).unwrap();

@@ -378,9 +378,7 @@ impl Drill {
         let recovered = self.seals("recover-key", &made["medium"], &words);
         let shown = self.shown.last().unwrap();
         let meant = format!("word 3: did you mean {}", self.paper.words[2]);
-        for says in
-            [meant.as_str(), "perhaps words 7 and 8 swapped", "The key is sealed to this box"]
-        {
+        for says in [meant.as_str(), "perhaps words 7 and 8 swapped", "The key is sealed to this box"] {
             assert!(shown.contains(says), "{says}: {shown}");
         }
         assert_eq!(recovered["medium"], made["medium"], "the same key at the same place");

@@ -1,4 +1,4 @@
-//! The two doors: who may come in by the socket, and that the shipped files say what they should.
+//! Tests of socket access and of the shipped unit files.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -12,15 +12,15 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::disks::LoopDisk;
-use crate::stage::{CALLER_UID, Host, PROGRAM, command, mount_request, mounted_at, on_a_host, run};
+use crate::test_host::{CALLER_UID, Host, PROGRAM, command, mount_request, mounted_at, on_a_host, run};
 
-const SOCKET: &str = "/run/door.sock";
+const SOCKET: &str = "/run/access.sock";
 const CLIENT: &str = "HOLDFAST_HELPER_CLIENT";
 const PROGRAM_SHIPPED: &str = "/usr/lib/holdfast/holdfast-helper";
 
 #[test]
-fn the_socket_knows_who_calls() {
-    on_a_host("doors::the_socket_knows_who_calls", |host| {
+fn the_socket_checks_peer_credentials() {
+    on_a_host("access::the_socket_checks_peer_credentials", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let request = mount_request("usb1", &disk.uuid);
@@ -60,7 +60,7 @@ fn connected(host: &Host, uid: u32, request: &str) -> (Value, Vec<String>) {
     std::fs::set_permissions(SOCKET, std::fs::Permissions::from_mode(0o666)).unwrap();
     run("install", &["-m", "755", std::env::current_exe().unwrap().to_str().unwrap(), "/run/program/client"]);
     let client = command("/run/program/client")
-        .args(["doors::a_client", "--exact", "--nocapture", "--test-threads=1"])
+        .args(["access::a_client", "--exact", "--nocapture", "--test-threads=1"])
         .env(CLIENT, request)
         .uid(uid)
         .gid(uid)
@@ -103,7 +103,7 @@ fn values<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_socket_unit_lets_in_one_group() {
+fn the_socket_unit_admits_one_group() {
     let (_, text) = shipped("systemd/holdfast-helper.socket");
     for (key, value) in [
         ("ListenStream", "/run/holdfast-helper.sock"),
@@ -116,9 +116,9 @@ fn the_socket_unit_lets_in_one_group() {
     }
 }
 
-/// Each of these gives a service a mount namespace, in which a mount is seen by nobody but the helper.
+/// Each of these gives a service a mount namespace, in which a mount is seen by the helper alone.
 #[test]
-fn the_service_shares_the_hosts_mounts() {
+fn the_service_uses_the_host_mount_namespace() {
     let (_, text) = shipped("systemd/holdfast-helper@.service");
     assert_eq!(
         values(&text, "PrivateMounts"),
@@ -165,7 +165,7 @@ fn the_service_shares_the_hosts_mounts() {
 }
 
 #[test]
-fn each_door_takes_its_own_verbs() {
+fn each_entry_point_accepts_its_own_verbs() {
     let (_, socket) = shipped("systemd/holdfast-golden.socket");
     for (key, value) in [
         ("ListenStream", "/run/holdfast-golden.sock"),
@@ -184,7 +184,7 @@ fn each_door_takes_its_own_verbs() {
 
 /// The bound of the design is 3.0 for mounting; systemd counts in tenths. Building a Debian takes more.
 #[test]
-fn systemd_finds_the_services_as_closed_as_they_can_be() {
+fn systemd_security_scores_stay_low() {
     judge("systemd/holdfast-helper@.service", 30);
     judge("systemd/holdfast-golden@.service", 40);
 }

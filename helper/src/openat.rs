@@ -1,4 +1,6 @@
-//! Opening by descriptor, one component at a time, where no link leads astray and nobody but root can have a hand in.
+//! Path traversal by descriptor, one component at a time.
+//!
+//! No symbolic link is followed, and each folder must be owned by root and writable by root alone.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,18 +19,18 @@ pub fn open(at: impl AsFd, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> 
     rustix::fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))
 }
 
-/// Walks from `/` through folders that are root's and that nobody else may write.
-pub fn roots_folder(names: &[&str]) -> Result<OwnedFd, Errno> {
+/// Walks from `/` through folders that are owned and writable by root alone.
+pub fn root_folder(names: &[&str]) -> Result<OwnedFd, Errno> {
     let mut at = rustix::fs::open("/", FOLDER, Mode::empty())?;
     for name in names {
         at = open(&at, name, FOLDER)?;
-        must_be_roots(&at, FileType::Directory, 0o022)?;
+        require_root(&at, FileType::Directory, 0o022)?;
     }
     Ok(at)
 }
 
-/// Refuses (`EPERM`) what is of another kind, somebody else's, or open to others in one of these ways.
-pub fn must_be_roots(file: &OwnedFd, kind: FileType, others: u32) -> Result<(), Errno> {
+/// Refuses (`EPERM`) another file type, another owner, or any of these permissions of others.
+pub fn require_root(file: &OwnedFd, kind: FileType, others: u32) -> Result<(), Errno> {
     let stat = rustix::fs::fstat(file)?;
     let fits =
         FileType::from_raw_mode(stat.st_mode) == kind && stat.st_uid == 0 && stat.st_mode & others == 0;

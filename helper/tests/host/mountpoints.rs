@@ -1,15 +1,15 @@
-//! Where a mount may go, and whose word counts: the folder, the policy file, the program's own file.
+//! Tests of mountpoints, the policy file and the program file.
 
 use std::os::unix::fs::symlink;
 
 use crate::disks::{LoopDisk, fresh_uuid};
-use crate::stage::{CALLER_UID, Host, POLICY, PROGRAM, on_a_host, run};
+use crate::test_host::{CALLER_UID, Host, POLICY, PROGRAM, on_a_host, run};
 
 const AT: &str = "/mnt/holdfast/usb1";
 
 #[test]
-fn only_an_empty_folder_of_roots_is_mounted_on() {
-    on_a_host("places::only_an_empty_folder_of_roots_is_mounted_on", |host| {
+fn the_mountpoint_must_be_an_empty_root_owned_folder() {
+    on_a_host("mountpoints::the_mountpoint_must_be_an_empty_root_owned_folder", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         run("install", &["-d", "/run/victim"]);
@@ -61,8 +61,8 @@ fn only_an_empty_folder_of_roots_is_mounted_on() {
 }
 
 #[test]
-fn hostile_words_for_the_place_never_get_that_far() {
-    on_a_host("places::hostile_words_for_the_place_never_get_that_far", |host| {
+fn hostile_target_names_are_refused_early() {
+    on_a_host("mountpoints::hostile_target_names_are_refused_early", |host| {
         let uuid = fresh_uuid();
         let long = "a".repeat(300);
         for name in [
@@ -92,8 +92,8 @@ fn hostile_words_for_the_place_never_get_that_far() {
 }
 
 #[test]
-fn only_roots_own_policy_counts() {
-    on_a_host("places::only_roots_own_policy_counts", |host| {
+fn the_policy_file_must_be_root_owned() {
+    on_a_host("mountpoints::the_policy_file_must_be_root_owned", |host| {
         for (what, spoil, mend) in [
             ("written by a group", "chmod 664 $P", "chmod 644 $P"),
             ("written by everybody", "chmod 646 $P", "chmod 644 $P"),
@@ -117,8 +117,8 @@ fn only_roots_own_policy_counts() {
 }
 
 #[test]
-fn a_program_that_others_can_write_does_nothing() {
-    on_a_host("places::a_program_that_others_can_write_does_nothing", |host: &Host| {
+fn a_program_writable_by_others_refuses() {
+    on_a_host("mountpoints::a_program_writable_by_others_refuses", |host: &Host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         for (what, spoil, mend) in [("by a group", "0775", "0755"), ("by everybody", "0757", "0755")] {

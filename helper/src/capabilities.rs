@@ -1,4 +1,4 @@
-//! What root may do that others may not, laid down: nothing while reading and judging, one power for the deed itself.
+//! Capabilities: none while reading and checking, one while mounting.
 //!
 //! The bounding set is left alone: it matters only when a program is started. The builder is the one that is, and since
 //! nothing can be gained any more (`NO_NEW_PRIVS`) it has what is permitted here and no more.
@@ -16,15 +16,15 @@ const MOUNTING: Capability = Capability::CAP_SYS_ADMIN;
 const BUILDING: &str = "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_MKNOD CAP_SETFCAP CAP_SETGID \
                         CAP_SETUID CAP_SYS_ADMIN CAP_SYS_CHROOT";
 
-/// Proof that everything but the powers of one door was given away, and that none is in effect.
+/// Proof that all capabilities but those of one entry point were dropped, and that none is effective.
 #[derive(Debug)]
-pub struct Powers(());
+pub struct Capabilities(());
 
-impl Powers {
-    /// Keeps what this door may need for later, gives away the rest, has nothing in effect.
-    pub fn lay_down(door: Option<Verb>) -> Result<Self, Refusal> {
+impl Capabilities {
+    /// Keeps permitted what this entry point may need, drops the rest, and leaves none effective.
+    pub fn keep(verb: Option<Verb>) -> Result<Self, Refusal> {
         let may = caps::read(None, CapSet::Permitted).map_err(refused)?;
-        let kept = may.intersection(&wanted(door)?).copied().collect();
+        let kept = may.intersection(&required(verb)?).copied().collect();
         caps::clear(None, CapSet::Ambient).map_err(refused)?;
         caps::set(None, CapSet::Effective, &HashSet::new()).map_err(refused)?;
         caps::set(None, CapSet::Inheritable, &HashSet::new()).map_err(refused)?;
@@ -33,25 +33,25 @@ impl Powers {
     }
 
     /// What the verb needs stays, or nothing for ever.
-    pub fn for_verb(self, verb: Verb) -> Result<Self, Refusal> {
+    pub fn restrict_to(self, verb: Verb) -> Result<Self, Refusal> {
         if !verb.changes_something() {
             caps::set(None, CapSet::Permitted, &HashSet::new()).map_err(refused)?;
-        } else if !wanted(Some(verb))?.is_subset(&caps::read(None, CapSet::Permitted).map_err(refused)?) {
-            return Err(refusal!(Caps, "{} needs more powers than this door has", verb.as_str()));
+        } else if !required(Some(verb))?.is_subset(&caps::read(None, CapSet::Permitted).map_err(refused)?) {
+            return Err(refusal!(Caps, "{} needs more capabilities than it has here", verb.as_str()));
         }
         Ok(self)
     }
 
-    /// Mounting is in effect while `deed` runs, and no longer.
-    pub fn mounting<T>(&self, deed: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    /// Mounting is in effect while `action` runs, and no longer.
+    pub fn mounting<T>(&self, action: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
         caps::set(None, CapSet::Effective, &HashSet::from([MOUNTING])).map_err(refused)?;
-        let done = deed();
+        let done = action();
         caps::set(None, CapSet::Effective, &HashSet::new()).map_err(refused)?;
         done
     }
 }
 
-fn wanted(verb: Option<Verb>) -> Result<HashSet<Capability>, Refusal> {
+fn required(verb: Option<Verb>) -> Result<HashSet<Capability>, Refusal> {
     match verb {
         Some(Verb::GoldenBuild) => {
             BUILDING.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(refused)

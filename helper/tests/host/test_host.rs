@@ -1,6 +1,7 @@
-//! A host for one test: a mount and a PID namespace of its own, in which the test is PID 1 and `/etc`, `/mnt` and `/run`
-//! are empty. So the shipped program reads its one policy file and works on the one `/mnt/holdfast`, and nothing of the
-//! machine is touched but free loop devices.
+//! Test host: a mount and PID namespace for one test.
+//!
+//! The test is PID 1, and `/etc`, `/mnt` and `/run` are empty. The shipped program reads its one policy file and works
+//! on `/mnt/holdfast`; nothing of the machine is changed but free loop devices.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -139,14 +140,14 @@ impl Host {
         lines
     }
 
-    /// A call that must be refused with this code, that changes nothing and is told once.
+    /// A call that must be refused with this code, that changes nothing and is logged once.
     pub fn refused(&self, code: &str, what: &str, call: impl FnOnce() -> Answer) {
         self.lines();
         let before = world();
         let answer = call();
         assert_eq!(answer.reply["code"], code, "{what}: {answer:?}");
         assert_eq!((answer.exit, &answer.reply["ok"]), (Some(2), &Value::Bool(false)), "{what}");
-        assert!(answer.reply["says"].as_str().unwrap().len() > 20, "{what}: {answer:?}");
+        assert!(answer.reply["message"].as_str().unwrap().len() > 20, "{what}: {answer:?}");
         assert_eq!(world(), before, "{what} changed something");
         assert_eq!(answer.journal.len(), 1, "{what}: {answer:?}");
         assert!(answer.journal[0].contains(&format!("HOLDFAST_CODE={code}\n")), "{what}: {answer:?}");

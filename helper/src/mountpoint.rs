@@ -1,18 +1,18 @@
-//! Where a target is mounted: a folder beneath `/mnt/holdfast`, held by descriptor and never named a second time.
+//! Mountpoint of a target: a folder in `/mnt/holdfast`, held by descriptor.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use crate::descend;
 use crate::names::TargetName;
+use crate::openat;
 use crate::reply::{Refusal, refusal};
 
 /// Since Linux 6.8: the number of a mount that no other mount ever gets, until the next boot.
 const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// The path that people see.
+/// The path of a target's mountpoint.
 pub fn path(target: &TargetName) -> String {
     format!("{PARENT}/{target}")
 }
@@ -24,7 +24,7 @@ pub const PARENT: &str = "/mnt/holdfast";
 pub struct Parent(OwnedFd);
 
 /// What is at a target's name.
-pub enum Spot {
+pub enum Occupant {
     /// A mount, by its number.
     Mount(MountId),
     /// An empty folder of root's, or nothing yet.
@@ -36,26 +36,26 @@ pub enum Spot {
 pub struct MountId(pub u64);
 
 impl Parent {
-    /// Walks there from `/`; each folder must be root's and nobody else's to write.
+    /// Walks there from `/`; each folder must be owned and writable by root alone.
     pub fn open() -> Result<Self, Refusal> {
-        let folder = descend::roots_folder(&["mnt", "holdfast"]);
-        folder.map(Self).map_err(|error| refusal!(Path, "{PARENT} is no folder of root's alone: {error}"))
+        let folder = openat::root_folder(&["mnt", "holdfast"]);
+        folder.map(Self).map_err(|error| refusal!(Path, "{PARENT} is not writable by root alone: {error}"))
     }
 
     /// What is at this name now.
-    pub fn spot(&self, target: &TargetName) -> Result<Spot, Refusal> {
+    pub fn state(&self, target: &TargetName) -> Result<Occupant, Refusal> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let mask = StatxFlags::BASIC_STATS | UNIQUE;
         let seen = match rustix::fs::statx(&self.0, target.as_str(), flags, mask) {
             Ok(seen) => seen,
-            Err(Errno::NOENT) => return Ok(Spot::Free),
-            Err(error) => return Err(refusal!(Path, "cannot look at {}: {error}", path(target))),
+            Err(Errno::NOENT) => return Ok(Occupant::Free),
+            Err(error) => return Err(refusal!(Path, "cannot stat {}: {error}", path(target))),
         };
         if seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
-            return unique(&seen).map(Spot::Mount);
+            return unique(&seen).map(Occupant::Mount);
         }
         empty_folder(&self.0, target)?;
-        Ok(Spot::Free)
+        Ok(Occupant::Free)
     }
 
     /// The folder to mount on, made where there is none.
@@ -75,25 +75,25 @@ impl Parent {
 /// The number of a mount that is held by descriptor.
 pub fn id_of(mount: &OwnedFd) -> Result<MountId, Refusal> {
     let seen = rustix::fs::statx(mount, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | UNIQUE)
-        .map_err(|error| refusal!(Env, "the kernel does not say which mount it made: {error}"))?;
+        .map_err(|error| refusal!(Env, "the kernel reports no id for the mount: {error}"))?;
     unique(&seen)
 }
 
 fn unique(seen: &rustix::fs::Statx) -> Result<MountId, Refusal> {
     if seen.stx_mask & UNIQUE.bits() == 0 {
-        return Err(refusal!(Env, "the kernel is older than 6.8 and does not number its mounts"));
+        return Err(refusal!(Env, "the kernel is older than 6.8 and has no unique mount ids"));
     }
     Ok(MountId(seen.stx_mnt_id))
 }
 
 /// Opens a folder that is a real one, root's alone, empty, and no mount.
 fn empty_folder(parent: &OwnedFd, target: &TargetName) -> Result<OwnedFd, Refusal> {
-    let refused = |error: Errno| refusal!(Path, "{} is no folder of root's alone: {error}", path(target));
+    let refused = |error: Errno| refusal!(Path, "{} is not writable by root alone: {error}", path(target));
     let folder = real_folder(parent, target).map_err(refused)?;
-    descend::must_be_roots(&folder, FileType::Directory, 0o022).map_err(refused)?;
+    openat::require_root(&folder, FileType::Directory, 0o022).map_err(refused)?;
     for entry in Dir::read_from(&folder).map_err(refused)? {
         if !matches!(entry.map_err(refused)?.file_name().to_bytes(), b"." | b"..") {
-            return Err(refusal!(Path, "{} is not empty, and a mount hides nothing", path(target)));
+            return Err(refusal!(Path, "{} is not empty, and a mount would hide its files", path(target)));
         }
     }
     Ok(folder)
@@ -101,7 +101,7 @@ fn empty_folder(parent: &OwnedFd, target: &TargetName) -> Result<OwnedFd, Refusa
 
 /// What is mounted over it meanwhile is something else.
 fn real_folder(parent: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    let folder = descend::open(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let folder = openat::open(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let seen = rustix::fs::statx(&folder, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
     if seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) { Err(Errno::XDEV) } else { Ok(folder) }
 }
@@ -126,7 +126,7 @@ mod tests {
     /// Somebody exchanges the folder for a symlink out of the parent, and for a folder elsewhere, as fast as the kernel
     /// can, while the name is opened a million times: what is opened is the folder, or nothing.
     #[test]
-    fn a_swapped_name_never_leads_outside() {
+    fn a_swapped_name_never_escapes_the_parent() {
         let place = std::env::temp_dir().join(format!("holdfast-helper-race-{}", std::process::id()));
         std::fs::create_dir(&place).unwrap();
         let own = place.join("parent");
