@@ -1,4 +1,4 @@
-//! Sealing credentials: read from standard input, for the host whose key the person vouches for, and for nobody else.
+//! Tests of `holdfast storage seal`.
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};
@@ -27,13 +27,13 @@ fn medium() -> Value {
     json!({ "cifs": { "server": "nas", "share": "bk" } })
 }
 
-struct Ground {
+struct SealFixture {
     hub: FakeHub,
     _folder: tempfile::TempDir,
     document: String,
 }
 
-impl Ground {
+impl SealFixture {
     async fn new() -> Self {
         let hub = FakeHub::logged_in().await;
         let folder = tempfile::tempdir().unwrap();
@@ -59,8 +59,8 @@ impl Ground {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sealed_only_the_host_opens() {
-    let ground = Ground::new().await;
+async fn sealed_credentials_open_on_the_host_only() {
+    let ground = SealFixture::new().await;
     let key = HostKey::generate();
     let recipient = key.recipient().unwrap();
     ground.hub.on("GET /v1/hosts/box1", detail(Some(recipient.as_str())));
@@ -76,10 +76,10 @@ async fn what_is_sealed_only_the_host_opens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hubs_word_alone_is_not_enough() {
+async fn the_hubs_key_must_be_compared() {
     let (mine, hubs) = (HostKey::generate().recipient().unwrap(), HostKey::generate().recipient().unwrap());
     for (shown, given, code) in [(Some(&hubs), Some(&mine), 5), (Some(&hubs), None, 2), (None, None, 1)] {
-        let ground = Ground::new().await;
+        let ground = SealFixture::new().await;
         ground.hub.on("GET /v1/hosts/box1", detail(shown.map(|shown| shown.as_str())));
         let more: Vec<&str> = given.iter().flat_map(|given| ["--recipient", given.as_str()]).collect();
         let output = ground.seal("nas1", &more, &format!("{PASSWORD}\n"));
@@ -90,8 +90,8 @@ async fn a_hubs_word_alone_is_not_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_host_would_refuse_is_not_sealed() {
-    let ground = Ground::new().await;
+async fn invalid_credentials_are_not_sealed() {
+    let ground = SealFixture::new().await;
     let recipient = HostKey::generate().recipient().unwrap();
     ground.hub.on("GET /v1/hosts/box1", detail(Some(recipient.as_str())));
     let given = ["--recipient", recipient.as_str()];

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal: on standard error, so that a result can be piped away.
+//! Prompts on standard error, so that results can be piped.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use holdfast_protocol::secret::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
-use crate::args::Sure;
+use crate::args::AssumeYes;
 
 /// A token is far shorter.
 const SECRET_BYTES_MAX: u64 = 4096;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum PromptError {
     /// The person said no.
     #[error("nothing was changed: the answer was no")]
     Declined,
     /// Another name than that of what it is about.
-    #[error("nothing was signed: that is not its name, which is {wanted}")]
+    #[error("nothing was signed: the name does not match {wanted}")]
     WrongName {
         /// What was to be typed.
         wanted: String,
     },
     /// Nobody to ask.
-    #[error("there is no terminal to ask at: give {instead}")]
+    #[error("there is no terminal to prompt on: give {instead}")]
     NoTerminal {
         /// What to give instead.
         instead: &'static str,
@@ -33,112 +33,110 @@ pub enum AskError {
     /// The terminal, standard input or a file.
     #[error("the answer cannot be read from {}", from.display())]
     Read {
-        /// Where from.
         from: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// No password.
-    #[error("no password was given: it is asked for, or read from standard input")]
+    #[error("no password was given: type it at the prompt, or pipe it to standard input")]
     NoPassword,
-    /// Nothing there.
     #[error("no token was given: `hubd operator add NAME` prints one, once")]
     Empty,
 }
 
-fn unread(from: &Path) -> impl FnOnce(io::Error) -> AskError {
-    move |source| AskError::Read { from: from.to_owned(), source }
+fn read_error(from: &Path) -> impl FnOnce(io::Error) -> PromptError {
+    move |source| PromptError::Read { from: from.to_owned(), source }
 }
 
 /// Asks before something is done; `--yes` answers beforehand.
-pub fn confirm(question: &str, sure: Sure) -> Result<(), AskError> {
-    if sure.yes { Ok(()) } else { answered(question, "--yes") }
+pub fn confirm(question: &str, assume_yes: AssumeYes) -> Result<(), PromptError> {
+    if assume_yes.yes { Ok(()) } else { confirm_at_terminal(question, "--yes") }
 }
 
 /// Asks whether something is the same that the person must look up elsewhere. There is no answering beforehand.
-pub fn compared(question: &str, instead: &'static str) -> Result<(), AskError> {
-    answered(question, instead)
+pub fn confirm_comparison(question: &str, instead: &'static str) -> Result<(), PromptError> {
+    confirm_at_terminal(question, instead)
 }
 
-fn answered(question: &str, instead: &'static str) -> Result<(), AskError> {
+fn confirm_at_terminal(question: &str, instead: &'static str) -> Result<(), PromptError> {
     if !io::stdin().is_terminal() {
-        return Err(AskError::NoTerminal { instead });
+        return Err(PromptError::NoTerminal { instead });
     }
     let terminal = Path::new("the terminal");
-    write!(io::stderr(), "{question} [y/N] ").map_err(unread(terminal))?;
+    write!(io::stderr(), "{question} [y/N] ").map_err(read_error(terminal))?;
     let mut line = String::new();
-    io::stdin().lock().take(64).read_line(&mut line).map_err(unread(terminal))?;
+    io::stdin().lock().take(64).read_line(&mut line).map_err(read_error(terminal))?;
     match line.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(AskError::Declined),
+        _ => Err(PromptError::Declined),
     }
 }
 
 /// Asks for the name of what will happen to whom; `given` answers beforehand. Anything but that very name is a no.
-pub fn name(wanted: &str, question: &str, given: Option<&str>) -> Result<(), AskError> {
-    let typed = match given {
+pub fn name(wanted: &str, question: &str, given: Option<&str>) -> Result<(), PromptError> {
+    let answer = match given {
         Some(given) => given.to_owned(),
-        None if !io::stdin().is_terminal() => return Err(AskError::NoTerminal { instead: "--confirm NAME" }),
+        None if !io::stdin().is_terminal() => {
+            return Err(PromptError::NoTerminal { instead: "--confirm NAME" });
+        }
         None => {
             let terminal = Path::new("the terminal");
-            write!(io::stderr(), "{question} ").map_err(unread(terminal))?;
+            write!(io::stderr(), "{question} ").map_err(read_error(terminal))?;
             let mut line = String::new();
-            io::stdin().lock().take(512).read_line(&mut line).map_err(unread(terminal))?;
+            io::stdin().lock().take(512).read_line(&mut line).map_err(read_error(terminal))?;
             line.trim_end_matches(['\r', '\n']).to_owned()
         }
     };
-    if typed == wanted { Ok(()) } else { Err(AskError::WrongName { wanted: wanted.to_owned() }) }
+    if answer == wanted { Ok(()) } else { Err(PromptError::WrongName { wanted: wanted.to_owned() }) }
 }
 
 /// Takes a token from a file, from standard input, or from the terminal without showing it.
-pub fn token(file: Option<&Path>) -> Result<Secret, AskError> {
+pub fn token(file: Option<&Path>) -> Result<Secret, PromptError> {
     let text = match file {
         Some(path) if path != Path::new("-") => {
-            let opened = std::fs::File::open(path).map_err(unread(path))?;
+            let opened = std::fs::File::open(path).map_err(read_error(path))?;
             line(io::BufReader::new(opened), path)?
         }
-        None if io::stdin().is_terminal() => typed("Token")?,
+        None if io::stdin().is_terminal() => read_hidden("Token")?,
         _ => line(io::stdin().lock(), Path::new("standard input"))?,
     };
     let trimmed = text.trim();
-    if trimmed.is_empty() { Err(AskError::Empty) } else { Ok(Secret::new(trimmed.to_owned())) }
+    if trimmed.is_empty() { Err(PromptError::Empty) } else { Ok(Secret::new(trimmed.to_owned())) }
 }
 
 /// Takes a password from standard input, or from the terminal without showing it: one line, its white space kept.
-pub fn password() -> Result<Secret, AskError> {
+pub fn password() -> Result<Secret, PromptError> {
     let text = if io::stdin().is_terminal() {
-        typed("Password")?
+        read_hidden("Password")?
     } else {
         line(io::stdin().lock(), Path::new("standard input"))?
     };
     let word = text.trim_end_matches(['\r', '\n']);
-    if word.is_empty() { Err(AskError::NoPassword) } else { Ok(Secret::new(word.to_owned())) }
+    if word.is_empty() { Err(PromptError::NoPassword) } else { Ok(Secret::new(word.to_owned())) }
 }
 
-fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, AskError> {
+fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, PromptError> {
     let mut text = Zeroizing::new(String::with_capacity(512));
-    from.take(SECRET_BYTES_MAX).read_line(&mut text).map_err(unread(name))?;
+    from.take(SECRET_BYTES_MAX).read_line(&mut text).map_err(read_error(name))?;
     Ok(text)
 }
 
-fn typed(what: &str) -> Result<Zeroizing<String>, AskError> {
+fn read_hidden(what: &str) -> Result<Zeroizing<String>, PromptError> {
     let terminal = Path::new("the terminal");
     // Hidden first: what is typed the moment the question shows is neither shown nor thrown away.
-    let hidden = Hidden::begin().map_err(unread(terminal))?;
-    write!(io::stderr(), "{what} (not shown): ").map_err(unread(terminal))?;
+    let hidden = EchoOff::begin().map_err(read_error(terminal))?;
+    write!(io::stderr(), "{what} (not shown): ").map_err(read_error(terminal))?;
     let text = line(io::stdin().lock(), terminal);
     drop(hidden);
-    writeln!(io::stderr()).map_err(unread(terminal))?;
+    writeln!(io::stderr()).map_err(read_error(terminal))?;
     text
 }
 
 /// Typing is not shown as long as this lives.
-struct Hidden {
+struct EchoOff {
     before: Termios,
 }
 
-impl Hidden {
+impl EchoOff {
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
@@ -148,7 +146,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         // A terminal that went away needs no echo.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);

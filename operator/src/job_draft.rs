@@ -1,4 +1,4 @@
-//! What will be signed: chosen among what a host says is waiting, completed to a payload. Pure.
+//! Job drafts: chosen from what waits on a host, completed. Pure.
 //!
 //! The words of a report are the hub's to pass on, so nothing is signed by them: what a person is shown is read from the
 //! draft itself, and what is signed is that draft.
@@ -14,32 +14,25 @@ use holdfast_protocol::report::{GuestReport, Standing, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use crate::pins::Shown;
+use crate::pins::ShownHost;
 
 /// A clock of an operator may stand ahead of a host's by so much.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
 
 /// Why there is nothing to sign.
 #[derive(Debug, thiserror::Error)]
-pub enum OrderError {
-    /// Nothing waits.
+pub enum JobDraftError {
     #[error("nothing waits for a signature on {host}")]
-    Nothing {
-        /// Where.
-        host: String,
-    },
-    /// Several wait.
-    #[error("several things wait on {host}; say which, by its number or its guest:\n{list}")]
+    Nothing { host: String },
+    #[error("several entries wait on {host}; choose one by its number or guest:\n{list}")]
     Which {
-        /// Where.
         host: String,
         /// All of them.
         list: String,
     },
     /// None is called so.
-    #[error("nothing that waits on {host} is called {asked}; these wait:\n{list}")]
+    #[error("no waiting entry {asked} on {host}; these wait:\n{list}")]
     NoSuch {
-        /// Where.
         host: String,
         /// What was asked for.
         asked: String,
@@ -49,47 +42,36 @@ pub enum OrderError {
     /// It cannot be said what would be signed for.
     #[error("no job can be made for {asked} on {host}: {why}")]
     Unseen {
-        /// Where.
         host: String,
         /// What was asked for.
         asked: String,
-        /// Why.
         why: &'static str,
     },
     /// No signature helps.
-    #[error("no signature does this: {0}")]
+    #[error("this cannot be done by a signature: {0}")]
     ByHand(String),
     /// What the host wants signed cannot be read.
-    #[error("what {host} wants signed cannot be read by this holdfast: use one of the agent's release line")]
+    #[error(
+        "the job that waits on {host} cannot be read by this version of holdfast: use one of the agent's release line"
+    )]
     Unreadable {
-        /// Where.
         host: String,
-        /// Why.
         #[source]
         source: PayloadError,
     },
     /// The agent is older than the rule that a release names its document.
-    #[error("the agent of {host} does not say which document it means by its content: update it, then sign")]
-    NoDocument {
-        /// Where.
-        host: String,
-    },
+    #[error("the agent of {host} does not name its document by content hash: update the agent, then sign")]
+    NoDocument { host: String },
     /// The hub shows another document than the one that would be let through.
     #[error(
-        "what waits on {host} is for a document {generation} that is not the one that the hub shows: nothing was signed; look \
-         at both with `holdfast desired show {host}` and `agentd status` on the box"
+        "document {generation} that waits on {host} differs from the one that the hub shows: nothing was signed; compare \
+         `holdfast desired show {host}` with `agentd status` on the host"
     )]
-    OtherDocument {
-        /// Where.
-        host: String,
-        /// Its number.
-        generation: Generation,
-    },
+    OtherDocument { host: String, generation: Generation },
     /// Too long or too short.
     #[error("a job may be valid for 1 to {} hours", LIFE_MAX_S / 3_600)]
     Life,
-    /// No clock.
-    #[error("this machine's clock shows no time that a job can carry: {0}")]
+    #[error("the clock of this machine is out of range: {0}")]
     Clock(&'static str),
 }
 
@@ -98,7 +80,7 @@ pub fn choose(
     host: &str,
     waiting: &[WaitingForSignature],
     asked: Option<&str>,
-) -> Result<(usize, Draft), OrderError> {
+) -> Result<(usize, Draft), JobDraftError> {
     let list = || {
         let line =
             |(n, one): (usize, &WaitingForSignature)| format!("  {n}  {}", crate::render::clean(&one.effect));
@@ -117,32 +99,32 @@ pub fn choose(
     };
     let host = || host.to_owned();
     match (found.as_slice(), asked) {
-        _ if waiting.is_empty() => Err(OrderError::Nothing { host: host() }),
-        ([], asked) => Err(OrderError::NoSuch {
+        _ if waiting.is_empty() => Err(JobDraftError::Nothing { host: host() }),
+        ([], asked) => Err(JobDraftError::NoSuch {
             host: host(),
             asked: asked.unwrap_or_default().to_owned(),
             list: list(),
         }),
         ([place], _) => match waiting.get(*place) {
-            Some(one) if one.payload.is_empty() => Err(OrderError::ByHand(one.reason.clone())),
+            Some(one) if one.payload.is_empty() => Err(JobDraftError::ByHand(one.reason.clone())),
             Some(one) => {
                 let draft = Draft::parse(one.payload.as_bytes());
-                Ok((*place, draft.map_err(|source| OrderError::Unreadable { host: host(), source })?))
+                Ok((*place, draft.map_err(|source| JobDraftError::Unreadable { host: host(), source })?))
             }
-            None => Err(OrderError::Nothing { host: host() }),
+            None => Err(JobDraftError::Nothing { host: host() }),
         },
-        (_, _) => Err(OrderError::Which { host: host(), list: list() }),
+        (_, _) => Err(JobDraftError::Which { host: host(), list: list() }),
     }
 }
 
 /// An act that a host does not ask for, upon a guest as the host sees it: found by its name, uid or VMID.
-pub fn upon(act: Act, host: &str, guests: &[GuestReport], asked: &str) -> Result<Draft, OrderError> {
+pub fn for_guest(act: Act, host: &str, guests: &[GuestReport], asked: &str) -> Result<Draft, JobDraftError> {
     Ok(Draft { target: seen(host, guests, asked)?.target(), act })
 }
 
 /// A volume for another guest, as the host sees that one.
-pub fn hand_over(volume: &str, host: &str, guests: &[GuestReport], to: &str) -> Result<Act, OrderError> {
-    let volume = volume.to_owned().try_into().map_err(|why| OrderError::Unseen {
+pub fn move_volume(volume: &str, host: &str, guests: &[GuestReport], to: &str) -> Result<Act, JobDraftError> {
+    let volume = volume.to_owned().try_into().map_err(|why| JobDraftError::Unseen {
         host: host.to_owned(),
         asked: volume.to_owned(),
         why,
@@ -151,21 +133,26 @@ pub fn hand_over(volume: &str, host: &str, guests: &[GuestReport], to: &str) -> 
 }
 
 /// A copy in the place of its guest, as the host sees it, and what stays behind.
-pub fn swap(copy: &str, leave: &[VolumeText], host: &str, guests: &[GuestReport]) -> Result<Act, OrderError> {
+pub fn swap(
+    copy: &str,
+    leave: &[VolumeText],
+    host: &str,
+    guests: &[GuestReport],
+) -> Result<Act, JobDraftError> {
     let is =
         |guest: &&GuestReport| guest.name == copy || guest.vmid.is_some_and(|vmid| vmid.to_string() == copy);
     let mut found = guests.iter().filter(|guest| guest.standing == Standing::Beside).filter(is);
-    let unseen = |why| OrderError::Unseen { host: host.to_owned(), asked: copy.to_owned(), why };
+    let unseen = |why| JobDraftError::Unseen { host: host.to_owned(), asked: copy.to_owned(), why };
     let one = match (found.next(), found.next()) {
         (Some(one), None) => one,
-        (None, _) => return Err(unseen("nothing that stands beside a guest is called so")),
-        (Some(_), Some(_)) => return Err(unseen("several are called so: give the VMID")),
+        (None, _) => return Err(unseen("no restored copy has this name")),
+        (Some(_), Some(_)) => return Err(unseen("several have this name: give the VMID")),
     };
     let (Some(vmid), Ok(name)) = (one.vmid, one.name.parse()) else {
-        return Err(unseen("it has no number or no name that can be signed for"));
+        return Err(unseen("it has no VMID, or no valid name"));
     };
     if one.volumes.is_empty() {
-        return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
+        return Err(unseen("its volumes are not reported, so the job would not name them"));
     }
     let fingerprint = Fingerprint { name, customer: None, volumes: one.volumes.iter().cloned().collect() };
     let leaves = leave.iter().cloned().collect();
@@ -173,27 +160,27 @@ pub fn swap(copy: &str, leave: &[VolumeText], host: &str, guests: &[GuestReport]
 }
 
 /// A guest as the host sees it, by its name, uid or VMID.
-fn seen(host: &str, guests: &[GuestReport], asked: &str) -> Result<SeenGuest, OrderError> {
+fn seen(host: &str, guests: &[GuestReport], asked: &str) -> Result<SeenGuest, JobDraftError> {
     let is = |guest: &&GuestReport| {
         guest.name == asked
             || guest.uid.is_some_and(|uid| uid.to_string() == asked)
             || guest.vmid.is_some_and(|vmid| vmid.to_string() == asked)
     };
     let mut found = guests.iter().filter(|guest| guest.uid.is_some()).filter(is);
-    let unseen = |why| OrderError::Unseen { host: host.to_owned(), asked: asked.to_owned(), why };
+    let unseen = |why| JobDraftError::Unseen { host: host.to_owned(), asked: asked.to_owned(), why };
     let guest = match (found.next(), found.next()) {
         (Some(guest), None) => guest,
-        (None, _) => return Err(unseen("none of its guests is called so")),
-        (Some(_), Some(_)) => return Err(unseen("several are called so: give the uid")),
+        (None, _) => return Err(unseen("no guest has this name, uid or VMID")),
+        (Some(_), Some(_)) => return Err(unseen("several have this name: give the uid")),
     };
     let (Some(uid), Some(vmid), Ok(name)) = (guest.uid, guest.vmid, guest.name.parse()) else {
-        return Err(unseen("it has no number yet"));
+        return Err(unseen("it has no VMID yet"));
     };
     if guest.volumes.is_empty() {
-        return Err(unseen("its volumes are not reported, so nobody can say what is signed for"));
+        return Err(unseen("its volumes are not reported, so the job would not name them"));
     }
     let Some(customer) = guest.customer.clone() else {
-        return Err(unseen("its agent does not say whose it is: update the agent"));
+        return Err(unseen("its agent does not report the customer: update the agent"));
     };
     let volumes = guest.volumes.iter().cloned().collect();
     let fingerprint = Fingerprint { name, customer: Some(customer), volumes };
@@ -216,15 +203,15 @@ fn called(draft: &Draft, asked: &str) -> bool {
 /// Completes a draft: valid from now for so many hours, under an id and a nonce of its own.
 pub fn complete(
     draft: Draft,
-    shown: &Shown,
+    shown: &ShownHost,
     hours: u32,
     reason: Reason,
     now: Timestamp,
-) -> Result<Payload, OrderError> {
+) -> Result<Payload, JobDraftError> {
     if hours == 0 || i64::from(hours) > LIFE_MAX_S / 3_600 {
-        return Err(OrderError::Life);
+        return Err(JobDraftError::Life);
     }
-    let from = UtcSecond::new(now - EARLY).map_err(OrderError::Clock)?;
+    let from = UtcSecond::new(now - EARLY).map_err(JobDraftError::Clock)?;
     let until = from.at() + SignedDuration::from_hours(i64::from(hours));
     let nonce = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     Ok(draft.ordered(Order {
@@ -233,8 +220,8 @@ pub fn complete(
         host_epoch: shown.epoch,
         host: Some(shown.seen()),
         not_before: from,
-        expires_at: UtcSecond::new(until).map_err(OrderError::Clock)?,
-        nonce: Nonce::try_from(nonce).map_err(OrderError::Clock)?,
+        expires_at: UtcSecond::new(until).map_err(JobDraftError::Clock)?,
+        nonce: Nonce::try_from(nonce).map_err(JobDraftError::Clock)?,
         reason,
     }))
 }
@@ -268,7 +255,7 @@ mod tests {
     use crate::render::samples;
 
     #[test]
-    fn what_waits_is_found_by_number_guest_or_verb_and_never_guessed() {
+    fn a_waiting_entry_is_chosen_by_number_guest_or_verb() {
         let all = samples::waiting_to_sign();
         let verb =
             |asked: Option<&str>| choose("box7", &all, asked).map(|(place, draft)| (place, draft.act.verb()));
@@ -277,19 +264,19 @@ mod tests {
         }
         assert_eq!(verb(Some("release_brake")).unwrap(), (1, Verb::ReleaseBrake));
         assert_eq!(verb(Some("web-7")).unwrap(), (5, Verb::AllowGrowth));
-        assert!(matches!(verb(None), Err(OrderError::Which { .. })));
-        assert!(matches!(verb(Some("web-9")), Err(OrderError::NoSuch { .. })));
-        assert!(matches!(verb(Some("0")), Err(OrderError::NoSuch { .. })));
-        assert!(matches!(verb(Some("3")), Err(OrderError::ByHand(_))));
-        assert!(matches!(verb(Some("4")), Err(OrderError::Unreadable { .. })));
-        assert!(matches!(choose("box7", &[], None), Err(OrderError::Nothing { .. })));
+        assert!(matches!(verb(None), Err(JobDraftError::Which { .. })));
+        assert!(matches!(verb(Some("web-9")), Err(JobDraftError::NoSuch { .. })));
+        assert!(matches!(verb(Some("0")), Err(JobDraftError::NoSuch { .. })));
+        assert!(matches!(verb(Some("3")), Err(JobDraftError::ByHand(_))));
+        assert!(matches!(verb(Some("4")), Err(JobDraftError::Unreadable { .. })));
+        assert!(matches!(choose("box7", &[], None), Err(JobDraftError::Nothing { .. })));
     }
 
     #[test]
-    fn a_payload_is_new_each_time_and_lives_as_long_as_asked() {
+    fn each_payload_has_a_new_id_and_the_given_lifetime() {
         let (_, draft) = choose("box7", &samples::waiting_to_sign(), Some("1")).unwrap();
         let reason: Reason = "the customer left".to_owned().try_into().unwrap();
-        let host = Shown {
+        let host = ShownHost {
             name: "box7".parse().unwrap(),
             id: HostId::new(Uuid::nil()),
             epoch: HostEpoch::new(7),

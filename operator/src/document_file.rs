@@ -1,4 +1,4 @@
-//! A desired document as a person keeps it in a file: what the hub knows already may be left out.
+//! Desired documents in files, where parts may be left out.
 //!
 //! In: the file, and the document that the hub holds. Out: a whole document, checked by the same rules as hub and agent.
 //! Left-out parts are taken from the held document (`poll_interval_s`, `policies`, `storage`, the `uid` of a guest of that name), counted on
@@ -28,7 +28,7 @@ const POLL_SECONDS: u32 = 30;
 /// The file's content.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Draft {
+pub struct DocumentFile {
     #[serde(default)]
     schema: DesiredSchema,
     #[serde(default)]
@@ -39,13 +39,13 @@ pub struct Draft {
     policies: Option<Vec<BackupPolicy>>,
     #[serde(default)]
     storage: Option<Vec<StorageTarget>>,
-    guests: Vec<DraftGuest>,
+    guests: Vec<DocumentFileGuest>,
 }
 
 /// [`DesiredGuest`], whose uid may be left out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DraftGuest {
+struct DocumentFileGuest {
     #[serde(default)]
     uid: Option<GuestUid>,
     name: GuestName,
@@ -70,35 +70,25 @@ struct DraftGuest {
 
 /// Why a file is no draft.
 #[derive(Debug, thiserror::Error)]
-pub enum DraftError {
+pub enum DocumentFileError {
     /// It cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// Not text.
     #[error("{} is not text", path.display())]
-    NotText {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// Bad JSON.
+    NotText { path: PathBuf },
     #[error("{} is refused", path.display())]
     Json {
-        /// Which file.
         path: PathBuf,
         /// Where and why.
         #[source]
         source: StrictError,
     },
-    /// Bad TOML.
     #[error("{} is refused", path.display())]
     Toml {
-        /// Which file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -106,7 +96,7 @@ pub enum DraftError {
     },
 }
 
-impl DraftError {
+impl DocumentFileError {
     /// The code of a document that was read and refused.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
@@ -119,8 +109,8 @@ impl DraftError {
 }
 
 /// Reads a file; `-` is standard input.
-pub fn read(path: &Path) -> Result<Draft, DraftError> {
-    let unread = |source| DraftError::Read { path: path.to_owned(), source };
+pub fn read(path: &Path) -> Result<DocumentFile, DocumentFileError> {
+    let unread = |source| DocumentFileError::Read { path: path.to_owned(), source };
     // One byte more than is accepted, so that a longer one is told apart.
     let bound = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
@@ -132,17 +122,18 @@ pub fn read(path: &Path) -> Result<Draft, DraftError> {
     parse(path, &bytes)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Draft, DraftError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<DocumentFile, DocumentFileError> {
     if path.extension().is_some_and(|extension| extension == "toml") && bytes.len() <= DOCUMENT_BYTES_MAX {
-        let text = std::str::from_utf8(bytes).map_err(|_| DraftError::NotText { path: path.to_owned() })?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|_| DocumentFileError::NotText { path: path.to_owned() })?;
         return toml::from_str(text)
-            .map_err(|source| DraftError::Toml { path: path.to_owned(), source: Box::new(source) });
+            .map_err(|source| DocumentFileError::Toml { path: path.to_owned(), source: Box::new(source) });
     }
     strict::parse("the document", bytes, DOCUMENT_BYTES_MAX)
-        .map_err(|source| DraftError::Json { path: path.to_owned(), source })
+        .map_err(|source| DocumentFileError::Json { path: path.to_owned(), source })
 }
 
-impl Draft {
+impl DocumentFile {
     /// Completes and checks it. `held` is the hub's document, `floor` the highest generation that hub or host knows;
     /// `new_uid` makes an identity for a new guest.
     pub fn complete(
@@ -207,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_taken_from_the_hub_or_made() {
+    fn missing_parts_come_from_the_hub_or_are_generated() {
         let draft = || parse(Path::new("x.toml"), TOML.as_bytes()).unwrap();
         let first = draft().complete(None, Generation::NONE, || uid(1)).unwrap();
         assert_eq!(first.document().generation, Generation::new(1));
@@ -220,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_toml_say_the_same() {
+    fn json_and_toml_are_equivalent() {
         let toml =
             parse(Path::new("x.toml"), TOML.as_bytes()).unwrap().complete(None, Generation::NONE, || uid(1));
         let json = serde_json::to_vec(toml.as_ref().unwrap().document()).unwrap();
@@ -229,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_place() {
+    fn errors_name_their_location() {
         let cases = [
             ("x.toml", TOML.replace("cores = 2", "cores = 0"), "0 cores is out of range"),
             ("x.toml", TOML.replace("cores = 2", "kores = 2"), "unknown field `kores`"),

@@ -1,4 +1,4 @@
-//! Looking: lists over pages, one guest among many, and the form for programs.
+//! Tests of list and show commands.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn a_list_is_read_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guest_is_found_by_name_uid_or_vmid_and_never_guessed() {
+async fn a_guest_is_found_by_name_uid_or_vmid() {
     let hub = FakeHub::logged_in().await;
     hub.on("GET /v1/hosts", Reply::Data(json!({ "items": [host("box1", 1), host("box2", 2)] })));
     let (one, two) = (json!([guest("web", 101), guest("db", 102)]), json!([guest("web", 201)]));
@@ -53,7 +53,7 @@ async fn a_guest_is_found_by_name_uid_or_vmid_and_never_guessed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fields_that_are_not_settled_are_shown_side_by_side() {
+async fn unsettled_fields_show_both_values() {
     let hub = FakeHub::logged_in().await;
     let mut web = guest("web", 101);
     web["fields"] = json!([{ "field": "network.mtu", "desired": "1400", "observed": "1400",
@@ -70,7 +70,7 @@ async fn fields_that_are_not_settled_are_shown_side_by_side() {
 async fn a_name_cannot_reach_another_path() {
     let hub = FakeHub::logged_in().await;
     assert_eq!(hub.holdfast(&["host", "show", "../whoami?x"]).status.code(), Some(4));
-    assert_eq!(hub.asked("GET /v1/hosts/..%2Fwhoami%3Fx").len(), 1);
+    assert_eq!(hub.requests("GET /v1/hosts/..%2Fwhoami%3Fx").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,9 +83,9 @@ async fn an_approval_carries_what_the_operator_compared() {
     hub.on(&path, Reply::Data(view));
     let output = hub.holdfast(&["host", "approve", knock, "box9", "--fingerprint", &pin]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let asked = hub.asked(&path);
-    assert_eq!(asked[0].body, json!({ "host_name": "box9", "fingerprint": pin }));
-    assert!(asked[0].headers.contains_key("idempotency-key"));
+    let requests = hub.requests(&path);
+    assert_eq!(requests[0].body, json!({ "host_name": "box9", "fingerprint": pin }));
+    assert!(requests[0].headers.contains_key("idempotency-key"));
     let without = hub.holdfast(&["host", "approve", knock, "box9"]);
     assert_eq!(without.status.code(), Some(2), "nobody is let in without a fingerprint");
 }
