@@ -1,5 +1,6 @@
-//! The build as a box does it: the machine's own Debian booted once more with its real systemd, the shipped socket and
-//! unit, the helper, the builder and root's policy where a package lays them; asked by `agentd golden build` as its user.
+//! Build through the helper, as on a host.
+//!
+//! A booted Debian with its real systemd, the shipped socket and unit, the helper, the builder and the policy of root.
 
 use std::path::Path;
 use std::time::Instant;
@@ -62,9 +63,9 @@ pub fn build(programs: &Path, place: &Path) -> Golden {
     );
     drop((mounted, devices));
     let read = |name: &str| std::fs::read_to_string(home.join("check").join(name)).unwrap_or_default();
-    let (answer, told) = (read("said"), read("told"));
-    let why = format!("{told}{}{said}", read("journal"));
-    let mut lines = told.lines();
+    let (answer, output) = (read("said"), read("told"));
+    let why = format!("{output}{}{said}", read("journal"));
+    let mut lines = output.lines();
     for stage in STAGES {
         assert!(lines.any(|line| line.ends_with(stage)), "{stage}: {answer}{why}");
     }
