@@ -13,7 +13,7 @@ use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
 use holdfast_seal::backup_key::{BackupKey, KEY_FILE_BYTES_MAX};
-use holdfast_seal::{Creds, Meant, OpenError, SealError};
+use holdfast_seal::{Creds, OpenError, SealContext, SealError};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -81,7 +81,7 @@ pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliEr
     let recipient =
         recipient(&host, args.recipient, detail.sections.agent.and_then(|agent| agent.recipient))?;
     let password = prompt::password()?;
-    let meant = Meant { target: &args.target, medium: &medium };
+    let meant = SealContext { target: &args.target, medium: &medium };
     let creds = Creds::new(meant, args.user, password, key).map_err(SealCommandError::Content)?;
     let creds = creds.seal(&recipient).map_err(SealCommandError::Seal)?;
     let outcome = Outcome { host, target: args.target, recipient, creds };

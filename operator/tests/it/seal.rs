@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Output, Stdio};
 
 use holdfast_protocol::storage::Sealed;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 use serde_json::{Value, json};
 
 use crate::fake_hub::{FakeHub, Reply, stderr, stdout};
@@ -70,9 +70,11 @@ async fn sealed_credentials_open_on_the_host_only() {
     assert!(!text.contains("kept") && !stderr(&output).contains("kept"));
     let sealed = Sealed::try_from(text.trim().to_owned()).unwrap();
     let (target, medium) = ("nas1".parse().unwrap(), serde_json::from_value(medium()).unwrap());
-    let opened = Creds::open(&sealed, &key, Meant { target: &target, medium: &medium }).unwrap();
+    let opened = Creds::open(&sealed, &key, SealContext { target: &target, medium: &medium }).unwrap();
     assert_eq!((opened.user(), opened.password().expose()), ("backup", PASSWORD));
-    assert!(Creds::open(&sealed, &HostKey::generate(), Meant { target: &target, medium: &medium }).is_err());
+    assert!(
+        Creds::open(&sealed, &HostKey::generate(), SealContext { target: &target, medium: &medium }).is_err()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

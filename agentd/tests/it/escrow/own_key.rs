@@ -2,7 +2,7 @@
 
 use holdfast_protocol::storage::{Medium, Sealed};
 use holdfast_recovery::escrow::Expected;
-use holdfast_seal::{Creds, Meant};
+use holdfast_seal::{Creds, SealContext};
 use serde_json::{Value, json};
 
 use crate::escrow::place::{Place, key, target_of};
@@ -40,7 +40,7 @@ fn a_key_that_is_made_at_the_box_is_opened_by_its_code_and_known_to_nobody_else(
     assert_ne!(medium, other, "each is another key");
     let host_key = place.host_key();
     let name = "off1".parse().unwrap();
-    let creds = Creds::open(&sealed, &host_key, Meant { target: &name, medium: &medium }).unwrap();
+    let creds = Creds::open(&sealed, &host_key, SealContext { target: &name, medium: &medium }).unwrap();
     let own = creds.key().unwrap().clone();
     assert_eq!((creds.user(), creds.password().expose()), ("pve@pbs!bk", "secret"));
     assert_ne!(own.fingerprint(), key().fingerprint());

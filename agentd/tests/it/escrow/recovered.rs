@@ -10,7 +10,7 @@ use holdfast_protocol::restore::HandOver;
 use holdfast_protocol::storage::{Medium, Sealed};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{CodeNumber, Escrow, EscrowFile, Record};
-use holdfast_seal::{Creds, Meant};
+use holdfast_seal::{Creds, SealContext};
 use serde_json::{Value, json};
 
 use crate::escrow::fake_hub::FakeHub;
@@ -122,7 +122,8 @@ fn opens(place: &Place, made: &Value) {
     let medium: Medium = serde_json::from_value(made["medium"].clone()).unwrap();
     let sealed: Sealed = serde_json::from_value(made["creds"].clone()).unwrap();
     let name = "off1".parse().unwrap();
-    let creds = Creds::open(&sealed, &place.host_key(), Meant { target: &name, medium: &medium }).unwrap();
+    let creds =
+        Creds::open(&sealed, &place.host_key(), SealContext { target: &name, medium: &medium }).unwrap();
     assert_eq!((creds.user(), creds.password().expose()), ("pve@pbs!bk", "secret"));
     assert_eq!(creds.key().unwrap().to_json().unwrap().expose(), key().to_json().unwrap().expose());
 }
