@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_matching_report_has_converged_and_gaps_are_named() {
         let wanted = samples::document();
-        let reached = samples::sections_as_wished();
+        let reached = samples::converged_sections();
         assert_eq!(assess(&wanted, &reached), Convergence::Reached);
         let missing = |change: &dyn Fn(&mut Sections)| {
             let mut sections = reached.clone();
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn refused_stuck_and_unsigned_are_distinguished() {
         let wanted = samples::document();
-        let mut sections = samples::sections_as_wished();
+        let mut sections = samples::converged_sections();
         sections.guests.as_mut().unwrap()[0].standing = Standing::Parked;
         assert_eq!(assess(&wanted, &sections), Convergence::Stuck(vec!["web-1: parked".to_owned()]));
         let message = "restore failed: no space".to_owned();
@@ -252,7 +252,7 @@ mod tests {
         sections.desired.as_mut().unwrap().refused =
             Some(RefusedDocument { generation: Some(wanted.generation), problem });
         assert_eq!(assess(&wanted, &sections), Convergence::Refused("older [STALE_GENERATION]".to_owned()));
-        let mut sections = samples::sections_as_wished();
+        let mut sections = samples::converged_sections();
         sections.waiting = Some(vec![samples::waiting()]);
         assert!(matches!(assess(&wanted, &sections), Convergence::NeedsSignature(_)));
     }

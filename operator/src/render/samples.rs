@@ -263,7 +263,7 @@ pub fn jobs() -> Vec<holdfast_protocol::operator::JobView> {
 }
 
 /// What a host reports when [`document`] is reached.
-pub fn sections_as_wished() -> Sections {
+pub fn converged_sections() -> Sections {
     let mut guests = guests();
     guests.truncate(2);
     Sections { guests: Some(guests), operations: Some(Vec::new()), ..sections() }
