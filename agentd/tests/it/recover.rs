@@ -126,7 +126,7 @@ fn what_cannot_be_done_is_said_before_anything_is_typed() {
     fs::write(folder.path().join("long.age"), good.repeat(5)).unwrap();
     for (arguments, code, says) in [
         (&["--from", "gone.age"][..], 66, "gone.age cannot be read"),
-        (&["--from", "broken.age"], 65, "the escrow file is damaged or no age file"),
+        (&["--from", "broken.age"], 65, "the escrow file is damaged, or not an ASCII"),
         (&["--from", "long.age"], 65, "longer than 4096 bytes"),
         (&["--from", "escrow-2.age", "--to", "there.json"], 73, "there.json cannot be made"),
         (&["--from", "escrow-2.age"], 74, "the words are typed at a terminal, and there is none"),
