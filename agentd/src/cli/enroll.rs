@@ -311,7 +311,7 @@ async fn knock(
     let request = KnockRequest { csr_pem: key.csr_pem()?, says };
     eprintln!("This box's key is {}", key.fingerprint());
     eprintln!(
-        "Compare it with `holdfast host knocks` and approve it there. Ctrl-C stops the waiting; run the"
+        "Compare it with `holdfast host requests` and approve it there. Ctrl-C stops the waiting; run the"
     );
     eprintln!("same command again to go on.");
     let mut failures = 0;

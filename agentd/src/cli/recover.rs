@@ -10,7 +10,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use holdfast_recovery::escrow::{Escrow, EscrowFile, FILE_BYTES_MAX, OpenError, Wanted};
+use holdfast_recovery::escrow::{Escrow, EscrowFile, Expected, FILE_BYTES_MAX, OpenError};
 
 use super::terminal::Terminal;
 use super::typing::{self, TypingFailed};
@@ -89,7 +89,7 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
         return Err(RecoverError::Unwritten { path: path.to_owned(), source });
     }
     let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
-    let escrow = typing::open(&file, Wanted::WhateverItIs, &mut terminal)??;
+    let escrow = typing::open(&file, Expected::Any, &mut terminal)??;
     drop(terminal);
     let context = escrow.context();
     println!("The code opens the file.");

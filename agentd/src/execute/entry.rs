@@ -13,7 +13,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::strict::chain;
 use holdfast_seal::token::Token;
-use holdfast_seal::{Creds, HostKey, Meant, OpenError};
+use holdfast_seal::{Creds, HostKey, OpenError, SealContext};
 
 use crate::gate::entry::EntryWarrant;
 use crate::plan::owed::EntryDeed;
@@ -93,7 +93,7 @@ async fn attempt(keeper: &Keeper, warrant: &EntryWarrant, deed: EntryDeed) -> En
 /// The credentials first: those that are refused open no token.
 fn opened(keeper: &Keeper, warrant: &EntryWarrant) -> Result<(Token, Option<Creds>), Unopened> {
     let approval = warrant.approval();
-    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, medium: &approval.medium };
     let creds = warrant.creds().map(|sealed| Creds::open(sealed, &keeper.key, meant)).transpose();
     let creds = creds.map_err(Unopened::Creds)?;
     let sealed = sealed_token::read(&keeper.token)?;

@@ -71,7 +71,7 @@ pub struct KnockRecord {
 #[derive(Debug, thiserror::Error)]
 pub enum KnockError {
     /// There is no such knock.
-    #[error("there is no such knock: `holdfast host list --knocks` shows those that wait")]
+    #[error("there is no such enrollment request: see `holdfast host requests`")]
     Unknown,
     /// It was refused for good.
     #[error("this knock was refused for good: ask an operator for an invite if that was a mistake")]

@@ -3,7 +3,7 @@
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::checksum::PLACES;
 use holdfast_recovery::locked::Locked;
-use holdfast_recovery::typed::TYPED_BYTES_MAX;
+use holdfast_recovery::parse::TYPED_BYTES_MAX;
 use zeroize::Zeroize as _;
 
 use super::EscrowCommandError;
@@ -37,7 +37,7 @@ pub fn typed(code: &RecoveryCode, asked: Asked, terminal: &mut Terminal) -> Resu
     };
     match asked {
         Asked::All => loop {
-            let back = match typing::ask(terminal, &|mismatch| code.wrong_place(mismatch)) {
+            let back = match typing::ask(terminal, &|mismatch| code.wrong_position(mismatch)) {
                 Ok(back) => back,
                 Err(TypingFailed::Ended) => return Err(EscrowCommandError::NotBack),
                 Err(error) => return Err(error.into()),

@@ -12,7 +12,7 @@ use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{Escrow, EscrowFile};
 use holdfast_recovery::sheet::{Naming, Sheet};
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 use serde::Serialize;
 
 use super::paper::{self, Paper};
@@ -134,7 +134,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
 /// The key, as it was sealed for this target. What is in there was held to the fingerprint that was signed for.
 fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandError> {
     let approval = &begun.approval;
-    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, medium: &approval.medium };
     let creds = Creds::open(&begun.sealed, host_key, meant)?;
     creds.key().cloned().ok_or(EscrowCommandError::NoKey)
 }

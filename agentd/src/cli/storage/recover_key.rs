@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{KeyFingerprint, TargetName};
 use holdfast_protocol::storage::Medium;
-use holdfast_recovery::escrow::{Context, EscrowFile, Record, Wanted};
+use holdfast_recovery::escrow::{Context, EscrowFile, Expected, Record};
 
 use super::StorageCommandError;
 use super::sealing::{self, ForDocument, SealingArguments};
@@ -121,7 +121,7 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
         let says = format!("Recovery code of sheet {}, made {}.\n", context.code, context.made_at);
         terminal.say(&says).map_err(sealing::SealingError::Terminal)?;
     }
-    let wanted = record.as_ref().map_or(Wanted::Key(&key), Wanted::Exactly);
+    let wanted = record.as_ref().map_or(Expected::Key(&key), Expected::Exactly);
     let opened = typing::open(&file, wanted, &mut terminal).map_err(RecoverError::Typing);
     let escrow = opened.and_then(|opened| Ok(opened?)).map_err(RecoverKeyError::Recover)?;
     let (context, key) = escrow.into_parts();

@@ -14,7 +14,7 @@ use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
 use holdfast_recovery::locked::Locked;
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, Meant, SealError};
+use holdfast_seal::{Creds, SealContext, SealError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -154,7 +154,7 @@ impl SealingArguments {
         key: BackupKey,
     ) -> Result<ForDocument, StorageCommandError> {
         let fingerprint = key.fingerprint().clone();
-        let meant = Meant { target: &self.target, medium: &medium };
+        let meant = SealContext { target: &self.target, medium: &medium };
         let creds = Creds::new(meant, login.user, login.password, Some(key))?;
         let creds = creds.seal(to).map_err(SealingError::Seal)?;
         Ok(ForDocument { schema, target: self.target.clone(), fingerprint, medium, creds })

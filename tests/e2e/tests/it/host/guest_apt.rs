@@ -6,7 +6,7 @@ use super::stand::{Stand, write};
 use super::story::SOON;
 
 /// One service for a stack, and no snapshots.
-const STACKS: &str = "[apt]\nafter = \"tell\"\n[stack.shop]\ndriver = \"systemd\"\nunits = [\"shop.service\"]\nhealth_timeout_s = 1\n";
+const STACKS: &str = "[apt]\nafter = \"report\"\n[stack.shop]\ndriver = \"systemd\"\nunits = [\"shop.service\"]\nhealth_timeout_s = 1\n";
 const SHOP: &str = "[Service]\nExecStart=/usr/bin/sleep infinity\n";
 
 /// While its script runs, the judge runs already, and must wait: the shop is down then, and up before apt ends.

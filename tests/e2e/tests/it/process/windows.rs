@@ -80,7 +80,7 @@ fn a_guests_stacks_stand_still_for_its_backup_and_the_label_says_so() {
     assert_eq!(std::fs::read_to_string(root.join("world/u/db.service")).unwrap(), "active\n");
     assert!(!root.join("var/lib/holdfast/quiesce.json").exists());
     let status = String::from_utf8(guestd(&root, &["status"]).stdout).unwrap();
-    assert!(status.contains("Last window") && status.contains("standing still"), "{status}");
+    assert!(status.contains("Last window") && status.contains("application-consistent"), "{status}");
 
     // The same without: what is told is what was done.
     let plain = guestd(&root, &["backup", "--crash-consistent"]);
