@@ -13,17 +13,20 @@ use rusqlite::Connection;
 pub enum Outside {
     /// How long programs stood still is forgotten.
     ForgetStandstill,
+    /// A backup stands for the points of the day that comes after it.
+    SettlePoints,
 }
 
 impl Outside {
     /// Every one.
-    pub const ALL: [Self; 1] = [Self::ForgetStandstill];
+    pub const ALL: [Self; 2] = [Self::ForgetStandstill, Self::SettlePoints];
 
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ForgetStandstill => "forget_standstill",
+            Self::SettlePoints => "settle_points",
         }
     }
 
@@ -32,6 +35,7 @@ impl Outside {
     pub const fn text(self) -> &'static str {
         match self {
             Self::ForgetStandstill => "how long programs stood still is forgotten",
+            Self::SettlePoints => "a backup stands for the points of the day that comes after it",
         }
     }
 }
@@ -47,11 +51,12 @@ pub fn plant(bug: Option<Outside>) {
 
 /// Beside the agent, each hour: somebody writes into its records.
 pub fn meddle(agent: &Path) {
-    match PLANTED.get() {
-        Some(Outside::ForgetStandstill) => {
-            let books = Connection::open(agent.join("agent.db")).unwrap();
-            books.execute("DELETE FROM quiesce_window WHERE released_at IS NOT NULL", []).unwrap();
+    let sql = match PLANTED.get() {
+        None => return,
+        Some(Outside::ForgetStandstill) => "DELETE FROM quiesce_window WHERE released_at IS NOT NULL",
+        Some(Outside::SettlePoints) => {
+            "UPDATE backup SET point = taken_at + 86400000000 WHERE point < taken_at + 86400000000"
         }
-        None => {}
-    }
+    };
+    Connection::open(agent.join("agent.db")).unwrap().execute(sql, []).unwrap();
 }

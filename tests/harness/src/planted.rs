@@ -64,7 +64,7 @@ impl Plant {
     const fn hunt(self) -> Hunt {
         match self {
             Self::Inside(bug) => hunt(bug),
-            Self::Around(Outside::ForgetStandstill) => Hunt::Stolen(3),
+            Self::Around(Outside::ForgetStandstill | Outside::SettlePoints) => Hunt::Stolen(3),
         }
     }
 }
