@@ -11,7 +11,7 @@ async fn a_hub_is_trusted_by_pin_or_ca_file_only() {
 
     let pinned_wrong = hub.login(&["--ca-pin", &other.ca_pin], TOKEN);
     assert_eq!(pinned_wrong.status.code(), Some(69));
-    assert!(stderr(&pinned_wrong).contains("does not show the pinned CA"), "{}", stderr(&pinned_wrong));
+    assert!(stderr(&pinned_wrong).contains("does not present the pinned CA"), "{}", stderr(&pinned_wrong));
     let filed_wrong = hub.login(&["--ca-file", other_file.to_str().unwrap()], TOKEN);
     assert_eq!(filed_wrong.status.code(), Some(69), "{}", stderr(&filed_wrong));
     assert!(hub.requests("GET /v1/whoami").is_empty(), "no token was sent to a stranger");
