@@ -243,7 +243,7 @@ pub struct SignArgs {
     /// A volume of the guest that the copy lacks and that stays with the guest laid aside; once for each.
     #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
     pub leave: Vec<VolumeText>,
-    /// Exchange the operators file and the policy of the host for these two files.
+    /// Exchange the operators file and the policy of the host for these two files. Signed by one operator where two could sign it waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
     pub policy: Option<Vec<PathBuf>>,
     /// Sign what this file asks for, as the box wrote it (`agentd golden approve-request`).
