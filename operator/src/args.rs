@@ -243,7 +243,7 @@ pub struct SignArgs {
     /// A volume that the copy lacks and that stays with the set-aside guest; once for each.
     #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
     pub leave: Vec<VolumeText>,
-    /// Replace the operators file and the policy of the host by these two files.
+    /// Replace the operators file and the policy of the host by these two files. Signed by one operator where two could sign it waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
     pub policy: Option<Vec<PathBuf>>,
     /// Sign the job draft in this file, as the host wrote it (`agentd golden approve-request`).

@@ -55,6 +55,7 @@ pub mod audit_file;
 pub mod backup;
 pub mod beside;
 mod brake_release;
+mod cancel;
 pub mod check;
 pub mod compact;
 mod controller;

@@ -135,6 +135,16 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         Act::PolicyUpdate(args) => {
             pairs.extend(lines("Operators", &args.signers));
             pairs.extend(lines("Policy", &args.policy));
+            // What the host's own policy says of it is not known here.
+            pairs.push((
+                "Waits",
+                "24 h if one operator signs alone and another could, 10 min if two sign".to_owned(),
+            ));
+            pairs.push((
+                "",
+                "the same file (`--also`) before it is left; unless the host's policy says".to_owned(),
+            ));
+            pairs.push(("", "otherwise. `holdfast job cancel` stops it meanwhile".to_owned()));
         }
         Act::ReleaseBrake(args) => {
             pairs.push(("Document", format!("generation {}", args.generation)));
