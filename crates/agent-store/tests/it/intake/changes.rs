@@ -178,7 +178,7 @@ async fn a_change_of_who_may_sign_has_its_effect_in_its_time_or_never() {
     assert_eq!(report(&door, id).await.due_at, Some(later(&door, 86_400)));
     assert!(judged(&door, id, later(&door, 2 * 86_400 - 1)).await.is_ok());
     assert!(ends(&judged(&door, id, later(&door, 2 * 86_400)).await.unwrap_err()));
-    let detail = door.audit().into_iter().filter(|(action, _)| action == "job_taken").last().unwrap().1;
+    let detail = door.audit().into_iter().rfind(|(action, _)| action == "job_taken").unwrap().1;
     assert!(detail.starts_with("policy_update signed by bob, due 2026-11-22T14:00:00Z"), "{detail}");
     // One whose time was over when it came is not taken, however long it would wait.
     let (id, payload) = door.payload(&update(&roster(4))).await;
