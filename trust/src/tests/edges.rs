@@ -172,7 +172,8 @@ fn one_of_two_who_changes_who_may_sign_waits_for_a_day() {
     let elsewhere = [one.clone(), bob.line("bob namespaces=\"git\"")];
     let spare = [one.clone(), again.line("alice")];
     let plain = "version = 1";
-    let cases: [(&str, &[String], &str, &[&Hand], Lane, u32); 9] = [
+    type Row<'a> = (&'a str, &'a [String], &'a str, &'a [&'a Hand], Lane, u32);
+    let cases: [Row<'_>; 9] = [
         ("the only one", &two[..1], plain, &[&alice], Lane::Rule, 600),
         ("one of two", &two, plain, &[&alice], Lane::Alone, ALONE_DELAY_S),
         ("two of two", &two, plain, &[&alice, &bob], Lane::Rule, 600),
