@@ -1,5 +1,6 @@
-//! `agentd recover`: opens an escrow file with the recovery code from the sheet, without a hub and without this box's own
-//! records. The agent need not run, nor be set up.
+//! `agentd recover`: an escrow file, opened with a recovery code.
+//!
+//! It needs no hub and none of this host's own records. The agent need not run, nor be set up.
 //!
 //! With `--to` the key file is written, as Proxmox takes it. Without it the code is only tried: a drill. The words are read
 //! from the terminal alone, not shown, and never from arguments, environment or a pipe. What is wrong with them is told

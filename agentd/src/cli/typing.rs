@@ -1,4 +1,6 @@
-//! A recovery code, asked for at the terminal: what is wrong with it is told before anything slow is done.
+//! Prompts for a recovery code at the terminal.
+//!
+//! Mistakes are reported before anything slow is done.
 //!
 //! What comes in: the terminal. What goes out: a code, or a wrapped key that it opened. There is no lock-out, only a pause
 //! that grows after a code that does not open the file. Words are shown in one case alone: what was probably meant by a

@@ -1,4 +1,6 @@
-//! Does one thing to one entry of Proxmox: opens what is sealed, makes the call, forgets it all.
+//! Changes of Proxmox storage entries that need sealed credentials.
+//!
+//! Opens what is sealed, makes the call, wipes both.
 //!
 //! What comes in: a warrant, and what the plan decided. What goes out: what became of it. The token and the credentials are
 //! opened here and nowhere else, live as long as this call, and are wiped with it. Deliberately absent: deciding, looking

@@ -1,4 +1,4 @@
-//! A signed job that waits, stopped by another signed job.
+//! Cancelling of waiting signed jobs.
 
 use std::collections::BTreeSet;
 

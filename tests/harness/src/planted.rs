@@ -108,11 +108,8 @@ impl Drop for Planted {
 
 /// The bugs that are careless writes of small files.
 fn disk_fault(bug: Bug) -> Option<Fault> {
-    match bug {
-        Bug::FileNotSynced => Some(Fault::FileNotSynced),
-        Bug::FolderNotSynced => Some(Fault::FolderNotSynced),
-        _ => None,
-    }
+    let both = [(Bug::FileNotSynced, Fault::FileNotSynced), (Bug::FolderNotSynced, Fault::FolderNotSynced)];
+    both.into_iter().find_map(|(planted, fault)| (planted == bug).then_some(fault))
 }
 
 /// How a story goes undisturbed and without bugs.

@@ -1,4 +1,6 @@
-//! The words, typed back from the paper: so that what was written down is what was shown, and is held by somebody.
+//! Confirmation of a new recovery code, typed back from the paper.
+//!
+//! So it is known that what was written down is what was shown.
 
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::checksum::PLACES;

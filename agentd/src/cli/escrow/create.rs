@@ -1,5 +1,7 @@
-//! `agentd escrow create` and `rotate`: a code is made, the key wrapped under it and the wrapping proved, the words shown once
-//! and typed back, and only then the wrapped key is kept.
+//! `agentd escrow create` and `rotate`: a new recovery code.
+//!
+//! The code is made, the key is wrapped under it and opened again as a proof, the words are shown once and typed back. Only then
+//! the wrapped key is kept.
 //!
 //! Each step is written down by the agent before the next one begins, and none takes anything away: whenever this dies,
 //! whatever opened the key before still opens it, and a code that came to nothing leaves its number to the next.

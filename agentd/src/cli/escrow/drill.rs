@@ -1,5 +1,7 @@
-//! `agentd escrow drill`: the words of the code in use, typed from the paper; yes or no, and nothing is shown. And `retire`: an
-//! older code goes by typing the one that replaced it.
+//! `agentd escrow drill` and `retire`: recovery codes typed from the paper.
+//!
+//! A drill answers whether the words open the key in use, and shows nothing. `retire` removes an older code after the one that
+//! replaced it was typed.
 
 use holdfast_recovery::escrow::{CodeNumber, EscrowFile, Expected};
 use serde::Serialize;

@@ -1,4 +1,6 @@
-//! A sheet to print: a file in memory, there while it is printed, then wiped and taken away.
+//! The printable recovery sheet, as a file in memory.
+//!
+//! It exists while it is printed, and is wiped and removed afterwards.
 //!
 //! Whoever holds the file holds a lock on it, so that what a killed process left is told from what another one is printing.
 

@@ -1,5 +1,6 @@
-//! `agentd storage recover-key`: the key of a lost box's backups, opened with the code on the sheet and sealed to this box,
-//! in one process.
+//! `agentd storage recover-key`: the backup key of a lost host.
+//!
+//! It is opened with the recovery code and sealed to this host, in one process.
 //!
 //! What comes in: the wrapped key, handed over by the hub or from a file, and the words, typed at a terminal. What goes out is
 //! what `make-key` gives ([`super::sealing`]), so that all behind it is one path: an operator signs for the fingerprint, and

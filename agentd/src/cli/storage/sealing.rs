@@ -1,5 +1,6 @@
-//! What `make-key` and `recover-key` share: a target that is still being written, the login of its server, and both sealed
-//! with a key to this very host.
+//! Sealing of a storage target's credentials, for `make-key` and `recover-key`.
+//!
+//! The login of the backup server and the backup key are sealed together to this very host.
 //!
 //! What comes in: a document that names the target, name and password for the server, typed at a terminal, and a key. What
 //! goes out: the target's `medium` with the key's fingerprint, and its `creds` with the key inside. Whoever opens them cannot

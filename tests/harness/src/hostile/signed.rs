@@ -1,4 +1,6 @@
-//! The judge of signatures in the hostile hub suite: each opens what its text shows, and nothing else.
+//! The judge of signatures in the hostile hub suite.
+//!
+//! Each signature allows what its text shows, and nothing else.
 //!
 //! In: what operators signed, the requests that reached the node, and the agent's books. Out: effects that no text names, in
 //! words. Deliberately absent: that a job is taken once, and by whom it was signed ([`super::judge`]).

@@ -1,4 +1,6 @@
-//! Programs that stand still in the hostile hub suite: a guest that asks for windows, and the judge of their time.
+//! The judge of stopped programs in the hostile hub suite.
+//!
+//! A guest asks for quiesce windows; how long its programs were stopped is judged.
 //!
 //! In: the world. Out: in the world, when programs stood still, by the guest's own count; and what is more than the policy
 //! lets. The guest asks more often than it may stand still, and starts its programs no sooner than its bound says.

@@ -32,7 +32,10 @@ pub fn is_judged(stand: &Stand) {
 
     machine.refuses(&format!("{install} {} 2>&1", package(stand, "breaks", BREAKS)));
     let told = said(machine, "stack shop is not well");
-    assert!(told.contains("shop.service are not running") && told.contains("breaks (half-configured)"), "{told}");
+    assert!(
+        told.contains("shop.service are not running") && told.contains("breaks (half-configured)"),
+        "{told}"
+    );
     stand.saw(&told);
     let journal = machine.does("journalctl --no-pager --quiet --output=cat --unit='holdfast-apt-judge-*'");
     assert!(journal.contains("stack shop is not well"), "{journal}");
